@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times
 from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import merged
+from advisor.predict.distinct import SameTrace, merged
 from advisor.predict.exchange.collectives import holds_buckets, resharded, shard_growth, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
 from advisor.predict.exchange.scaling import Scaling
@@ -107,8 +107,10 @@ def predict_counts(
         for layout, share in zip(layouts, shares, strict=True)
     )
 
-    def phases_s(share: BatchShare, changed: Trace) -> Mapping[Phase, float]:
-        return _phases_s(times_at(op_times(changed, gpu, constants, knowledge), replace(share, passes=1.0)))
+    @cache
+    def phases_s(share: BatchShare, changed: SameTrace) -> Mapping[Phase, float]:
+        changed_times = op_times(changed.trace, gpu, constants, knowledge)
+        return _phases_s(times_at(changed_times, replace(share, passes=1.0)))
 
     return tuple(
         fitted(

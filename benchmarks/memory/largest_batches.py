@@ -136,7 +136,6 @@ def covered(network: Largest) -> bool:
 
 def fitted(rows: Sequence[Largest]) -> tuple[float, float]:
     """Mean and standard deviation of the logarithm of fragmentation: the likeliest for these rows."""
-
     bounds = [(_most_lost(one, one.batch), _most_lost(one, one.too_large)) for one in rows]
 
     def likelihood(mean: float, sigma: float) -> float:
@@ -149,7 +148,7 @@ def fitted(rows: Sequence[Largest]) -> tuple[float, float]:
 
 
 def _most_lost(network: Largest, batch: int | None) -> float:
-    """The logarithm of the fragmentation with which a batch would just fit; none is too large at minus 100."""
+    """The logarithm of the fragmentation with which a batch just fits; far below 0 without one."""
     if batch is None:
         return -100.0
     room = GPU.memory_bytes - sum(part.p50 for part in network.beside.parts.values())

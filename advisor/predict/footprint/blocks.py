@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from advisor.core.values import Op, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
 from advisor.operators.work import tensor_bytes
+from advisor.predict.distinct import Same
 
 # Where less of the products' work repeats so often, the model is taken as a chain.
 _LEAST_SHARE = 0.8
@@ -39,12 +41,17 @@ class Blocks:
 
 def blocks_of(trace: Trace) -> Blocks:
     """The blocks of the model that a trace is of."""
-    ops = [op for op in trace.ops if op.phase is Phase.FORWARD]
+    return _blocks_of(Same(trace.ops), trace.accumulation)
+
+
+@lru_cache(maxsize=8)
+def _blocks_of(same: Same, passes: int) -> Blocks:
+    ops = [op for op in same.ops if op.phase is Phase.FORWARD]
     products = [op for op in ops if family_of(op).compute.tensor_cores]
-    num = _repeats(products, trace.accumulation)
+    num = _repeats(products, passes)
     if num is None:
-        return _chain(products, trace.accumulation)
-    inside = [op for op in ops if _repeats_often(op, num, trace.accumulation)]
+        return _chain(products, passes)
+    inside = [op for op in ops if _repeats_often(op, num, passes)]
     total = _made_bytes(ops)
     outside = total - _made_bytes(inside)
     return Blocks(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace
+from advisor.predict.distinct import SameTrace
 from advisor.predict.footprint.batches import largest_batch, largest_share
 from advisor.predict.footprint.need import need_of
 from advisor.predict.footprint.overheads import overheads
@@ -73,7 +74,7 @@ def fitted(
         layout=estimate.layout,
         tensors=tensors,
         beside=beside,
-        seconds=_seconds(estimate, timed(trace)),
+        seconds=_seconds(estimate, timed(SameTrace(trace))),
         timed=timed,
         slowdown=slowdown,
     )

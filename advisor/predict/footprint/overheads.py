@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from advisor.core.gpus import catalog_path
@@ -14,6 +14,7 @@ from advisor.core.values import GpuSpec, Interval, Layout, MemoryPart, Trace
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
+from advisor.predict.distinct import Same
 
 # Threads that an SM of an unknown kind can hold (CUDA programming guide, compute capability 7.0).
 _THREADS = 2048
@@ -38,9 +39,13 @@ def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
 
     A peak that a real GPU's allocator measured has the libraries' scratch space in it.
     """
-    # Words of families are few, operators may be thousands.
-    words = frozenset() if trace.backend == "cuda" else frozenset(family_of(op).word for op in trace.ops)
+    words = frozenset() if trace.backend == "cuda" else _words(Same(trace.ops))
     return overheads_of(words, gpu, layout)
+
+
+@lru_cache(maxsize=8)
+def _words(same: Same) -> frozenset[str]:
+    return frozenset(family_of(op).word for op in same.ops)
 
 
 def overheads_of(families: frozenset[str], gpu: GpuSpec, layout: Layout) -> Overheads:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from advisor.core.units import MIB
 from advisor.core.values import Layout, MemoryPart, Phase, Sharding, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import tensor_bytes
+from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.footprint.blocks import Blocks, blocks_of
 
@@ -123,23 +125,31 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
 
 def copied_bytes(trace: Trace) -> float:
     """Weights that autocast casts once in each pass, and keeps until it ends."""
-    parameters = {tensor.shape for op in trace.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs}
-    casts = (op for op in trace.ops if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy")
-    copied = sum(
+    return _copied_bytes(Same(trace.ops)) / trace.accumulation
+
+
+@lru_cache(maxsize=8)
+def _copied_bytes(same: Same) -> int:
+    parameters = {tensor.shape for op in same.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs}
+    return sum(
         op.count * tensor_bytes(op.outputs[0])
-        for op in casts
-        if op.outputs
-        and op.inputs
+        for op in same.ops
+        if op.phase is Phase.FORWARD
+        and base_name(op.name) == "_to_copy"
         and op.inputs[0].shape in parameters
         and tensor_bytes(op.outputs[0]) < tensor_bytes(op.inputs[0])
     )
-    return copied / trace.accumulation
 
 
-def _step_temporary_bytes(trace: Trace, state_bytes: int) -> float:
+def _step_temporary_bytes(trace: Trace, state_bytes: int) -> int:
     """What the step's peak holds beside the state, or else the most that one of its operators makes anew."""
     memory = trace.memory
     if memory.pass_peak_bytes is not None and (memory.peak_bytes or 0) > memory.pass_peak_bytes:
         return max((memory.peak_bytes or 0) - state_bytes, 0)
-    made = (op for op in trace.ops if op.phase is Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
+    return _most_made_bytes(Same(trace.ops))
+
+
+@lru_cache(maxsize=8)
+def _most_made_bytes(same: Same) -> int:
+    made = (op for op in same.ops if op.phase is Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
     return max((sum(map(tensor_bytes, op.outputs)) for op in made), default=0)

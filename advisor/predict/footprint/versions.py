@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from advisor.core.values import Collective, GpuSpec, Layout, MemoryEstimate, Phase, Sharding, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import BatchShare
+from advisor.predict.distinct import Same, SameTrace
 from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.sharded import exchange_of_shards
 from advisor.predict.footprint.need import need_of
@@ -44,7 +46,7 @@ class StepSeconds:
         return self.forward + self.backward + self.optimizer + self.exchange + self.rest
 
 
-Timed = Callable[[Trace], Mapping[Phase, float]]
+Timed = Callable[[SameTrace], Mapping[Phase, float]]
 """Seconds of the operators of a trace on the same GPUs, by phase."""
 
 
@@ -85,11 +87,11 @@ def with_autocast(version: Version) -> Version | None:
     """Products in bf16, or in fp16 where the GPU has no bf16."""
     rates = version.gpu.tensor_flops_per_s
     dtype = "bfloat16" if "bf16" in rates else "float16" if "fp16" in rates else None
-    changed = None if dtype is None else under_autocast(version.trace, dtype)
+    changed = None if dtype is None else _under_autocast(SameTrace(version.trace), dtype)
     tensors = None if changed is None else footprint(changed, version.layout)
     if changed is None or tensors is None:
         return None
-    by_phase = version.timed(changed)
+    by_phase = version.timed(SameTrace(changed))
     return replace(
         version,
         trace=changed,
@@ -102,6 +104,11 @@ def with_autocast(version: Version) -> Version | None:
         ),
         sigma=math.hypot(version.sigma, _SIGMA_PRECISION),
     )
+
+
+@lru_cache(maxsize=8)
+def _under_autocast(same: SameTrace, dtype: str) -> Trace | None:
+    return under_autocast(same.trace, dtype)
 
 
 def with_bf16_weights(version: Version) -> Version | None:
@@ -240,16 +247,22 @@ def with_batch(version: Version, batch: float) -> Version:
 
 
 def _trains_in_full_precision(trace: Trace) -> bool:
-    stepped = [tensor for op in trace.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs]
-    return any(tensor.dtype == _FULL and len(tensor.shape) > 1 for tensor in stepped)
+    return _stepped(Same(trace.ops))[0]
 
 
 def _trained_share(trace: Trace) -> float | None:
     """Of the weights, what adapters beside every matrix have; None for a model without matrices."""
-    steps = [op for op in trace.ops if op.phase is Phase.OPTIMIZER]
+    return _stepped(Same(trace.ops))[1]
+
+
+@lru_cache(maxsize=8)
+def _stepped(same: Same) -> tuple[bool, float | None]:
+    """Whether the optimizer steps over matrices in full precision, and what adapters would leave of them."""
+    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
+    is_full = any(t.dtype == _FULL and len(t.shape) > 1 for op in steps for t in op.inputs)
     shapes = [t.shape for t in max(steps, key=lambda op: len(op.inputs)).inputs] if steps else []
     matrices = [shape for shape in shapes if len(shape) == 2 and min(shape) > _RANK]
-    total = sum(map(math.prod, shapes))
     if not matrices:
-        return None
-    return min(sum(_RANK * sum(shape) for shape in matrices) / total, 1.0)
+        return is_full, None
+    adapters = sum(_RANK * sum(shape) for shape in matrices)
+    return is_full, min(adapters / sum(map(math.prod, shapes)), 1.0)
