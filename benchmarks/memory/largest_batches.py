@@ -80,7 +80,7 @@ class Largest:
 
     def held_bytes(self, batch: int) -> float:
         """By tensors, with a batch."""
-        return sum(self._footprint().tensors(batch / self.batch).values())
+        return sum(self._footprint().parts(batch / self.batch).values())
 
     def _footprint(self) -> Footprint:
         return replace(_NOTHING, weights=self.fixed_bytes, activations=self.activation_bytes)
@@ -175,7 +175,7 @@ def _row(model: str, batch: int, trace: Trace) -> tuple[object, ...]:
 
     tensors = footprint(trace, _LAYOUT)
     assert tensors is not None
-    held = sum(tensors.tensors().values())
+    held = sum(tensors.parts().values())
     has_convolutions = any("convolution" in op.name for op in trace.ops)
     fixed, activations = held - tensors.activations, tensors.activations
     return model, family_of_model(model), batch, int(has_convolutions), round(fixed), round(activations)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.units import GIB
-from advisor.core.values import Fit, GpuSpec, Layout, MemoryEstimate, Trace
+from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace, fit_of
 from advisor.formats.trace_files import read_trace
 from advisor.predict.footprint.fitting import changed
 from advisor.predict.footprint.overheads import overheads
@@ -93,19 +93,19 @@ def mpt_points(table: Path) -> Iterator[Point]:
             )
 
 
-def need_of_point(point: Point) -> MemoryEstimate:
+def need_of_point(point: Point) -> Interval:
     """What one of its GPUs has to hold."""
     trace, gpu = recorded(point.trace), resolve_gpu(point.gpu)
     within = min(point.num_gpus, _GPUS_OF_A_NODE)
     layout = Layout(gpus_per_node=within, num_nodes=point.num_gpus // within)
     version = changed(_version(trace, gpu, layout, point.states), point.changes)
     assert version is not None, point
-    return version.need(point.batch / (trace.batch_size or 1))
+    return version.need_bytes(point.batch / (trace.batch_size or 1))
 
 
 def verdict(point: Point) -> Fit:
     """Whether it is predicted to fit."""
-    return need_of_point(point).fit(resolve_gpu(point.gpu).memory_bytes)
+    return fit_of(need_of_point(point), resolve_gpu(point.gpu).memory_bytes)
 
 
 def _version(trace: Trace, gpu: GpuSpec, layout: Layout, states: str) -> Version:
@@ -139,7 +139,7 @@ def table() -> Iterator[str]:
     yield "| run | GPUs | needed p10 .. p50 .. p90, GiB | measured | fits | predicted |"
     yield "|---|---|---|---|---|---|"
     for point in points():
-        need = need_of_point(point).need_bytes
+        need = need_of_point(point)
         gib = " .. ".join(f"{part / GIB:.1f}" for part in (need.p10, need.p50, need.p90))
         measured = "" if point.measured_gib is None else f"{point.measured_gib:g}"
         fits = "yes" if point.fits else "no"

@@ -24,6 +24,7 @@ from advisor.core.values.memory import (
     MemoryPart,
     Remedy,
     Sharding,
+    fit_of,
 )
 from advisor.core.values.option import (
     Job,
@@ -106,4 +107,5 @@ __all__ = [
     "TensorSpec",
     "Tier",
     "Trace",
+    "fit_of",
 ]

@@ -97,6 +97,11 @@ class MemoryEstimate:
         >>> MemoryEstimate(parts={MemoryPart.WEIGHTS: 10**10}, need_bytes=need).fit(11e9).value
         'likely'
         """
-        if self.need_bytes.p90 <= limit_bytes:
-            return Fit.CERTAIN
-        return Fit.LIKELY if self.need_bytes.p50 <= limit_bytes else Fit.NO
+        return fit_of(self.need_bytes, limit_bytes)
+
+
+def fit_of(need_bytes: Interval, limit_bytes: float) -> Fit:
+    """Whether so much memory is enough for a need."""
+    if need_bytes.p90 <= limit_bytes:
+        return Fit.CERTAIN
+    return Fit.LIKELY if need_bytes.p50 <= limit_bytes else Fit.NO

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from advisor.core.values import Fit, LargestBatch, MemoryEstimate, Trace
+from advisor.core.values import Interval, LargestBatch, Trace
 
-Need = Callable[[float], MemoryEstimate]
+Need = Callable[[float], Interval]
 """What one GPU must hold with a share of the profiled batch in each pass."""
 
 # A batch that is larger by more is not worth a guess.
@@ -23,23 +23,15 @@ def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
         return LargestBatch(share=share, certain=None, likely=None)
     samples = max(trace.batch_size // passes, 1)
 
-    def most(least: Fit) -> int:
-        return passes * _most(
-            lambda num: _fits(need(num / samples), limit_bytes, least), samples * _MOST_SHARE
-        )
-
-    return LargestBatch(share=share, certain=most(Fit.CERTAIN), likely=most(Fit.LIKELY))
+    limit = samples * _MOST_SHARE
+    certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit)
+    likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit)
+    return LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
 
 
 def largest_share(need: Need, limit_bytes: float) -> float:
     """Of the profiled batch, what fits more likely than not; 0 where what no batch needs is too much."""
-    parts = _most(lambda num: _fits(need(num / _PARTS), limit_bytes, Fit.LIKELY), _PARTS * _MOST_SHARE)
-    return parts / _PARTS
-
-
-def _fits(need: MemoryEstimate, limit_bytes: float, least: Fit) -> bool:
-    fit = need.fit(limit_bytes)
-    return fit is Fit.CERTAIN or fit is least
+    return _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE) / _PARTS
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:

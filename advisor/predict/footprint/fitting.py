@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace
+from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace, fit_of
 from advisor.predict.distinct import SameTrace
 from advisor.predict.footprint.batches import largest_batch, largest_share
-from advisor.predict.footprint.need import need_of
+from advisor.predict.footprint.need import need_bytes
 from advisor.predict.footprint.overheads import overheads
 from advisor.predict.footprint.tensors import footprint
 from advisor.predict.footprint.versions import (
@@ -65,7 +65,7 @@ def fitted(
     if tensors is None:
         return estimate
     beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
-    largest = largest_batch(trace, partial(need_of, tensors, beside), limit_bytes)
+    largest = largest_batch(trace, partial(need_bytes, tensors, beside), limit_bytes)
     if estimate.fit is not Fit.NO:
         return replace(estimate, largest_batch=largest)
     version = Version(
@@ -120,13 +120,13 @@ def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
 
 
 def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_bytes: float) -> Remedy:
-    need = version.need()
+    need = version.need_bytes()
     sigma = math.hypot(version.sigma, _SIGMA_LEAST)
     return Remedy(
         changes=names,
         batch_size=_samples(version),
-        need_bytes=need.need_bytes,
-        fit=need.fit(limit_bytes),
+        need_bytes=need,
+        fit=fit_of(need, limit_bytes),
         slower=spread(version.seconds.total / script.seconds.total, sigma),
     )
 
@@ -146,7 +146,7 @@ def _with_smaller_batches(
 ) -> Iterator[tuple[tuple[str, ...], Version]]:
     """Each of them with as few passes as fit, none of less than a sample."""
     for names, version in versions.items():
-        samples, share = _samples(version), largest_share(version.need, limit_bytes)
+        samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
         passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
         if passes is not None and samples is not None and passes <= samples:
             yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from advisor.core.values import GpuSpec, Interval, Layout, MemoryEstimate, MemoryPart, Trace
 from advisor.predict.footprint.overheads import Overheads, overheads
@@ -32,24 +31,24 @@ def need_of(
         batch: of a pass, over the profiled one.
         sigma_activations: of activations that were not recorded, over their size.
     """
-    held = tensors.tensors(batch)
-    total = sum(held.values())
-    lost = beside.fragmentation
-    fragments = Interval(p10=(lost.p10 - 1) * total, p50=(lost.p50 - 1) * total, p90=(lost.p90 - 1) * total)
-    sigma = math.hypot(sigma_activations, _SIGMA_PER_DOUBLING * math.log2(batch) if batch > 0 else 0.0)
-    off = Z90 * sigma * held[MemoryPart.ACTIVATIONS]
-    intervals = (*beside.parts.values(), fragments)
-    parts = _medians(held, beside, fragments)
-    p50 = float(sum(parts.values()))
-    below = math.hypot(off, *(one.p50 - one.p10 for one in intervals))
-    above = math.hypot(off, *(one.p90 - one.p50 for one in intervals))
-    return MemoryEstimate(parts=parts, need_bytes=Interval(p10=p50 - below, p50=p50, p90=p50 + above))
-
-
-def _medians(
-    held: Mapping[MemoryPart, float], beside: Overheads, fragments: Interval
-) -> Mapping[MemoryPart, int]:
-    medians = dict(held) | {MemoryPart.FRAGMENTATION: fragments.p50}
+    need = need_bytes(tensors, beside, batch, sigma_activations=sigma_activations)
+    parts = {part: round(num_bytes) for part, num_bytes in tensors.parts(batch).items()}
     for part, interval in beside.parts.items():
-        medians[part] = medians.get(part, 0.0) + interval.p50
-    return {part: round(medians[part]) for part in MemoryPart}
+        parts[part] = parts.get(part, 0) + round(interval.p50)
+    # The rest, so that parts add up.
+    parts[MemoryPart.FRAGMENTATION] = round(need.p50) - sum(parts.values())
+    return MemoryEstimate(parts={part: parts[part] for part in MemoryPart}, need_bytes=need)
+
+
+def need_bytes(
+    tensors: Footprint, beside: Overheads, batch: float = 1.0, *, sigma_activations: float = 0.0
+) -> Interval:
+    """As :func:`need_of`, all parts together: a search for the largest batch asks often."""
+    peak = tensors.peak(batch)
+    lost, fixed = beside.fragmentation, beside.fixed
+    sigma = math.hypot(sigma_activations, _SIGMA_PER_DOUBLING * math.log2(batch) if batch > 0 else 0.0)
+    off = Z90 * sigma * peak.activations
+    p50 = round(lost.p50 * peak.total + fixed.p50)
+    below = math.hypot(off, (lost.p50 - lost.p10) * peak.total, fixed.p50 - fixed.p10)
+    above = math.hypot(off, (lost.p90 - lost.p50) * peak.total, fixed.p90 - fixed.p50)
+    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)

@@ -27,10 +27,12 @@ class Overheads:
 
     Attributes:
         parts: bytes that no batch changes.
+        fixed: their sum.
         fragmentation: what the allocator reserves, over what tensors hold at the peak.
     """
 
     parts: Mapping[MemoryPart, Interval]
+    fixed: Interval
     fragmentation: Interval
 
 
@@ -51,14 +53,12 @@ def _words(same: Same) -> frozenset[str]:
 def overheads_of(families: frozenset[str], gpu: GpuSpec, layout: Layout) -> Overheads:
     """Those of a script whose operators are of families with these words, and take scratch space."""
     channels = _facts()["communication"]["channels_mib"]
-    return Overheads(
-        parts={
-            MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
-            MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
-            MemoryPart.CONTEXT: _context(gpu),
-        },
-        fragmentation=fragmentation(),
-    )
+    parts = {
+        MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
+        MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
+        MemoryPart.CONTEXT: _context(gpu),
+    }
+    return Overheads(parts=parts, fixed=added(list(parts.values())), fragmentation=fragmentation())
 
 
 def fragmentation() -> Interval:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from advisor.core.units import MIB
 from advisor.core.values import Layout, MemoryPart, Phase, Sharding, Trace
@@ -23,6 +24,15 @@ from advisor.predict.footprint.blocks import Blocks, blocks_of
 _GATHERED_UNITS = 3
 # What ZeRO reduces at once, without a second copy of all gradients.
 _BUCKET_BYTES = 2 * 25 * MIB
+
+
+class Peak(NamedTuple):
+    """Bytes when tensors hold most; ``total`` with weights, optimizer state and buckets."""
+
+    gradients: float
+    activations: float
+    temporary: float
+    total: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +61,26 @@ class Footprint:
     buckets: float
     blocks: Blocks
 
-    def tensors(self, batch: float = 1.0) -> Mapping[MemoryPart, float]:
-        """Bytes by part at the peak, with such a share of the batch in each pass."""
+    def peak(self, batch: float = 1.0) -> Peak:
+        """With such a share of the batch in each pass."""
         moments = (
             (self.gradients_at_peak, self.activations * batch, self.copies),
             (0.0, self.most_activations * batch, self.copies),
             (self.gradients, 0.0, self.step_temporary),
         )
         gradients, activations, temporary = max(moments, key=sum)
+        always = self.weights + self.optimizer + self.buckets
+        return Peak(gradients, activations, temporary, always + gradients + activations + temporary)
+
+    def parts(self, batch: float = 1.0) -> Mapping[MemoryPart, float]:
+        """The peak's bytes by part."""
+        peak = self.peak(batch)
         return {
             MemoryPart.WEIGHTS: self.weights,
-            MemoryPart.GRADIENTS: gradients,
+            MemoryPart.GRADIENTS: peak.gradients,
             MemoryPart.OPTIMIZER: self.optimizer,
-            MemoryPart.ACTIVATIONS: activations,
-            MemoryPart.TEMPORARY: temporary,
+            MemoryPart.ACTIVATIONS: peak.activations,
+            MemoryPart.TEMPORARY: peak.temporary,
             MemoryPart.COMMUNICATION: self.buckets,
         }
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from advisor.core.values import Collective, GpuSpec, Layout, MemoryEstimate, Phase, Sharding, Trace
+from advisor.core.values import Collective, GpuSpec, Interval, Layout, Phase, Sharding, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Same, SameTrace
 from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.sharded import exchange_of_shards
-from advisor.predict.footprint.need import need_of
+from advisor.predict.footprint.need import need_bytes
 from advisor.predict.footprint.overheads import Overheads
 from advisor.predict.footprint.tensors import Footprint, footprint, sharded
 
@@ -77,10 +77,10 @@ class Version:
     sharding: Sharding = Sharding.NONE
     alters: bool = False
 
-    def need(self, batch: float | None = None) -> MemoryEstimate:
+    def need_bytes(self, batch: float | None = None) -> Interval:
         """What one GPU must hold, with another share of the batch if one is given."""
         share = self.batch if batch is None else batch
-        return need_of(self.tensors, self.beside, share, sigma_activations=self.sigma_activations)
+        return need_bytes(self.tensors, self.beside, share, sigma_activations=self.sigma_activations)
 
 
 def with_autocast(version: Version) -> Version | None:

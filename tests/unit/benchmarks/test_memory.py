@@ -40,7 +40,7 @@ def test_there_are_enough_of_both_kinds() -> None:
 
 def test_the_one_that_is_missed_is_inside_its_interval() -> None:
     (point,) = (point for point in points() if point.name == MISSED)
-    need = need_of_point(point).need_bytes
+    need = need_of_point(point)
     assert point.fits
     assert need.p10 <= resolve_gpu(point.gpu).memory_bytes < need.p50
 
@@ -48,7 +48,7 @@ def test_the_one_that_is_missed_is_inside_its_interval() -> None:
 def test_measured_sizes_are_met_as_far_as_libraries_of_their_time_allow() -> None:
     # nvidia-smi saw a context of 1.3 GiB, which today's libraries do not need, and torchtune chunks its loss.
     measured = [point for point in points() if point.measured_gib is not None]
-    ratios = [need_of_point(point).need_bytes.p50 / GIB / (point.measured_gib or 1) for point in measured]
+    ratios = [need_of_point(point).p50 / GIB / (point.measured_gib or 1) for point in measured]
     assert len(ratios) == 5
     assert math.exp(sum(map(math.log, ratios)) / len(ratios)) == pytest.approx(1.0, abs=0.05)
     assert 0.84 < min(ratios) <= max(ratios) < 1.35

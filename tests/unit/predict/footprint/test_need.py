@@ -109,7 +109,7 @@ def test_what_no_batch_needs_may_be_too_much() -> None:
 
 
 def test_a_need_that_does_not_grow_has_an_end() -> None:
-    need = MemoryEstimate(parts={}, need_bytes=Interval(p10=1.0, p50=1.0, p90=1.0))
+    need = Interval(p10=1.0, p50=1.0, p90=1.0)
     assert largest_share(lambda _: need, 2.0) == 1024
     assert largest_batch(make_transformer(), lambda _: need, 2.0).likely == 64 * 1024
 

@@ -19,7 +19,7 @@ ONE = Layout(gpus_per_node=1)
 def test_the_pass_is_the_peak_of_a_large_batch() -> None:
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
-    assert tensors.tensors() == {
+    assert tensors.parts() == {
         MemoryPart.WEIGHTS: 2 * GIB,
         MemoryPart.GRADIENTS: 0,
         MemoryPart.OPTIMIZER: 4 * GIB,
@@ -32,7 +32,7 @@ def test_the_pass_is_the_peak_of_a_large_batch() -> None:
 def test_the_step_is_the_peak_of_a_small_one() -> None:
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
-    small = tensors.tensors(1 / 64)
+    small = tensors.parts(1 / 64)
     assert (small[MemoryPart.GRADIENTS], small[MemoryPart.ACTIVATIONS]) == (2 * GIB, 0)
     assert sum(small.values()) == 8 * GIB
 
@@ -51,7 +51,7 @@ def test_what_the_step_makes_beside_the_state_is_no_activation() -> None:
     assert tensors is not None
     assert (tensors.activations, tensors.most_activations, tensors.step_temporary) == (GIB, 2 * GIB, 3 * GIB)
     assert tensors.gradients_at_peak == GIB
-    assert [sum(tensors.tensors(batch).values()) for batch in (0.0, 1.0, 4.0)] == [
+    assert [sum(tensors.parts(batch).values()) for batch in (0.0, 1.0, 4.0)] == [
         11 * GIB,
         11 * GIB,
         14 * GIB,
