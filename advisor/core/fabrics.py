@@ -23,8 +23,9 @@ from advisor.core.values import Fabric, GpuSpec, Link, Network
 FABRICS_FILE = "fabrics.toml"
 Kind = TypeVar("Kind")
 _WORDS = {"ib": Network.INFINIBAND, "ethernet": Network.TCP, **{kind.value: kind for kind in Network}}
-_BYTES = {"gbit": 1e9 / 8, "gb": 1e9}
-_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*(gbit|gb)(?:/s|ps)?", re.IGNORECASE)
+# As everywhere, b is for bits and B for bytes.
+_BYTES = {"Gbit": 1e9 / 8, "Gb": 1e9 / 8, "GB": 1e9}
+_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*(Gbit|Gb|GB)(?:/s|ps)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,8 @@ def _parsed(text: str, kinds: Mapping[str, Kind], what: str) -> tuple[Kind, floa
     """The kind and the bytes per second, None where the text has no rate."""
     word, _, rest = text.strip().partition(" ")
     match = _RATE.fullmatch(rest.strip())
-    if word.lower() not in kinds or (rest.strip() and match is None):
+    is_rate = match is not None and float(match[2]) * int(match[1] or 1) > 0
+    if word.lower() not in kinds or (rest.strip() and not is_rate):
         near = did_you_mean(word, kinds) if word.lower() not in kinds else ""
         raise ConfigError(
             f"{text!r} is no {what}: write one of {', '.join(kinds)}, and a rate such as 200 Gbit,"
@@ -172,4 +174,4 @@ def _parsed(text: str, kinds: Mapping[str, Kind], what: str) -> tuple[Kind, floa
     if match is None:
         return kinds[word.lower()], None
     count, number, unit = match.groups()
-    return kinds[word.lower()], int(count or 1) * float(number) * _BYTES[unit.lower()]
+    return kinds[word.lower()], int(count or 1) * float(number) * _BYTES[unit]

@@ -8,13 +8,12 @@ least the last bucket. PyTorch DDP also copies gradients into its buckets and ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Layout, Trace
-from advisor.predict.exchange.collective_time import CollectiveTime, collective_time
+from advisor.predict.exchange.collective_time import collective_law
 from advisor.predict.exchange.collectives import exchanging_passes
 from advisor.predict.exchange.gradients import buckets_of
 from advisor.predict.interval import Z90
@@ -53,16 +52,11 @@ def exchange_of_gradients(
     buckets, passes = buckets_of(trace), exchanging_passes(trace)
     pass_s = backward_s / trace.accumulation
     ready_s = buckets.ready(time_s) * pass_s
-    times = {size: collective_time("all_reduce", size, layout, gpu) for size in set(buckets.num_bytes)}
-    lasts = [times[size] for size in buckets.num_bytes]
-    median_s = _added_s(np.array([last.seconds for last in lasts]), ready_s, pass_s, slowdown)
-    late_s = _added_s(np.array([_p90_s(last) for last in lasts]), ready_s, pass_s, slowdown)
+    times = collective_law("all_reduce", layout, gpu).times(np.array(buckets.num_bytes, dtype=np.float64))
+    median_s = _added_s(times.seconds, ready_s, pass_s, slowdown)
+    late_s = _added_s(times.seconds * np.exp(Z90 * times.sigma), ready_s, pass_s, slowdown)
     copies_s = _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s
     return Exchange(seconds=passes * (median_s + copies_s), sigma_s=passes * (late_s - median_s) / Z90)
-
-
-def _p90_s(time: CollectiveTime) -> float:
-    return time.seconds * exp(Z90 * time.sigma)
 
 
 def _added_s(lasts_s: Floats, ready_s: Floats, pass_s: float, slowdown: float) -> float:
