@@ -100,6 +100,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "fitting_share": 0.5,
         "batch_size": 64,
         "fitting_batch_size": 32,
+        "remedies": [{"changes": ["checkpointing"], "needed_bytes": 12 * 2**30, "slower": 1.3}],
     },
     Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
     Code.SOFTWARE: {"compute_capability": "3.7"},
@@ -149,6 +150,11 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
+    Code.MEMORY_TIGHT: {
+        "needed_bytes": 15 * 2**30,
+        "needed_p90_bytes": 17 * 2**30,
+        "available_bytes": 16 * 2**30,
+    },
     Code.INPUT_ASSUMED: {
         "kind": "image",
         "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01},
@@ -245,11 +251,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.DATA_PARALLEL: {"bucket_bytes": 25 * 2**20, "slowdown": 0.3, "spread": 0.04},
     Code.EMULATED_RATE: {"rate": "bf16"},
     Code.KERNEL_FLOOR: {"kernel_s": 2e-6, "operator_s": 5e-6},
-    Code.MEMORY_COUNTED: {
-        "fragmentation_factor": 1.04,
-        "workspace_bytes": 2**28,
-        "context_bytes": 2**29,
-    },
+    Code.MEMORY_BY_PART: {"fragmentation_p50": 0.05, "fragmentation_p90": 0.12},
     Code.NOT_LEARNED: {"families": ["conv", "norm"], "partly": ["norm"]},
     Code.OTHER_WORLD: {"num_ranks": 8, "num_gpus": 1},
     Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},

@@ -68,6 +68,7 @@ class Code(StrEnum):
     INPUT_IN_TURN = "input-in-turn"
     INPUT_NEARLY_BOUND = "input-nearly-bound"
     LATER_START = "later-start"
+    MEMORY_TIGHT = "memory-tight", Severity.WARNING
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
     MORE_VCPUS = "more-vcpus"
     NEAR_TIE = "near-tie"
@@ -126,7 +127,7 @@ class Code(StrEnum):
     LEARNED_RATES = "learned-rates"
     LEARNED_ELSEWHERE = "learned-elsewhere", Severity.WARNING
     LOADING_NOT_COUNTED = "loading-not-counted", Severity.WARNING
-    MEMORY_COUNTED = "memory-counted"
+    MEMORY_BY_PART = "memory-by-part"
     MEMORY_NOT_COUNTED = "memory-not-counted", Severity.WARNING
     NOT_LEARNED = "not-learned"
     OTHER_WORLD = "other-world", Severity.WARNING

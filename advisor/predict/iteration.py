@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -13,21 +14,22 @@ from numpy.typing import NDArray
 from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Trace
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Phase, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import merged
+from advisor.predict.distinct import SameTrace, merged
 from advisor.predict.exchange.collectives import holds_buckets, resharded, shard_growth, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
 from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.footprint.fitting import fitted
+from advisor.predict.footprint.need import memory_need
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
-from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import METHODS, OpTimes, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
@@ -41,7 +43,6 @@ __all__ = [
     "predict_counts",
     "sharded_over",
     "under_autocast",
-    "what_would_fit",
     "widened",
 ]
 
@@ -105,7 +106,29 @@ def predict_counts(
         _at_share(trace, gpu, layout, times, parts, by_bound, notes, share, knowledge.scaling)
         for layout, share in zip(layouts, shares, strict=True)
     )
-    return tuple(fed(corrected(estimate, correction), None) for estimate in unfed)
+
+    @cache
+    def phases_s(share: BatchShare, changed: SameTrace) -> Mapping[Phase, float]:
+        changed_times = op_times(changed.trace, gpu, constants, knowledge)
+        return _phases_s(times_at(changed_times, replace(share, passes=1.0)))
+
+    return tuple(
+        fitted(
+            fed(corrected(estimate, correction), None),
+            trace_at(resharded(trace, estimate.num_gpus), share),
+            gpu,
+            partial(phases_s, share),
+            slowdown=knowledge.scaling.slowdown,
+        )
+        for estimate, share in zip(unfed, shares, strict=True)
+    )
+
+
+def _phases_s(times: OpTimes) -> Mapping[Phase, float]:
+    """Seconds of the operators of each phase."""
+    backward, optimizer = times.columns.is_backward, times.columns.is_optimizer
+    members = {Phase.FORWARD: ~(backward | optimizer), Phase.BACKWARD: backward, Phase.OPTIMIZER: optimizer}
+    return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
 
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
@@ -169,7 +192,7 @@ def _estimate(
         + (scaling.sigma * device_s) ** 2 * (num_gpus > 1)
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
-    memory_bytes, assumed = _memory_bytes(trace, num_gpus), assumed_note(work)
+    memory, assumed = memory_need(trace, gpu, layout), assumed_note(work)
     interval = spread(device_s, math.sqrt(variance) / device_s)
     return IterationEstimate(
         gpu=gpu.name,
@@ -184,11 +207,11 @@ def _estimate(
         by_operator=_sorted(waits | parts.by_operator),
         communication_s=exchange.seconds,
         loading_s=0.0,
-        memory_bytes=memory_bytes,
+        memory=memory,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *notes,
-            *limit_notes(trace, num_gpus, host_s, scaling, has_memory=memory_bytes is not None),
+            *limit_notes(trace, num_gpus, host_s, scaling, has_memory=memory is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
             *([] if assumed is None else [assumed]),
         ),
@@ -215,12 +238,6 @@ def _exchange(trace: Trace, parts: _Parts, gpu: GpuSpec, layout: Layout, scaling
         return exchange_of_shards(trace, compute_s, gpu, layout, slowdown=slowdown)
     backward_s = parts.backward_s
     return exchange_of_gradients(trace, parts.time_s, backward_s, gpu, layout, slowdown=slowdown)
-
-
-def _memory_bytes(trace: Trace, num_gpus: int) -> int | None:
-    if sharded_over(trace) not in (None, num_gpus):
-        return None
-    return needed_bytes(trace.memory, num_gpus=1 if holds_buckets(trace) else num_gpus)
 
 
 def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:

@@ -12,7 +12,7 @@ from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
 from advisor.predict.exchange.gradients import BUCKET_BYTES
 from advisor.predict.exchange.scaling import Scaling
-from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
+from advisor.predict.footprint.overheads import fragmentation
 from advisor.predict.methods import OpTimes
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from advisor.predict.wave import rests_on_unknown_resources
@@ -73,7 +73,7 @@ def limit_notes(
     notes = [finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=HOST_DISPATCH_S)]
     if host_s:
         notes.append(finding(Code.HOST_BOUND))
-    notes.append(_MEMORY if has_memory else finding(Code.MEMORY_NOT_COUNTED))
+    notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(finding(Code.GRADIENTS_UNKNOWN))
     return [*notes, *_notes_on_several(trace, num_gpus, scaling)]
@@ -94,9 +94,6 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
         )
 
 
-_MEMORY = finding(
-    Code.MEMORY_COUNTED,
-    fragmentation_factor=FRAGMENTATION,
-    workspace_bytes=WORKSPACE_BYTES,
-    context_bytes=CONTEXT_BYTES,
-)
+def _memory() -> Finding:
+    lost = fragmentation()
+    return finding(Code.MEMORY_BY_PART, fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)

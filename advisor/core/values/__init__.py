@@ -10,14 +10,22 @@ from advisor.core.values.estimate import (
     Bound,
     EmpiricalWait,
     InputWork,
-    Interval,
     IterationEstimate,
     Method,
-    Quantiles,
     StartWait,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
+from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Fabric, Layout, Link, Network
+from advisor.core.values.memory import (
+    Fit,
+    LargestBatch,
+    MemoryEstimate,
+    MemoryPart,
+    Remedy,
+    Sharding,
+    fit_of,
+)
 from advisor.core.values.option import (
     Job,
     Means,
@@ -55,6 +63,7 @@ __all__ = [
     "DeliverWhen",
     "EmpiricalWait",
     "Fabric",
+    "Fit",
     "FittedConstants",
     "GpuSpec",
     "InputWork",
@@ -62,10 +71,13 @@ __all__ = [
     "IterationEstimate",
     "Job",
     "Kernel",
+    "LargestBatch",
     "Layout",
     "Link",
     "Market",
     "Means",
+    "MemoryEstimate",
+    "MemoryPart",
     "MemoryUse",
     "Method",
     "Network",
@@ -86,11 +98,14 @@ __all__ = [
     "QuoteKind",
     "RankWork",
     "Recommendation",
+    "Remedy",
     "RunStatus",
     "Scaling",
     "Schedule",
+    "Sharding",
     "StartWait",
     "TensorSpec",
     "Tier",
     "Trace",
+    "fit_of",
 ]

@@ -9,7 +9,8 @@ from enum import StrEnum
 from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
-from advisor.core.values.estimate import IterationEstimate, Quantiles
+from advisor.core.values.estimate import IterationEstimate
+from advisor.core.values.interval import Quantiles
 from advisor.core.values.layout import Layout
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.core.findings import Code
-from advisor.core.units import GIB, MIB
+from advisor.core.units import MIB
 from advisor.report.words.table import Words
 
 
@@ -71,12 +71,11 @@ def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
     return f"each kernel takes {kernel_us:g} us or more, each operator {operator_us:g} us of the host"
 
 
-def memory_counted(*, fragmentation_factor: float, workspace_bytes: float, context_bytes: float) -> str:
+def memory_by_part(*, fragmentation_p50: float, fragmentation_p90: float) -> str:
     """What the need of memory consists of."""
-    fragmentation_pct = (fragmentation_factor - 1) * 100
     return (
-        f"memory: tracked peak + {fragmentation_pct:.0f} % fragmentation + {workspace_bytes / GIB:g} GiB"
-        f" workspace + {context_bytes / GIB:g} GiB CUDA context"
+        f"memory: tracked peak + {fragmentation_p50:.0%} fragmentation ({fragmentation_p90:.0%} at worst)"
+        " + workspaces + CUDA context"
     )
 
 
@@ -145,7 +144,7 @@ ESTIMATES: Words = {
         "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
         " short as this one may wait for it"
     ),
-    Code.MEMORY_COUNTED: memory_counted,
+    Code.MEMORY_BY_PART: memory_by_part,
     Code.MEMORY_NOT_COUNTED: (
         "memory: the profile does not tell how much the script needs, so nothing was excluded"
     ),
