@@ -33,6 +33,7 @@ class RecommendRequest:
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
         what_if: also options of a changed script: all (True), the best alone (None), or none (False).
+        everywhere: also at places that are never the cheapest for a machine, for who names a place.
     """
 
     trace: TraceRequest
@@ -42,6 +43,7 @@ class RecommendRequest:
     policies: tuple[Path, ...] = ()
     project: str = ""
     what_if: bool | None = None
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,14 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
     spent = spent_of(config, rules, request.project, listener)
     spot = spot_terms(config)
     plans, warnings = plans_of(
-        config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, spot=spot, data=data
+        config,
+        listener,
+        gpus=request.gpus,
+        vendors=request.vendors,
+        policy=rules,
+        spot=spot,
+        data=data,
+        everywhere=request.everywhere,
     )
     scaling = config.settings.profile.scaling
     job = replace(
