@@ -58,7 +58,8 @@ def _rows(groups: Iterable[Group], *, is_narrow: bool) -> Iterator[Row]:
         yield Row((group.title, *[""] * (2 if is_narrow else 3)), Tone.BEST)
         for line in group.lines:
             a, b, beside = _text(line, line.a), _text(line, line.b), _beside(line)
-            last = ((b, beside) if beside else b,) if is_narrow else (b, beside)
+            below = (b, beside) if beside and line.difference else b
+            last = (below,) if is_narrow else (b, beside)
             yield Row((f"  {line.name}", a, *last))
 
 
