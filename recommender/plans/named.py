@@ -90,7 +90,7 @@ def _named(name: str, plans: Sequence[Plan]) -> _Named:
 
     for word in words:
         if not any(has(plan, word) for plan in plans):
-            raise InputError(f"no plan has {word!r}; there are {_sizes(_of_gpus(plans, requests[word]))}.")
+            raise InputError(f"no plan has {word!r}; there are {_there_are(plans, requests[word])}.")
     matching = tuple(plan for plan in plans if all(has(plan, word) for word in words))
     if not matching:
         raise InputError(f"each word of {name!r} is on some plan, but no plan has them all: leave one out.")
@@ -125,15 +125,19 @@ def _is_asked(plan: Plan, request: GpuRequest) -> bool:
     return is_counted and any(plan.gpu == gpu.name for gpu in request.gpus)
 
 
-def _of_gpus(plans: Sequence[Plan], request: GpuRequest) -> Sequence[Plan]:
-    """Those of the GPUs that are asked for; of any where none has them."""
+def _there_are(plans: Sequence[Plan], request: GpuRequest) -> str:
+    """The sizes of the GPUs that are asked for; all GPUs where no plan has them."""
     names = {gpu.name for gpu in request.gpus}
-    return [plan for plan in plans if plan.gpu in names] or plans
+    known = [plan for plan in plans if plan.gpu in names]
+    return _sizes(known) if known else _listed(sorted({plan.gpu for plan in plans}))
 
 
 def _sizes(plans: Iterable[Plan]) -> str:
     """``L4:1, L4:4, L4:8``."""
     sizes = sorted({(plan.gpu, plan.num_gpus) for plan in plans})
-    listed = [f"{gpu}:{count}" for gpu, count in sizes[:MOST_LISTED]]
-    more = [f"{len(sizes) - len(listed)} more"] if len(sizes) > len(listed) else []
-    return ", ".join([*listed, *more])
+    return _listed([f"{gpu}:{count}" for gpu, count in sizes])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
+    return ", ".join([*names[:MOST_LISTED], *more])

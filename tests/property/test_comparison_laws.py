@@ -79,8 +79,8 @@ def test_figures_and_choice_are_those_of_the_recommendation(pair, value) -> None
     """Of the same plans and seed: two of them alone lead to what they lead to among all."""
     job = make_job(value_of_time_usd_per_h=value)
     plans, estimates = pair
-    first_two = judged_of((plans[:2], estimates[:2]), job)
-    answer = compared(*first_two, job)
+    one, other = judged_of((plans[:2], estimates[:2]), job)
+    answer = compared(one, other, job)
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     by_key = {(plan.gpu, plan.layout): one for plan, one in zip(plans, estimates, strict=True)}
     ranked = recommend(make_trace(), by_key, gpus, plans, job, rng=np.random.default_rng(0))

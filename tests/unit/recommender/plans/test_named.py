@@ -106,7 +106,7 @@ def test_a_name_that_leaves_the_size_open_is_refused_with_the_sizes(name: str) -
         ("  / ", "names no plan"),
         ("g6.12xlrge", "no plan has 'g6.12xlrge'. Did you mean 'g6.12xlarge'"),
         ("L4:3", "no plan has 'L4:3'; there are L4:1, L4:2, L4:4."),
-        ("B200:8", "no plan has 'B200:8'; there are A100-SXM-40GB:8"),
+        ("B200:8", "no plan has 'B200:8'; there are A100-SXM-40GB, A100-SXM-80GB, H100-SXM-80GB, L4."),
         ("L4:four", "no plan has 'L4:four'"),
         ("gcp g6.12xlarge", "no plan has them all"),
         ("spot p4d.24xlarge", "no plan has them all"),
