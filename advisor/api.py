@@ -42,6 +42,8 @@ def recommend(
     risk_counts: bool = False,
     gpus: Sequence[str] = (),
     vendors: Sequence[str] = ("nvidia",),
+    num_nodes: int | None = None,
+    max_nodes: int | None = None,
     providers: Sequence[str] | None = None,
     regions: Sequence[str] | None = None,
     markets: Sequence[str] | None = None,
@@ -72,6 +74,8 @@ def recommend(
         risk_counts: keep on the frontier what is slower and dearer, but safer.
         gpus: GPUs or families with counts, such as ``A100:8``; none for any.
         vendors: whose GPUs count.
+        num_nodes: machines that train together, exactly so many; None for any within ``max_nodes``.
+        max_nodes: machines that train together at most; None for what the settings say.
         providers: clouds that count; None for those of the settings.
         regions: with wildcards; None for those of the settings.
         markets: ``on-demand``, ``spot``; None for those of the settings.
@@ -114,11 +118,17 @@ def recommend(
         policies=tuple(map(Path, policies)),
         project=project,
         what_if=what_if,
+        num_nodes=num_nodes,
     )
     hears = listener or Logged()
     check(request, hears)
     given = {"providers": providers, "regions": regions, "markets": markets}
-    about_job = {"cloud.data": data, "cloud.dataset_gb": dataset_gb, "profile.scaling": scaling}
+    about_job = {
+        "cloud.max_nodes": max_nodes,
+        "cloud.data": data,
+        "cloud.dataset_gb": dataset_gb,
+        "profile.scaling": scaling,
+    }
     config = _config({**_cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
@@ -138,9 +148,7 @@ def compare(
     budget_usd: float | None = None,
     deadline_s: float | None = None,
     value_of_time_usd_per_h: float | None = None,
-    vendors: Sequence[str] = ("nvidia",),
     policies: Sequence[str | PathLike[str]] = (),
-    origin_gpu: str | None = None,
     settings: Mapping[str, object] | None = None,
     listener: Listener | None = None,
 ) -> PlanComparison:
@@ -156,9 +164,7 @@ def compare(
         budget_usd: for the whole job.
         deadline_s: seconds until done, waiting included.
         value_of_time_usd_per_h: what an hour until it is done is worth; None for the settings'.
-        vendors: whose GPUs count.
         policies: files of rules to obey, besides those of the settings.
-        origin_gpu: where a profiler's export was recorded, if it does not say.
         settings: settings above all layers, by dotted name.
         listener: hears notes, warnings and progress; logs them if None.
 
@@ -166,8 +172,7 @@ def compare(
         InputError: an argument, a name, a setting or the script is wrong.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    from advisor.service.comparing import CompareRequest
-    from advisor.service.comparing import compare as compared
+    from advisor.service import comparing
     from advisor.service.recommending import RecommendRequest
 
     job = Job(
@@ -178,13 +183,11 @@ def compare(
         value_of_time_usd_per_h=value_of_time_usd_per_h,
     )
     request = RecommendRequest(
-        trace=_request(source, arguments, origin_gpu=origin_gpu),
-        job=job,
-        vendors=_texts("vendors", vendors),
-        policies=tuple(map(Path, policies)),
+        trace=_request(source, arguments), job=job, policies=tuple(map(Path, policies))
     )
     hears = listener or Logged()
-    answer = compared(CompareRequest(a=a, b=b, job=request), _config({}, settings, hears), hears)
+    asked = comparing.CompareRequest(a=a, b=b, job=request)
+    answer = comparing.compare(asked, _config({}, settings, hears), hears)
     hears.warn(answer.warnings)
     return answer.comparison
 

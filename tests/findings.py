@@ -28,6 +28,7 @@ _MACHINE = Finding(
         "plan_id": "aws/g6.xlarge/us-east-1/spot",
         "gpu": "L4",
         "num_gpus": 1,
+        "num_nodes": 1,
         "tier": "cloud",
         "provider": "aws",
         "instance_type": "g6.xlarge",
@@ -223,6 +224,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "mean_wait_s": None,
     },
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
+    Code.GANG_ASSUMED: {"num_nodes": 2, "p_at_once": 0.6, "times_of_one": 1.19},
+    Code.START_ON_NODES: {"num_nodes": 2, "gpus_per_node": 8, "is_rented": True},
     Code.WAIT_ASSUMED: {
         "p_at_once": 0.63,
         "later_p50_s": 4090.0,
@@ -245,6 +248,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.RISK_PREEMPTION: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
+        "times_of_one": 1.0,
         "rate_source": Finding(Code.RATE_ASSUMED, _TRACES),
         "price_rise": 1.25,
     },

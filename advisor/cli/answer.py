@@ -101,11 +101,12 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    forbidden = [o for o in recommendation.options if o.removed_by == (Code.POLICY,)]
-    if forbidden:
-        option = min(forbidden, key=lambda o: (o.cost_usd.p50, o.plan.id))
+    if (option := _cheapest_but_for(recommendation, Code.POLICY)) is not None:
         rule = _why(option, Code.POLICY)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
+    if (option := _cheapest_but_for(recommendation, Code.QUOTA)) is not None:
+        quota = _why(option, Code.QUOTA)
+        return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
     too_large = _removed_by(recommendation, Code.MEMORY)
     of_other_worlds = _removed_by(recommendation, Code.SHARDING)
     if of_other_worlds and not too_large:
@@ -118,6 +119,12 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)
     return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, Code.MEMORY)}."
+
+
+def _cheapest_but_for(recommendation: Recommendation, code: Code) -> Option | None:
+    """Of the options that nothing else removes."""
+    kept = [option for option in recommendation.options if option.removed_by == (code,)]
+    return min(kept, key=lambda option: (option.cost_usd.p50, option.plan.id), default=None)
 
 
 def _removed_by(recommendation: Recommendation, code: Code) -> list[Option]:

@@ -63,6 +63,7 @@ def compare(
         job=job.job(),
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
+        num_nodes=offers.nodes,
         what_if=False,
     )
     config = settings_with(

@@ -65,6 +65,7 @@ def diff(
         gpus=tuple(gpu or ()),
         policies=tuple(policy or ()),
         what_if=False,
+        num_nodes=offers.nodes,
     )
     config = settings_with(**offers.settings(), **script.settings())
     answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)

@@ -13,7 +13,7 @@ import typer
 
 from advisor.cli.completion import backend_names
 from advisor.cli.shared_options import MarketOption, MaxAgeOption, ProviderOption, PythonOption, RegionOption
-from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
+from advisor.core.limits import MAX_NODES, MAX_SAMPLES, MAX_WORLD
 
 Command = Callable[..., None]
 
@@ -54,14 +54,27 @@ class OfferOptions:
     provider: ProviderOption = None
     region: RegionOption = None
     market: MarketOption = None
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=MAX_NODES, help="Machines that train together, exactly so many."
+        ),
+    ] = None
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=MAX_NODES, help="Machines that train together at most; default: 1."
+        ),
+    ] = None
     max_age: MaxAgeOption = None
     offline: Annotated[
         bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
     ] = None
 
     def settings(self) -> dict[str, object]:
-        """For `settings_with`."""
+        """For `settings_with`; the number of nodes is the request's."""
         return {
+            "cloud__max_nodes": self.max_nodes,
             "cloud__providers": self.provider,
             "cloud__regions": self.region,
             "cloud__markets": self.market,

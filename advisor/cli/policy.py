@@ -11,6 +11,7 @@ from advisor.cli.common import chosen_format
 from advisor.cli.completion import gpu_names, provider_names, region_names
 from advisor.cli.help_lines import WholeLines
 from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.printing import Format, print_document
 
@@ -79,7 +80,12 @@ def explain(
     ] = None,
     gpu: Annotated[
         str | None,
-        typer.Option(metavar="GPU", help="With its number: A100-SXM-80GB:8.", autocompletion=gpu_names),
+        typer.Option(
+            metavar="GPU", help="With its number, of all nodes: A100-SXM-80GB:8.", autocompletion=gpu_names
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=MAX_NODES, help="Machines of the plan.")
     ] = None,
     usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None,
     usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None,
@@ -109,6 +115,7 @@ def explain(
         region=region,
         market=market,
         gpu=gpu,
+        num_nodes=nodes,
         usd_per_h=usd_per_hour,
         usd_per_job=usd_per_job,
         spent_usd=spent_this_month,

@@ -85,6 +85,7 @@ def recommend(
         policies=tuple(policy or ()),
         project=project,
         what_if=view.what_if,
+        num_nodes=offers.nodes,
     )
     check(request, TERMINAL)
     if view.html is not None:

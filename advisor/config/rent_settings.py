@@ -48,6 +48,9 @@ class CloudSettings(Section):
         (), description="regions your account has enabled, with wildcards, of those closed to new accounts"
     )
     max_gpus: Annotated[Count, ProjectMay.LOWER] = Field(8, description="GPUs of one machine at most")
+    max_nodes: Annotated[Count, ProjectMay.LOWER] = Field(
+        1, description="machines that train one job together at most"
+    )
     startup: Annotated[Planned, ProjectMay.ANYTHING] = Field(
         "5m", description="boot and installation, billed"
     )  # type: ignore[assignment]

@@ -111,6 +111,17 @@ class ClusterSettings(Section):
         None, description="run time it will ask the scheduler for; null: unknown"
     )
     vcpus: Count | None = Field(None, description="hardware threads of the node; null: 8 for each GPU")
+    num_nodes: Count = Field(1, description="nodes of this type that one job may take together")
+    link: str | None = Field(
+        None,
+        min_length=1,
+        description="over what the GPUs of a node exchange, such as pcie; null: what the GPU's board has",
+    )
+    network: str | None = Field(
+        None,
+        min_length=1,
+        description="over what the nodes exchange, such as infiniband 8x400 Gbit; null: unknown",
+    )
     timezone: str | None = Field(
         None,
         min_length=1,

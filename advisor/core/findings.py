@@ -58,6 +58,7 @@ class Code(StrEnum):
     READING = "reading"
     READING_UNKNOWN = "reading-unknown"
     DATA_MOVED = "data-moved"
+    GANG_ASSUMED = "gang-assumed"
     GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
@@ -101,6 +102,7 @@ class Code(StrEnum):
     PACK_DATA = "pack-data", Severity.CHANGE
     RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
+    START_ON_NODES = "start-on-nodes", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
     USE_NO_SYNC = "use-no-sync", Severity.CHANGE
     USE_NVME = "use-nvme", Severity.CHANGE

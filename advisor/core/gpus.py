@@ -35,6 +35,7 @@ from advisor.core.values import GpuSpec, OccupancyLimits
 
 _WORD = re.compile(r"[a-z]+|[0-9]+")
 _BRAND_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct"})
+_NODES = re.compile(r"\s*(\d+)\s*x\s*(\d+)\s*")
 _COUNT_OR_RANGE = re.compile(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?")
 _MAX_COUNT = 4096
 _Table = Mapping[str, Any]  # of TOML, whose keys are checked before they become a GpuSpec
@@ -47,12 +48,14 @@ class GpuRequest:
     Attributes:
         text: as typed.
         gpus: every GPU meant; several if a family was named, which the caller says aloud.
-        counts: numbers of GPUs in ascending order, empty if the text names none.
+        counts: numbers of GPUs, of all nodes, in ascending order; empty if the text names none.
+        num_nodes: nodes of which each has an equal part of them; None if the text does not say.
     """
 
     text: str
     gpus: tuple[GpuSpec, ...]
     counts: tuple[int, ...]
+    num_nodes: int | None = None
 
 
 class _ByName(dict[str, GpuSpec]):
@@ -159,9 +162,9 @@ def is_known(name: str) -> bool:
 
 
 def parse_gpu_request(text: str) -> GpuRequest:
-    """Parses ``NAME[:COUNTS]``; COUNTS is ``8``, ``1,2,4``, ``1..8`` or a mix of them.
+    """Parses ``NAME[:COUNTS]``; COUNTS is ``8``, ``1,2,4``, ``1..8`` or a mix of them, or ``8x4``.
 
-    The name may itself hold colons (``A100:80GB``).
+    The last is eight GPUs on each of four nodes. The name may itself hold colons (``A100:80GB``).
 
     Raises:
         UnknownGpuError: no GPU and no family has this name.
@@ -172,6 +175,10 @@ def parse_gpu_request(text: str) -> GpuRequest:
     (['A100-PCIE-80GB', 'A100-SXM-80GB'], (1, 2, 3, 4))
     """
     head, colon, last = text.rpartition(":")
+    if colon and (nodes := _NODES.fullmatch(last)):
+        num_nodes = _parse_counts(nodes[2], text)[0]
+        counts = _parse_counts(str(int(nodes[1]) * num_nodes), text)
+        return GpuRequest(text=text, gpus=resolve_gpus(head), counts=counts, num_nodes=num_nodes)
     if colon and not any(letter.isalpha() for letter in last):
         return GpuRequest(text=text, gpus=resolve_gpus(head), counts=_parse_counts(last, text))
     return GpuRequest(text=text, gpus=resolve_gpus(text), counts=())
@@ -230,8 +237,8 @@ def _parse_counts(text: str, request: str) -> tuple[int, ...]:
         high = int(match[2]) if match and match[2] else low
         if not 1 <= low <= high <= _MAX_COUNT:
             raise InputError(
-                f"{text!r} in {request!r} is not a number of GPUs: write NAME:8, NAME:1,2,4 or"
-                f" NAME:1..8 with numbers from 1 to {_MAX_COUNT}."
+                f"{text!r} in {request!r} is not a number of GPUs: write NAME:8, NAME:1,2,4, NAME:1..8 or"
+                f" NAME:8x4 (four nodes) with numbers from 1 to {_MAX_COUNT}."
             )
         counts.update(range(low, high + 1))
     return tuple(sorted(counts))

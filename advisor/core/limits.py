@@ -27,5 +27,6 @@ MAX_SAMPLES = 10**9
 MAX_WORLD = 2**16
 MAX_ROWS = 10**5
 MAX_MACHINES = 10**5
+MAX_NODES = 4096
 MAX_MEMORY_GIB = 1e6
 """Of one GPU: a petabyte."""

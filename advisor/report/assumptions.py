@@ -23,7 +23,10 @@ def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, s
 
 
 def _name(estimate: IterationEstimate) -> str:
-    return estimate.gpu if estimate.num_gpus == 1 else f"{estimate.gpu}:{estimate.num_gpus}"
+    if estimate.num_gpus == 1:
+        return estimate.gpu
+    nodes = "" if estimate.layout.num_nodes == 1 else f"x{estimate.layout.num_nodes}"
+    return f"{estimate.gpu}:{estimate.layout.gpus_per_node}{nodes}"
 
 
 def _named(holding: Sequence[str], names: Sequence[str]) -> str:

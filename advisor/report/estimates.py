@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Finding
-from advisor.core.values import IterationEstimate, Trace
+from advisor.core.values import IterationEstimate, Layout, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
@@ -79,6 +79,8 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     return {
         "gpu": estimate.gpu,
         "num_gpus": estimate.num_gpus,
+        "num_nodes": estimate.layout.num_nodes,
+        "gpus_per_node": estimate.layout.gpus_per_node,
         "iteration_s": asdict(estimate.iteration_s),
         "communication_s": estimate.communication_s,
         "loading_s": estimate.loading_s,
@@ -95,13 +97,17 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     }
 
 
+def _number(layout: Layout) -> Cell:
+    return layout.num_gpus if layout.num_nodes == 1 else f"{layout.num_nodes} x {layout.gpus_per_node}"
+
+
 def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
     total_s = estimate.iteration_s.p50
     largest = list(estimate.by_family.items())[:2]
     methods = sorted(estimate.by_method.items(), key=lambda item: -item[1])
     return (
         estimate.gpu,
-        estimate.num_gpus,
+        _number(estimate.layout),
         estimate.iteration_s,
         "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
         _FITS[estimate.fits_memory],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.core.units import format_bytes, format_duration, format_usd
-from advisor.core.values import Offer, Option, Recommendation
+from advisor.core.values import Fabric, Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, money, operators, time
 from advisor.report.document import BLANK, Block, Document, Fact, Section
 from advisor.report.options import gpus, option_facts, status, where
@@ -45,6 +45,17 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
         )
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
     yield f"risk: {sentence(option.risk)}"
+    if option.plan.num_nodes > 1:
+        yield f"network: {_network(option.plan.layout.fabric)}"
+
+
+def _network(fabric: Fabric | None) -> str:
+    """Over what the nodes exchange."""
+    if fabric is None or fabric.network is None:
+        return "unknown"
+    if fabric.network_bytes_per_s is None:
+        return f"{fabric.network}, at an unknown rate"
+    return f"{fabric.network}, {fabric.network_bytes_per_s * 8 / 1e9:,.4g} Gbit/s a node by its data sheet"
 
 
 def _odds(option: Option, recommendation: Recommendation) -> Iterator[Fact]:
@@ -63,12 +74,14 @@ def _rates(option: Option) -> Iterator[Fact]:
     if plan.usd_per_h is None:
         yield Fact("rate", "unknown, counted as $0.00")
     else:
-        yield Fact("rate", f"{format_usd(plan.usd_per_h)} per hour")
+        each = f"{plan.num_nodes} nodes at {format_usd(plan.usd_per_h / plan.num_nodes)} each"
+        yield Fact("rate", f"{format_usd(plan.usd_per_h)} per hour", each if plan.num_nodes > 1 else "")
     if plan.offer is not None:
         yield from _prices(plan.offer)
         yield Fact("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
         if plan.offer.includes:
-            yield Fact("includes", ", ".join(plan.offer.includes))
+            name = "includes" if plan.num_nodes == 1 else "each includes"
+            yield Fact(name, ", ".join(plan.offer.includes))
     for name, words in plan.rates.items():
         yield Fact(f"rate of {name}", words)
 

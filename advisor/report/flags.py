@@ -19,6 +19,7 @@ FLAGS: Mapping[str, str] = {
     "local.gpu": "--local-gpu",
     "max_usd_per_h": "--max-price",
     "num_gpus": "--gpus",
+    "num_nodes": "--nodes",
     "policies": "--policy",
     "pretended_gpu": "--as",
     "run_id": "--id",

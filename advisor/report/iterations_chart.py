@@ -43,4 +43,4 @@ def _detail(estimate: IterationEstimate) -> Detail:
 
 
 def _name(estimate: IterationEstimate) -> str:
-    return f"{estimate.num_gpus} x {estimate.gpu}"
+    return estimate.layout.of(estimate.gpu)

@@ -14,7 +14,7 @@ from advisor.service.listening import Silence, Step
 _LOGGER = logging.getLogger("advisor")
 # Settings that the functions of ``advisor.api`` take as arguments of their own.
 _ARGUMENTS = (
-    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.data", "cloud.dataset_gb",
+    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes", "cloud.data", "cloud.dataset_gb",
     "profile.scaling",
     "prices.max_age", "prices.offline",
 )  # fmt: skip

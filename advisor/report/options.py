@@ -93,7 +93,10 @@ def place(option: Option) -> str:
     plan = option.plan
     if plan.offer is None:
         return "this machine" if plan.provider == "local" else f"{plan.provider} (cluster)"
-    return f"{plan.provider} {plan.offer.instance_type} {plan.offer.zone or plan.offer.region}"
+    machines = (
+        plan.offer.instance_type if plan.num_nodes == 1 else f"{plan.num_nodes} x {plan.offer.instance_type}"
+    )
+    return f"{plan.provider} {machines} {plan.offer.zone or plan.offer.region}"
 
 
 def market(option: Option) -> list[str]:
@@ -102,8 +105,8 @@ def market(option: Option) -> list[str]:
 
 
 def gpus(option: Option) -> str:
-    """``8 x L40S``."""
-    return f"{option.plan.num_gpus} x {option.plan.gpu}"
+    """``8 x L40S``; ``2 x 8 x L40S`` for two nodes of them."""
+    return option.plan.layout.of(option.plan.gpu)
 
 
 # --- JSON ------------------------------------------------------------------------------------------
@@ -191,6 +194,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "gpu": plan.gpu,
         "num_gpus": plan.num_gpus,
         "num_nodes": plan.num_nodes,
+        "gpus_per_node": plan.layout.gpus_per_node,
         "market": offer.market if offer else None,
         "usd_per_h": plan.usd_per_h,
         "price": price_json(plan.price),

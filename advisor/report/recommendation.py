@@ -76,7 +76,7 @@ SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "binds", "wait_s_p50", "wait_s_p90", "time_s_p50",
     "time_s_p90", "cost_usd_p50", "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes",
-    "removed_by", "folded_into",
+    "removed_by", "folded_into", "num_nodes",
     kind=PLAIN,
 )  # fmt: skip
 MOST_ROWS_OF_A_NOTEBOOK = 15

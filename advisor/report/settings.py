@@ -8,8 +8,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
-from advisor.config.settings import LIST_SECTIONS, Settings, json_values
+from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, json_values
 from advisor.core.redaction import named_without_secrets
+from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.project import asked_in_words, project_json
 
@@ -41,12 +42,16 @@ def _origin(config: Config, name: str) -> str:
 def _lists_in_words(settings: Settings) -> dict[str, str]:
     """Each list of entries in one line."""
     entries = {
-        "clusters": [f"{one.name} ({one.num_gpus} x {one.gpu})" for one in settings.clusters],
+        "clusters": [f"{one.name} ({_nodes_of(one)})" for one in settings.clusters],
         "quotas": [f"{one.provider} {' '.join(one.instance_types)}: {one.vcpus}" for one in settings.quotas],
         "rates": [f"{one.provider} {one.region} {one.kind}: {one.usd:g}" for one in settings.rates],
         "contracts": [f"{one.provider} {' '.join(one.instance_types)}" for one in settings.contracts],
     }
     return {name: ", ".join(texts) or "none" for name, texts in entries.items()}
+
+
+def _nodes_of(cluster: ClusterSettings) -> str:
+    return Layout(gpus_per_node=cluster.num_gpus, num_nodes=cluster.num_nodes).of(cluster.gpu)
 
 
 def _text(value: object) -> str:
@@ -97,6 +102,8 @@ _EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "name": "lab",
         "gpu": "A100-SXM-80GB",
         "num_gpus": "8",
+        "num_nodes": "4",
+        "network": "infiniband 8x200 Gbit",
         "usd_per_gpu_h": "0.50",
         "wait_p50": "3h",
         "wait_p90": "8h",

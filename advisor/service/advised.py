@@ -88,7 +88,8 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
 def alternatives_of(options: Iterable[Option]) -> tuple[Alternative, ...]:
     """The job's times by GPU and count, the cheapest first: those of machines that nobody takes away, if any.
 
-    What budget or deadline alone removes is among them: prices change.
+    Single machines alone, since a report later looks for the price of one with these GPUs. What budget or
+    deadline alone removes is among them: prices change.
     """
     from advisor.store.ledger import Alternative
     from recommender.outcome.spot import is_spot
@@ -96,7 +97,9 @@ def alternatives_of(options: Iterable[Option]) -> tuple[Alternative, ...]:
     possible = [
         option
         for option in options
-        if {*option.removed_by} <= _BY_PRICE_AND_TIME and math.isfinite(option.train_s.p90)
+        if option.plan.num_nodes == 1
+        and {*option.removed_by} <= _BY_PRICE_AND_TIME
+        and math.isfinite(option.train_s.p90)
     ]
     chosen: dict[tuple[str, int], Option] = {}
     for option in sorted(possible, key=lambda option: (is_spot(option.plan), option.counted_usd)):

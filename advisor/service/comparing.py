@@ -62,8 +62,9 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
     check(request.job, listener)
     from advisor.service.ranked import judged_of
     from recommender.comparison import compared
-    from recommender.plans.named import plans_named
+    from recommender.plans.named import num_nodes_of, plans_named
 
+    config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
     places = places_of(replace(request.job, everywhere=True), config, listener)
     named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
     trace = with_input(trace_of(request.job.trace, config, listener), config.settings.input, listener)
@@ -87,6 +88,18 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         trace=trace,
         warnings=(*trace.warnings, *places.warnings),
     )
+
+
+def _with_nodes(config: Config, num_nodes: int) -> Config:
+    """Plans of as many nodes as a name asks for, unless somebody allows fewer."""
+    from advisor.config.layers import ARGUMENT
+
+    name = "cloud.max_nodes"
+    if num_nodes <= 1 or name in config.origins:
+        return config
+    cloud = config.settings.cloud.model_copy(update={"max_nodes": num_nodes})
+    settings = config.settings.model_copy(update={"cloud": cloud})
+    return replace(config, settings=settings, origins={**config.origins, name: ARGUMENT})
 
 
 def check_feasible(answer: CompareAnswer) -> None:

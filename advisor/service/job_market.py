@@ -31,7 +31,7 @@ def market_for(
         AdvisorError: prices cannot be read.
     """
     from advisor.review.savings import TodaysMarket
-    from advisor.service.limits import Asked
+    from advisor.service.asked import Asked
     from advisor.service.offers import query_offers
     from advisor.service.plans import spot_terms
 

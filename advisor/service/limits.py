@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
@@ -11,42 +10,17 @@ from advisor.core.globs import is_any, same_name
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.gpus import GpuRequest
     from advisor.core.values import Offer
     from advisor.pricing.answer.loosening import Limit, Way
+    from advisor.pricing.answer.node_counts import NodeCounts
+    from advisor.service.asked import Asked
     from advisor.service.listening import Listener
 
 ANY = "*"
 # What people call them; for hints alone.
 _CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google-cloud": "gcp"}
 # What callers give by a name of their own; other settings are known by theirs.
-_ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a caller limits offers to, besides the settings.
-
-    Attributes:
-        gpus: as they were asked for, such as ``A100:8``.
-        wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
-        max_usd_per_h: most that a machine may cost.
-        max_gpus: most GPUs that a machine may have.
-        opens: whether an offer's region is open to the account; None where that does not matter.
-        own: GPU and count of machines of one's own, which ``gpus`` may mean as well.
-    """
-
-    gpus: Sequence[str] = ()
-    wanted: Mapping[str, set[int]]
-    max_usd_per_h: float | None = None
-    max_gpus: int | None = None
-    opens: Callable[[Offer], bool] | None = None
-    own: Collection[tuple[str, int]] = ()
-
-
-def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
-    """Whether a machine is among those asked for; nothing asked for means any."""
-    return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
+_ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes")
 
 
 def setting_in_words(config: Config, name: str, listener: Listener) -> str:
@@ -149,41 +123,6 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     return {vendors[name.lower()] for name in names}
 
 
-def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], offers: Iterable[Offer] = ()) -> None:
-    """Refuse numbers of GPUs that no machine has, wherever it is; of several numbers one will do.
-
-    Args:
-        asked: which numbers, and machines of one's own.
-        known: all offers there are; asked only for numbers that ``offers`` lacks.
-        offers: offers at hand.
-
-    Raises:
-        InputError: names those there are.
-    """
-    from advisor.core.gpus import parse_gpu_request
-
-    def sizes_of(request: GpuRequest, machines: Collection[tuple[str, int]]) -> set[int]:
-        names = {spec.name for spec in request.gpus}
-        return {count for gpu, count in machines if gpu in names}
-
-    requests = [request for request in map(parse_gpu_request, asked.gpus) if request.counts]
-    at_hand = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in offers)}
-    strange = [request for request in requests if not sizes_of(request, at_hand) & {*request.counts}]
-    machines = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in known())} if strange else set()
-    for request in strange:
-        sizes = sorted(sizes_of(request, machines))
-        if sizes and not {*sizes} & {*request.counts}:
-            raise InputError(
-                f"no machine has as many GPUs as {request.text!r} asks for: there are machines with"
-                f" {_listed(sizes)} of them."
-            )
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    *first, last = map(str, numbers)
-    return f"{', '.join(first)} or {last}" if first else last
-
-
 def _unless_given(config: Config, name: str, listener: Listener) -> str:
     return "" if _is_argument(config, name) else f" in {setting_in_words(config, name, listener)}"
 
@@ -208,7 +147,7 @@ def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer], listener
         return NoOfferError(
             f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
         )
-    limits = _limits(config, asked, listener)
+    limits = _limits(config, asked, offers, listener)
     way = way_out(limits, offers)
     # A default is worth a word only where it is in the way.
     worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
@@ -223,12 +162,20 @@ def _in_words(way: Way) -> str:
     return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
 
 
-def _limits(config: Config, asked: Asked, listener: Listener) -> list[Limit]:
+def _limits(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
     """Everything that a query keeps offers by."""
     from advisor.pricing.answer.loosening import Limit
     from advisor.pricing.sources.query import OfferQuery
 
-    limits = [*_limits_of_settings(config, listener), *_limits_of_gpus(asked, listener)]
+    counts = asked.node_counts(
+        [offer for offer in offers if asked.max_gpus is None or offer.num_gpus <= asked.max_gpus]
+    )
+    limits = [*_limits_of_settings(config, listener), *_limits_of_gpus(asked, counts, listener)]
+    if (exactly := asked.nodes.exactly) is not None:
+        name = listener.name_of("num_nodes")
+        limits.append(
+            Limit(name=name, text=f"{name} {exactly}", keeps=lambda offer: bool(counts.possible(offer)))
+        )
     if (most_usd := asked.max_usd_per_h) is not None:
         keeps = OfferQuery(max_usd_per_h=most_usd).matches
         name = listener.name_of("max_usd_per_h")
@@ -257,7 +204,7 @@ def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
             yield _setting(config, name, ", ".join(values), query.matches, listener)
 
 
-def _limits_of_gpus(asked: Asked, listener: Listener) -> Iterator[Limit]:
+def _limits_of_gpus(asked: Asked, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
     """Which GPU, and how many of it: two limits, since the number may give way alone."""
     from advisor.pricing.answer.loosening import Limit
 
@@ -267,8 +214,9 @@ def _limits_of_gpus(asked: Asked, listener: Listener) -> Iterator[Limit]:
     text = " ".join(f"{name} {one}" for one in asked.gpus)
 
     def is_as_many(offer: Offer) -> bool:
-        counts = wanted.get(offer.gpu)
-        return not counts or offer.num_gpus in counts
+        numbers = wanted.get(offer.gpu)
+        possible = counts.possible(offer) or (1,)
+        return not numbers or any(number * offer.num_gpus in numbers for number in possible)
 
     yield Limit(name=name, text=text, keeps=lambda offer: offer.gpu in wanted, is_subject=True)
     yield Limit(name=f"the number in {name}", text=text, keeps=is_as_many)

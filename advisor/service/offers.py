@@ -8,15 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding, quoted
-from advisor.service.limits import (
-    ANY,
-    Asked,
-    check_counts,
-    check_providers,
-    check_regions,
-    is_wanted,
-    nothing_left,
-)
+from advisor.service.asked import Asked, check_counts
+from advisor.service.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.live import now
 from advisor.service.opt_in import is_open
 
@@ -70,12 +63,9 @@ def query_offers(
     if query.providers:
         check_providers(config, {provider for answer in answers for provider in answer.providers}, listener)
     offers = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
-    kept = tuple(
-        offer
-        for offer in offers.offers
-        if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
-        and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
-    )
+    small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
+    counts = asked.node_counts(small)
+    kept = tuple(offer for offer in small if counts.of(offer))
     closed: tuple[Finding, ...] = ()
     if only_open:
         asked = replace(asked, opens=is_open(cloud, answers))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import EmpiricalWait, GpuSpec, Quantiles, Tier
+from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
@@ -102,7 +102,8 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
     """A node type of the settings, with the waits of its log.
 
     Raises:
-        ConfigError: its GPU is not in the catalog or is a family, or its log cannot be used.
+        ConfigError: its GPU is not in the catalog or is a family, its link or network is none, or its log
+            cannot be used.
     """
     from recommender.plans.candidates import Machine
 
@@ -116,7 +117,22 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         waits=_logged_waits(cluster, listener),
         num_vcpus=cluster.vcpus,
+        num_nodes=cluster.num_nodes,
+        fabric=_fabric_of(cluster),
     )
+
+
+def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
+    """What the settings say of its links and network; None where nothing is said and needed."""
+    from advisor.core.fabrics import stated_fabric
+    from advisor.core.gpus import resolve_gpu
+
+    if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
+        return None
+    try:
+        return stated_fabric(resolve_gpu(cluster.gpu), cluster.link, cluster.network)
+    except ConfigError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
 def _gpu_of(cluster: ClusterSettings) -> str:
@@ -129,9 +145,7 @@ def _gpu_of(cluster: ClusterSettings) -> str:
 
 
 def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, LoggedWait]:
-    """Waits by number of GPUs; none without a log."""
-    from recommender.plans.candidates import useful_counts
-
+    """Waits by number of GPUs, of a part of a node or of whole nodes; none without a log."""
     if cluster.wait_log is None:
         return {}
     from recommender.queue.wait_files import load_fit
@@ -140,23 +154,39 @@ def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, 
     try:
         with listener.step(f"reading {path.name}"):
             fitted = load_fit(path, cluster.timezone)
-        return {count: _logged_wait(fitted, cluster, count) for count in useful_counts(cluster.num_gpus)}
+        return {
+            count * num_nodes: _logged_wait(fitted, cluster, count * num_nodes, num_nodes)
+            for count, num_nodes in _sizes(cluster)
+        }
     except InputError as error:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
-def _logged_wait(fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) -> LoggedWait:
+def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
+    """GPUs of a node, and nodes, that a job may ask for."""
+    from advisor.pricing.answer.node_counts import useful_counts
+
+    yield from ((count, 1) for count in useful_counts(cluster.num_gpus))
+    yield from ((cluster.num_gpus, num_nodes) for num_nodes in range(2, cluster.num_nodes + 1))
+
+
+def _logged_wait(
+    fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
+) -> LoggedWait:
     from recommender.plans.candidates import LoggedWait
+    from recommender.plans.start_waits import gang_note, together
     from recommender.queue.fitted import warnings_of
 
-    # What is planned runs on one node, however many of its GPUs are used.
-    size = 1 if fitted.size_unit == "nodes" else num_gpus
+    size = num_nodes if fitted.size_unit == "nodes" else num_gpus
     alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
     doubts = warnings_of(fitted, alike, size)
-    return LoggedWait(
-        wait_s=EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s),
-        notes=(_basis(alike, fitted.size_unit), *doubts),
-    )
+    wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
+    notes = (_basis(alike, fitted.size_unit), *doubts)
+    if alike.size is not None or num_nodes == 1:
+        return LoggedWait(wait_s=wait_s, notes=notes)
+    # Jobs of any size are small ones, most of them.
+    longer = together(wait_s, num_nodes)
+    return LoggedWait(wait_s=longer, notes=(*notes, gang_note(longer, num_nodes)))
 
 
 def _basis(alike: WaitBin, size_unit: str) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
     from recommender.policy import Facts
 
-_FORMS = "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET, local/NxGPU or cluster/NAME/NxGPU"
-_COUNTED_GPU = re.compile(r"([1-9]\d{0,3})x(.+)")
+_FORMS = (
+    "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET (2xINSTANCE_TYPE for two nodes), local/NxGPU or"
+    " cluster/NAME/NxGPU (2xNxGPU for two nodes)"
+)
+_COUNTED = re.compile(r"([1-9]\d{0,3})x(.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,8 @@ class PlanRequest:
 
     Attributes:
         plan: id as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
-        gpu: one GPU of the catalog with its number, such as ``A100-SXM-80GB:8``.
+        gpu: one GPU of the catalog with its number, such as ``A100-SXM-80GB:8`` or ``A100-SXM-80GB:8x2``.
+        num_nodes: of the whole plan.
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         spent_usd: since the first of the month.
@@ -40,12 +45,15 @@ class PlanRequest:
     region: str | None = None
     market: Market | None = None
     gpu: str | None = None
+    num_nodes: int | None = None
     usd_per_h: float | None = None
     usd_per_job: float | None = None
     spent_usd: float | None = None
 
 
-_FACTS = ("tier", "provider", "instance_type", "region", "market", "usd_per_h", "usd_per_job")
+_FACTS = (
+    "tier", "provider", "instance_type", "region", "market", "num_nodes", "usd_per_h", "usd_per_job",
+)  # fmt: skip
 
 
 def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Facts:
@@ -83,10 +91,11 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
 def _rate_per_h(facts: Facts, configured: float | None) -> float:
     """Of the machine on spot: what is configured, else of its class."""
     from advisor.pricing.catalog.spot_odds import spot_odds
+    from recommender.outcome.gangs import times_of_one
 
-    if configured is not None:
-        return configured
-    return spot_odds(facts.gpu or "", facts.num_gpus or 1).preemptions_per_h
+    num_nodes = facts.num_nodes or 1
+    of_one = spot_odds(facts.gpu or "", (facts.num_gpus or 1) // num_nodes).preemptions_per_h
+    return (of_one if configured is None else configured) * times_of_one(num_nodes)
 
 
 def _check_amounts(request: PlanRequest) -> None:
@@ -112,30 +121,61 @@ def _with_gpu(facts: Facts, text: str) -> Facts:
     if len(request.counts) > 1:
         raise InputError(f"{text!r} means several numbers of GPUs: a plan has one, such as L4:8.")
     name = request.gpus[0].name if len(request.gpus) == 1 else resolve_gpu(text.partition(":")[0]).name
-    return replace(facts, gpu=name, num_gpus=request.counts[0] if request.counts else facts.num_gpus)
+    num_gpus = request.counts[0] if request.counts else facts.num_gpus
+    return replace(facts, gpu=name, num_gpus=num_gpus, num_nodes=request.num_nodes or facts.num_nodes)
 
 
 def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
+    parts = plan.split("/")
+    if parts[0] in ("local", "cluster") and len(parts) >= (2 if parts[0] == "local" else 3):
+        facts = _facts_of_own(parts)
+        if facts is not None:
+            return facts
+    if len(parts) != 4 or not all(parts):
+        raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
+    return _facts_of_rented(parts, config, listener)
+
+
+def _facts_of_own(parts: Sequence[str]) -> Facts | None:
+    """Of ``cluster/lab/8xL4``, or ``cluster/lab/2x8xL4`` for two nodes; None for another form."""
     from advisor.core.gpus import resolve_gpu
     from recommender.policy import Facts
 
-    parts = plan.split("/")
-    counted = _COUNTED_GPU.fullmatch(parts[-1])
-    if counted and parts[0] in ("local", "cluster") and len(parts) >= (2 if parts[0] == "local" else 3):
-        return Facts(
-            tier=Tier(parts[0]),
-            provider="/".join(parts[1:-1]) or "local",
-            gpu=resolve_gpu(counted[2]).name,
-            num_gpus=int(counted[1]),
-        )
-    if len(parts) != 4 or not all(parts):
-        raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
-    provider, instance_type, place, market = *parts[:3], _market(parts[3])
-    known = Facts(provider=provider, instance_type=instance_type, region=place, market=market.value)
+    counted = _COUNTED.fullmatch(parts[-1])
+    if counted is None:
+        return None
+    nodes = _COUNTED.fullmatch(counted[2])
+    num_nodes, each, gpu = (counted[1], *nodes.groups()) if nodes else ("1", *counted.groups())
+    return Facts(
+        tier=Tier(parts[0]),
+        provider="/".join(parts[1:-1]) or "local",
+        gpu=resolve_gpu(gpu).name,
+        num_gpus=int(num_nodes) * int(each),
+        num_nodes=int(num_nodes),
+    )
+
+
+def _facts_of_rented(parts: Sequence[str], config: Config, listener: Listener) -> Facts:
+    from recommender.policy import Facts
+
+    provider, machine, place, market = *parts[:3], _market(parts[3])
+    counted = _COUNTED.fullmatch(machine)
+    num_nodes, instance_type = (int(counted[1]), counted[2]) if counted else (1, machine)
+    known = Facts(
+        provider=provider,
+        instance_type=instance_type,
+        region=place,
+        market=market.value,
+        num_nodes=num_nodes,
+    )
     offer = cheapest_at(config, provider, instance_type, place, market, listener)
     if offer is not None:
         return replace(
-            known, region=offer.region, gpu=offer.gpu, num_gpus=offer.num_gpus, usd_per_h=offer.usd_per_h
+            known,
+            region=offer.region,
+            gpu=offer.gpu,
+            num_gpus=offer.num_gpus * num_nodes,
+            usd_per_h=offer.usd_per_h * num_nodes,
         )
     names = f"{listener.name_of('gpu')} and {listener.name_of('usd_per_h')}"
     listener.note(f"no price of {instance_type} in {place} ({market}) is known: {names} tell")
@@ -158,7 +198,7 @@ def cheapest_at(
     Raises:
         AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.limits import Asked
+    from advisor.service.asked import Asked
     from advisor.service.offers import query_offers
     from recommender.plans.candidates import place_in_id
 

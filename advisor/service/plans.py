@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
+from advisor.core.limits import MAX_NODES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from advisor.config.rent_settings import CloudSettings
     from advisor.config.settings import Settings
     from advisor.core.values import DataSet, Plan
+    from advisor.pricing.answer.node_counts import NodeLimits
     from advisor.pricing.bills.storage import Rate
-    from advisor.service.limits import Asked
+    from advisor.service.asked import Asked
     from advisor.service.listening import Listener
     from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
@@ -36,6 +38,7 @@ def plans_of(
     spot: SpotTerms,
     data: DataSet | None = None,
     everywhere: bool = False,
+    num_nodes: int | None = None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
@@ -48,6 +51,7 @@ def plans_of(
         spot: what is known of preemptible machines.
         data: the job's data set; None without one.
         everywhere: also at places that are never the cheapest for a machine.
+        num_nodes: of every plan; None for one, or as many as the settings allow.
 
     Raises:
         InputError: a GPU that is asked for runs other software, or a name or number that nothing has.
@@ -55,7 +59,8 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.service.limits import Asked, known_vendors
+    from advisor.service.asked import Asked
+    from advisor.service.limits import known_vendors
     from advisor.service.offers import wanted_counts
     from advisor.service.under_policy import cheapest_by_verdict
 
@@ -63,12 +68,14 @@ def plans_of(
     wanted = wanted_counts(gpus, listener)
     rates = rates_of(config.settings)
     terms = cloud_terms(config.settings.cloud, data, spot.history)
-    own = _own(config, wanted, terms, rates, listener)
+    nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
+    own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
         gpus=gpus,
         wanted=wanted,
         max_gpus=config.settings.cloud.max_gpus,
+        nodes=nodes,
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
@@ -79,6 +86,44 @@ def plans_of(
         return own, (quoted(str(error)),)
     kept = rented if everywhere else cheapest_by_verdict(rented, policy, spot)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
+
+
+def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
+    """What is asked for, or what the GPUs say, as ``H100:8x4`` does.
+
+    Raises:
+        InputError: they say two numbers.
+    """
+    from advisor.core.gpus import parse_gpu_request
+
+    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
+    numbers = said if num_nodes is None else {*said, num_nodes}
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, sorted(numbers)))
+        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
+        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
+    return next(iter(numbers), None)
+
+
+def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> NodeLimits:
+    """How many nodes a plan may have: what is asked for within what the settings allow.
+
+    Raises:
+        InputError: more nodes than the settings allow, or fewer than one.
+    """
+    from advisor.core.arguments import check_count
+    from advisor.pricing.answer.node_counts import NodeLimits
+    from advisor.service.limits import setting_in_words
+
+    name = "cloud.max_nodes"
+    most = config.settings.cloud.max_nodes if name in config.origins else None
+    if num_nodes is not None:
+        called = listener.name_of("num_nodes")
+        check_count(called, num_nodes, most=MAX_NODES)
+        if most is not None and num_nodes > most:
+            where = setting_in_words(config, name, listener)
+            raise InputError(f"{called} is {num_nodes}, and {where} allows {most} at most.")
+    return NodeLimits(most=most, exactly=num_nodes)
 
 
 def rates_of(settings: Settings) -> tuple[Rate, ...]:
@@ -109,19 +154,24 @@ def rates_of(settings: Settings) -> tuple[Rate, ...]:
 def _own(
     config: Config,
     wanted: Mapping[str, set[int]],
+    nodes: NodeLimits,
     terms: CloudTerms,
     rates: Sequence[Rate],
     listener: Listener,
 ) -> list[Plan]:
     """This machine and the clusters, as far as they are asked for."""
-    from advisor.service.limits import is_wanted
+    from advisor.service.asked import is_wanted
     from advisor.service.own_machines import own_machines
     from recommender.plans.candidates import plans_of_machine
 
+    # A setting of clouds says nothing of clusters, an argument is meant for all plans.
+    limits = nodes if config.is_given("cloud.max_nodes") else replace(nodes, most=None)
     return [
         plan
         for machine in own_machines(config.settings, listener, config.origins.get("clusters"))
-        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates)
+        for plan in plans_of_machine(
+            machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates, nodes=limits
+        )
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
 
@@ -169,7 +219,14 @@ def _rented(
     answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
     quotas = config.settings.quotas
-    plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas, prices=prices_of(offers))
+    plans = plans_of_offers(
+        offers,
+        terms=terms,
+        catalog=rates,
+        quotas=quotas,
+        prices=prices_of(offers),
+        node_counts=asked.node_counts(offers).of,
+    )
     return plans, (*answer.warnings, *unknown)
 
 

@@ -63,21 +63,21 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     """
     from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
-    from advisor.service.offers import wanted_counts
     from advisor.service.past_runs import past_runs
+    from advisor.service.predicted_layouts import ONE, layouts_of
 
     check(request)
     catalog = load_gpus()
-    wanted = wanted_counts(request.gpus, listener)
+    wanted = layouts_of(request.gpus, config.settings, listener)
     if not wanted:
-        wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
+        wanted = {name: {ONE: None} for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     trace = _trace(request, config, listener)
     past = past_runs(config, listener)
     estimates = [
         estimate
-        for name, counts in wanted.items()
+        for name, layouts in wanted.items()
         for estimate in predict_counts(
-            trace, catalog[name], sorted(counts or {1}), correction=past.corrections.get(name)
+            trace, catalog[name], list(layouts), correction=past.corrections.get(name)
         )
     ]
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
@@ -97,7 +97,7 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
 
 
 def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:
-    """Refuse more GPUs than any machine has, one's own included: an estimate is of one machine.
+    """Refuse more GPUs than any machine has, one's own included, unless whole nodes make them.
 
     Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
 
@@ -105,24 +105,19 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
         InputError: names the largest machine.
     """
     from advisor.core.gpus import parse_gpu_request
+    from advisor.service.predicted_layouts import layout_of, most_in_one
 
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
-    most = _largest_machine(config) if counted else 0
+    most = most_in_one(config.settings) if counted else 0
     for request in counted:
-        if request.counts[-1] > most and request.counts[-1] != world:
+        count = request.counts[-1]
+        layouts = [layout_of(gpu.name, count, request.num_nodes) for gpu in request.gpus]
+        if count not in (world, *range(most + 1)) and all(layout.num_nodes == 1 for layout in layouts):
             raise InputError(
-                f"no machine has as many GPUs as {request.text!r} asks for: write numbers from 1 to {most},"
-                " or set a larger machine of your own (local.num_gpus, clusters)."
+                f"no machine has as many GPUs as {request.text!r} asks for, nor do whole nodes: write numbers"
+                f" from 1 to {most}, or nodes as {request.gpus[0].name}:8x4 does, or set a larger machine of"
+                " your own (local.num_gpus, clusters)."
             )
-
-
-def _largest_machine(config: Config) -> int:
-    from advisor.pricing.catalog.instance_types import load_instances
-
-    settings = config.settings
-    own = (settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters))
-    rented = (machine.num_gpus for machine in load_instances().values())
-    return max(*own, *rented)
 
 
 def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.units import DAY_S
-from advisor.service.limits import Asked, is_wanted
+from advisor.service.asked import Asked, is_wanted
 from advisor.service.live import current_answers, known_answers, moment_ago
 from advisor.service.offers import check_names, wanted_counts
 

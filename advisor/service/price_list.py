@@ -54,7 +54,7 @@ def list_prices(request: PricesRequest, config: Config, listener: Listener) -> O
         StoreError: the database of the settings cannot be read.
     """
     from advisor.pricing.answer.places import cheapest_places
-    from advisor.service.limits import Asked
+    from advisor.service.asked import Asked
     from advisor.service.offers import prices_of, query_offers, wanted_counts
 
     most = request.max_usd_per_h

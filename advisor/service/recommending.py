@@ -28,7 +28,8 @@ class RecommendRequest:
 
     Attributes:
         trace: the script.
-        gpus: GPUs or families with counts, such as ``A100:8`` or ``H100:1..8``; none for any.
+        gpus: GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any.
+        num_nodes: machines that train together; None for one, or as many as the settings allow.
         vendors: whose GPUs count.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
@@ -44,6 +45,7 @@ class RecommendRequest:
     project: str = ""
     what_if: bool | None = None
     everywhere: bool = False
+    num_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,7 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         spot=spot,
         data=data,
         everywhere=request.everywhere,
+        num_nodes=request.num_nodes,
     )
     scaling = config.settings.profile.scaling
     job = replace(

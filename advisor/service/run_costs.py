@@ -63,8 +63,13 @@ def _price(where: Whereabouts, config: Config) -> tuple[float | None, datetime |
     """USD per hour of the GPUs that a command has, and when that was true."""
     offer = _offer(where, config)
     if offer is not None:
-        return offer.usd_per_h * where.share, offer.retrieved_at
+        return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
     return _own_price(where.place, config), None
+
+
+def _num_nodes(place: Place, offer: Offer) -> float:
+    """Machines behind the GPUs of a run that went to more than one has."""
+    return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
 
 
 def _offer(where: Whereabouts, config: Config) -> Offer | None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, Market, Option
+from advisor.core.values import Bound, Layout, Market, Option
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.vcpus import vcpus_per_gpu
 
 # Less of the time is not worth another machine.
 _LEAST_SAVING = 0.05
-_Kind = tuple[str, int, Market]
+_Kind = tuple[str, Layout, Market]
 
 
 def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
@@ -27,7 +27,7 @@ def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
 def _kind(option: Option) -> _Kind:
     plan = option.plan
     market = Market.ON_DEMAND if plan.offer is None else plan.offer.market
-    return plan.gpu, plan.num_gpus, market
+    return plan.gpu, replace(plan.layout, fabric=None), market
 
 
 def _with_note(item: Judged, rented: dict[_Kind, list[Option]]) -> Judged:

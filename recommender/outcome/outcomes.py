@@ -11,6 +11,7 @@ from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import Array, Draws, log_normal
+from recommender.outcome.gangs import drawn_over_median
 from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
@@ -129,10 +130,11 @@ def _costs_usd(
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
-    """Draws [plans, n] of the rate of preemptions."""
+    """Draws [plans, n] of the rate of preemptions: the higher it is, the less the nodes of a gang share."""
     medians, sigmas, most = np.array([(t.preemptions_per_h, t.sigma_rate, t.most_per_h) for t in terms]).T
-    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.preemption_rate)
-    return np.asarray(np.minimum(drawn, most[:, None]), dtype=np.float64)
+    z, num_nodes = draws.preemption_rate, np.array([float(t.num_nodes) for t in terms])
+    drawn = np.minimum(medians[:, None] * np.exp(sigmas[:, None] * z), most[:, None])
+    return np.asarray(drawn * drawn_over_median(num_nodes, z), dtype=np.float64)
 
 
 def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:

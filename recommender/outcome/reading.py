@@ -23,10 +23,14 @@ _SHARES = Interval(p10=0.25, p50=0.5, p90=1.0)
 
 
 def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
-    """Seconds to read what one iteration takes of the data set; None without one, or without epochs."""
+    """Seconds to read what one iteration takes of the data set; None without one, or without epochs.
+
+    Each node reads the samples of its own GPUs over its own network.
+    """
     if not plan.read_gib or iterations_per_epoch is None:
         return None
-    bits, bits_per_s = plan.read_gib * GIB * 8 / iterations_per_epoch, network_bits_per_s(plan)
+    bits = plan.read_gib * GIB * 8 / iterations_per_epoch / plan.num_nodes
+    bits_per_s = network_bits_per_s(plan)
     return Interval(
         p10=bits / (bits_per_s * _SHARES.p90),
         p50=bits / (bits_per_s * _SHARES.p50),
@@ -35,12 +39,12 @@ def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
 
 
 def network_bits_per_s(plan: Plan) -> float:
-    """Of the machine as far as it serves reads; an unknown one has the least of any known for each vCPU."""
+    """Of one machine as far as it serves reads; an unknown one has the least of any known for each vCPU."""
     offer = plan.offer
     known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
     if known is not None and known.network_bits_per_s is not None:
         return min(known.network_bits_per_s, MOST_BITS_PER_S)
-    vcpus = (plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU) * plan.num_gpus
+    vcpus = (plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU) * plan.layout.gpus_per_node
     return min(_least_bits_per_s_of_a_vcpu() * vcpus, MOST_BITS_PER_S)
 
 

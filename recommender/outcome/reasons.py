@@ -12,6 +12,7 @@ from advisor.predict.loading import assumed_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
+from recommender.outcome.gangs import times_of_one
 from recommender.outcome.rent import price_rise
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
 from recommender.outcome.steps import Source, Steps
@@ -105,6 +106,13 @@ def changes_of(
         yield finding(Code.WRAP_IN_DDP)
         if trace.accumulation > 1:
             yield finding(Code.USE_NO_SYNC)
+    if plan.num_nodes > 1:
+        yield finding(
+            Code.START_ON_NODES,
+            num_nodes=plan.num_nodes,
+            gpus_per_node=plan.layout.gpus_per_node,
+            is_rented=plan.offer is not None,
+        )
     batch_size, profiled = (steps.global_batch_size(count) for count in (plan.num_gpus, steps.num_ranks))
     if batch_size != profiled:
         yield finding(Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size, batch_size=profiled)
@@ -124,6 +132,7 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         Code.RISK_PREEMPTION,
         num_nodes=plan.num_nodes,
         preemptions_per_h=spot.preemptions_per_h,
+        times_of_one=times_of_one(spot.num_nodes),
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
     )

@@ -29,6 +29,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 from advisor.pricing.catalog.spot_odds import SpotOdds, spot_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import with_history
+from recommender.outcome.gangs import slowest_boot, times_of_one
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class SpotTerms:
 
     Attributes:
         preemptions_per_h: per running hour of the whole plan. The nodes of a gang are one unit: where one
-            goes, all stop, and traces show many going at once, so nothing is multiplied by their number.
+            goes, all stop, and many go at once, so that N nodes are not preempted N times as often.
         checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
         sigma_rate: standard deviation of the logarithm of the rate.
         most_per_h: a drawn rate is cut there.
@@ -62,6 +63,7 @@ class SpotTerms:
         rate_source: where the rate comes from.
         assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
+        num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
 
     Raises:
         InputError: a figure is negative or no number; an interval must be above 0.
@@ -81,6 +83,7 @@ class SpotTerms:
     rate_source: Finding = CONFIGURED
     assumed: frozenset[str] = frozenset()
     history: Mapping[str, Watched] = field(default_factory=dict)
+    num_nodes: int = 1
 
     def __post_init__(self) -> None:
         check_number("preemptions_per_h", self.preemptions_per_h, least=0)
@@ -125,20 +128,40 @@ def terms_of_plans(
 ) -> Callable[[Plan], SpotTerms]:
     """``terms_at`` for many plans: those of one class get the same object."""
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
+    of_gang: dict[tuple[int, int], SpotTerms] = {}
 
     def of(plan: Plan) -> SpotTerms:
         if not is_spot(plan):
             return terms
-        key = plan.gpu, plan.num_gpus, id(seen_of(plan, terms.history))
+        key = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
         if key not in of_class:
             of_class[key] = _of_class(plan, terms) if terms.assumed else terms
-        return _floored(plan, of_class[key], buckets)
+        of_one = _floored(plan, of_class[key], buckets)
+        if plan.num_nodes == 1:
+            return of_one
+        if of_one is not of_class[key]:
+            return _of_gang(of_one, plan.num_nodes)
+        return of_gang.setdefault((id(of_one), plan.num_nodes), _of_gang(of_one, plan.num_nodes))
 
     return of
 
 
+def _of_gang(terms: SpotTerms, num_nodes: int) -> SpotTerms:
+    """Of several machines that stop where one goes, and go on when all are back."""
+    times = times_of_one(num_nodes)
+    return replace(
+        terms,
+        preemptions_per_h=terms.preemptions_per_h * times,
+        most_per_h=terms.most_per_h * times,
+        reacquire_h=terms.reacquire_h * times,
+        most_away_h=terms.most_away_h * times**2,
+        restart_h=terms.restart_h * slowest_boot(num_nodes),
+        num_nodes=num_nodes,
+    )
+
+
 def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
-    odds, seen = spot_odds(plan.gpu, plan.num_gpus), seen_of(plan, terms.history)
+    odds, seen = spot_odds(plan.gpu, plan.layout.gpus_per_node), seen_of(plan, terms.history)
     if seen is not None:
         odds = with_history(odds, seen)
     if RATE in terms.assumed:

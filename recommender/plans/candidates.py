@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Layout, Offer, Plan, Price, Quantiles, Tier
+from advisor.core.values import Fabric, Layout, Offer, Plan, Price, Quantiles, Tier
+from advisor.pricing.answer.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
 from advisor.pricing.bills.storage import Rate, load_rates
+from recommender.outcome.gangs import slowest_boot
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
+from recommender.plans.layouts import layout_of, used_of
 from recommender.plans.quotas import over_quota
-from recommender.plans.start_waits import wait_of
+from recommender.plans.start_waits import gang_note, together, wait_of
 
 if TYPE_CHECKING:
     from advisor.config.rent_settings import QuotaSettings
@@ -43,12 +46,14 @@ class Machine:
         usd_per_gpu_h: internal cost; None if nobody configured one.
         cost_source: in words, what that cost was made of; None if somebody configured it.
         wait_s: None if nobody configured or measured it.
-        waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
+        waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
         num_vcpus: hardware threads of one node; None if nobody knows.
+        num_nodes: of this type.
+        fabric: over what its GPUs and nodes exchange; None if nobody knows.
 
     Raises:
-        InputError: fewer than one GPU, a cost below 0, or a wait that is no `Quantiles`.
+        InputError: fewer than one GPU or node, a cost below 0, or a wait that is no `Quantiles`.
     """
 
     tier: Tier
@@ -61,10 +66,13 @@ class Machine:
     waits: Mapping[int, LoggedWait] = field(default_factory=dict)
     in_use: tuple[Finding, ...] = ()
     num_vcpus: int | None = None
+    num_nodes: int = 1
+    fabric: Fabric | None = None
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
         check_count("num_gpus", self.num_gpus)
+        check_count("num_nodes", self.num_nodes)
         check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
         if self.usd_per_gpu_h is not None:
             check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
@@ -81,8 +89,9 @@ def plans_of_machine(
     asked: Collection[int] = (),
     terms: CloudTerms | None = None,
     catalog: Sequence[Rate] | None = None,
+    nodes: NodeLimits = USEFUL,
 ) -> list[Plan]:
-    """One plan for each useful count of free GPUs: powers of two, and all.
+    """One plan for each useful count of free GPUs, powers of two and all, then one for each of whole nodes.
 
     Where none is free there is nothing to prefer: any may be waited for.
 
@@ -91,6 +100,7 @@ def plans_of_machine(
         asked: counts the user named: those of all its GPUs are planned though some are in use.
         terms: tell where the data lies; None for a job without data elsewhere.
         catalog: rates of egress; None for those that ship.
+        nodes: how many to plan of its nodes.
 
     Raises:
         InputError: something else than a machine.
@@ -99,47 +109,56 @@ def plans_of_machine(
     counts = set(useful_counts(machine.num_free or machine.num_gpus))
     counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
     extras = Extras() if terms is None else extras_of_own(terms, load_rates() if catalog is None else catalog)
-    return [_machine_plan(machine, count, extras) for count in sorted(counts)]
+    most = machine.num_nodes if nodes.most is None else min(nodes.most, machine.num_nodes)
+    sizes = [
+        (count, num_nodes)
+        for num_nodes in sorted(numbers_of_nodes(nodes, most, machine.num_gpus, asked))
+        for count in (sorted(counts) if num_nodes == 1 else [machine.num_gpus])
+    ]
+    return [_machine_plan(machine, *size, extras) for size in sizes]
 
 
-def useful_counts(num_gpus: int) -> list[int]:
-    """Powers of two up to ``num_gpus``, and ``num_gpus`` itself.
-
-    >>> useful_counts(6)
-    [1, 2, 4, 6]
-    """
-    most = int(num_gpus)  # numpy's integers, too
-    return sorted({*(2**i for i in range(most.bit_length())), most})
-
-
-def _machine_plan(machine: Machine, num_gpus: int, extras: Extras) -> Plan:
+def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
+    fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
+    layout = Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
     local = machine.tier is Tier.LOCAL
     place = "local" if local else f"cluster/{machine.name}"
+    nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
-    logged = machine.waits.get(num_gpus)
-    # Nobody knows when the others will be done.
-    is_free = num_gpus <= machine.num_free
-    wait_s = machine.wait_s if logged is None else logged.wait_s
-    no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
+    wait_s, notes = _wait_of(machine, layout)
     return Plan(
-        id=f"{place}/{num_gpus}x{machine.gpu}",
+        id=f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}",
         tier=machine.tier,
         provider="local" if local else machine.name,
         gpu=machine.gpu,
-        layout=Layout(gpus_per_node=num_gpus),
+        layout=layout,
         offer=None,
-        usd_per_h=None if rate is None else rate * num_gpus,
-        wait_s=no_wait if local else wait_s,
+        usd_per_h=None if rate is None else rate * layout.num_gpus,
+        wait_s=wait_s,
         startup_s=extras.download_s,
         minimum_billed_s=0.0,
         download_s=extras.download_s,
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
         rates={**extras.rates, **cost},
-        num_vcpus=_vcpus_of(machine, num_gpus),
-        notes=(*machine.in_use, *(logged.notes if logged is not None else ()), *extras.notes),
+        num_vcpus=_vcpus_of(machine, layout.gpus_per_node),
+        notes=(*machine.in_use, *notes, *extras.notes),
     )
+
+
+def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:
+    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node."""
+    if machine.tier is Tier.LOCAL:
+        # Nobody knows when the others will be done.
+        is_free = layout.gpus_per_node <= machine.num_free
+        return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
+    if (logged := machine.waits.get(layout.num_gpus)) is not None:
+        return logged.wait_s, logged.notes
+    if machine.wait_s is None or layout.num_nodes == 1:
+        return machine.wait_s, ()
+    wait_s = together(machine.wait_s, layout.num_nodes)
+    return wait_s, (gang_note(wait_s, layout.num_nodes),)
 
 
 def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:
@@ -156,8 +175,9 @@ def plans_of_offers(
     catalog: Sequence[Rate] | None = None,
     quotas: Sequence[QuotaSettings] = (),
     prices: Sequence[Price] | None = None,
+    node_counts: Callable[[Offer], Iterable[int]] = lambda _: (1,),
 ) -> list[Plan]:
-    """One plan an offer: the whole machine, with every GPU in it.
+    """Whole machines, with every GPU in them: one plan for an offer and a number of nodes.
 
     Args:
         offers: what is for rent.
@@ -165,6 +185,7 @@ def plans_of_offers(
         catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
         quotas: what the account may start at once.
         prices: what an hour of each offer will cost; as it is quoted if None.
+        node_counts: how many machines of an offer to take together; each alone by default.
 
     Raises:
         InputError: an argument of another kind.
@@ -177,12 +198,20 @@ def plans_of_offers(
     _check_quotas(quotas)
 
     @cache
-    def extras(provider: str, region: str) -> Extras:
-        return extras_at(provider, region, terms, rates)
+    def extras(provider: str, region: str, num_nodes: int) -> Extras:
+        return extras_at(provider, region, terms, rates, num_nodes)
 
     return [
-        _cloud_plan(offer, price, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
+        _cloud_plan(
+            offer,
+            price,
+            terms,
+            extras(offer.provider, offer.region, num_nodes),
+            over_quota(offer, quotas, num_nodes),
+            num_nodes,
+        )
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
+        for num_nodes in node_counts(offer)
     ]
 
 
@@ -193,20 +222,27 @@ def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
 
 
 def _cloud_plan(
-    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, blocked: Finding | None
+    offer: Offer,
+    price: Price | None,
+    terms: CloudTerms,
+    extras: Extras,
+    blocked: Finding | None,
+    num_nodes: int,
 ) -> Plan:
-    wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history)
+    """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
+    wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
+    machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
-        id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
+        id="/".join([offer.provider, machine, place_in_id(offer), offer.market]),
         tier=Tier.CLOUD,
         provider=offer.provider,
         gpu=offer.gpu,
-        layout=Layout(gpus_per_node=offer.num_gpus),
+        layout=layout_of(offer, num_nodes),
         offer=offer,
-        usd_per_h=offer.usd_per_h if price is None else price.usd_per_h.p50,
-        price=price,
+        usd_per_h=(offer.usd_per_h if price is None else price.usd_per_h.p50) * num_nodes,
+        price=price if price is None or num_nodes == 1 else price.times(num_nodes),
         wait_s=wait_s,
-        startup_s=terms.startup_s + extras.download_s,
+        startup_s=terms.startup_s * slowest_boot(num_nodes) + extras.download_s,
         minimum_billed_s=offer.minimum_billed_s,
         billed_step_s=offer.billed_step_s,
         download_s=extras.download_s,
@@ -243,7 +279,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
-    """Rented plans, machine by machine, without the places that are never the cheapest for it.
+    """Rented plans, machine by machine, without the places that are never the cheapest for so many of it.
 
     A job trains equally long everywhere, so a place is left out where another starts as soon and costs no
     more by the hour (rent and disks) nor once (data that moves). This must hold of the median rent, or the
@@ -254,11 +290,11 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
         InputError: something else than plans, or plans of one's own machines, which have no place to choose.
     """
     check_each("plans", plans, Plan, "plans_of_offers() makes them")
-    groups: dict[tuple[str, str, str, float, float], list[Plan]] = {}
+    groups: dict[tuple[str, str, int, str, float, float], list[Plan]] = {}
     for plan in plans:
         offer = _offer_of(plan)
         bill = (plan.minimum_billed_s, plan.billed_step_s)
-        key = (offer.provider, offer.instance_type, offer.market, *bill)
+        key = (offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill)
         groups.setdefault(key, []).append(plan)
     return [plan for group in groups.values() for plan in _undominated(group)]
 

@@ -83,22 +83,29 @@ class Extras:
     notes: tuple[Finding, ...] = ()
 
 
-def extras_at(provider: str, region: str, terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
+def extras_at(
+    provider: str, region: str, terms: CloudTerms, catalog: Sequence[Rate], num_nodes: int = 1
+) -> Extras:
     """What a job pays in a region of a cloud for disks and for data that moves.
+
+    Each node has a disk and a copy of the data of its own; the result leaves once.
 
     Raises:
         CatalogError: something is needed of which no rate is known at all.
     """
     data = terms.data
     is_there = data is not None and data.is_at(provider, region)
-    moved_gib = 0.0 if is_there else terms.dataset_gib
-    disk_gib = terms.boot_disk_gib + moved_gib
+    each_gib = 0.0 if is_there else terms.dataset_gib
+    moved_gib, disk_gib = each_gib * num_nodes, (terms.boot_disk_gib + each_gib) * num_nodes
+    # A cloud serves all nodes at once; over a line of one's own the copies come one after the other.
+    at_once = data is not None and data.provider is not None
     needs = (
         _Need(STORAGE, RateKind.BLOCK_STORAGE, disk_gib, provider, region),
         _Need(RESULT, RateKind.EGRESS_INTERNET, terms.result_gib, provider, region),
         *_moving(data, moved_gib, provider, region),
     )
-    return _extras(needs, terms, moved_gib, catalog)
+    download_s = terms.download_s(each_gib if at_once else moved_gib)
+    return _extras(needs, terms, moved_gib, catalog, download_s=download_s)
 
 
 def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
@@ -109,7 +116,8 @@ def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
     """
     data = terms.data
     moved_gib = 0.0 if data is None or data.provider is None else terms.dataset_gib
-    return _extras(_moving(data, moved_gib), terms, moved_gib, catalog)
+    needs = _moving(data, moved_gib)
+    return _extras(needs, terms, moved_gib, catalog, download_s=terms.download_s(moved_gib))
 
 
 class _Need(NamedTuple):
@@ -133,7 +141,14 @@ def _moving(
     return (_Need(MOVING, kind, gib, data.provider, data.region, to_region),)
 
 
-def _extras(needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate]) -> Extras:
+def _extras(
+    needs: Sequence[_Need],
+    terms: CloudTerms,
+    moved_gib: float,
+    catalog: Sequence[Rate],
+    *,
+    download_s: float,
+) -> Extras:
     paid = [(need, _charge(need, catalog)) for need in needs if need.gib]
     usd = {need.name: charged.usd for need, charged in paid}
     unknown = [_unknown(need, charged.stand_in) for need, charged in paid if charged.stand_in is not None]
@@ -142,9 +157,9 @@ def _extras(needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog
         egress_usd=usd.get(RESULT, 0.0),
         transfer_usd=usd.get(MOVING, 0.0),
         transfer_gib=moved_gib,
-        download_s=terms.download_s(moved_gib),
+        download_s=download_s,
         rates={need.name: _in_words(need.gib, charged.rate) for need, charged in paid},
-        notes=(*unknown, *_moved(terms, moved_gib, usd.get(MOVING, 0.0))),
+        notes=(*unknown, *_moved(terms, moved_gib, usd.get(MOVING, 0.0), download_s)),
     )
 
 
@@ -167,12 +182,12 @@ def _unknown(need: _Need, stand_in: Rate) -> Finding:
     )
 
 
-def _moved(terms: CloudTerms, gib: float, usd: float) -> Iterator[Finding]:
+def _moved(terms: CloudTerms, gib: float, usd: float, download_s: float) -> Iterator[Finding]:
     if terms.data is None or not terms.dataset_gib:
         return
     name = terms.data.name
     if gib:
-        yield finding(Code.DATA_MOVED, place=name, gib=gib, usd=usd, time_s=terms.download_s(gib))
+        yield finding(Code.DATA_MOVED, place=name, gib=gib, usd=usd, time_s=download_s)
     else:
         yield finding(Code.DATA_IN_PLACE, place=name, gib=terms.dataset_gib)
 

@@ -11,12 +11,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError, UnknownGpuError, did_you_mean
-from advisor.core.gpus import GpuRequest, load_gpus, parse_gpu_request
+from advisor.core.gpus import GpuRequest, is_known, load_gpus, parse_gpu_request
 from advisor.core.values import Plan
 
 # As many as are listed where a name is too wide.
 MOST_LISTED = 8
 _BETWEEN_WORDS = re.compile(r"[\s/]+")
+# A number of more digits is no number of machines.
+_SEVERAL = re.compile(r"(?P<number>\d{1,4})x(?P<what>\S+)")
+_GPUS_BY_NODES = re.compile(r"\S+:\d{1,4}x(?P<nodes>\d{1,4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,24 @@ def plans_with_words(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
 def words_of_name(name: str) -> frozenset[str]:
     """The words of a name, whatever their order and case."""
     return frozenset(word.casefold() for word in _BETWEEN_WORDS.split(name.strip()) if word)
+
+
+def num_nodes_of(name: str) -> int:
+    """How many nodes a name asks for: those of ``2xp5.48xlarge``, ``H100:8x2`` and ``cluster/lab/2x8xH100``.
+
+    >>> num_nodes_of("aws/2xp5.48xlarge"), num_nodes_of("H100:8x4"), num_nodes_of("lab 8xH100-SXM-80GB")
+    (2, 4, 1)
+    """
+    return max((int(number) for word in words_of_name(name) if (number := _nodes_of(word))), default=1)
+
+
+def _nodes_of(word: str) -> str | None:
+    """The digits; a GPU behind them says that they count GPUs."""
+    laid_out = _GPUS_BY_NODES.fullmatch(word)
+    several = _SEVERAL.fullmatch(word)
+    if laid_out is None and several is not None and not is_known(several["what"]):
+        return several["number"]
+    return None if laid_out is None else laid_out["nodes"]
 
 
 def places_of(plan: Plan) -> frozenset[str]:
@@ -122,7 +143,8 @@ def _gpus(word: str, known: Iterable[str]) -> GpuRequest:
 
 def _is_asked(plan: Plan, request: GpuRequest) -> bool:
     is_counted = not request.counts or plan.num_gpus in request.counts
-    return is_counted and any(plan.gpu == gpu.name for gpu in request.gpus)
+    is_laid_out = request.num_nodes in (None, plan.num_nodes)
+    return is_counted and is_laid_out and any(plan.gpu == gpu.name for gpu in request.gpus)
 
 
 def _there_are(plans: Sequence[Plan], request: GpuRequest) -> str:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from advisor.config.rent_settings import QuotaSettings
 
 
-def over_quota(offer: Offer, quotas: Sequence[QuotaSettings]) -> Finding | None:
-    """Why the account may not start a machine; None if no quota is known to forbid it.
+def over_quota(offer: Offer, quotas: Sequence[QuotaSettings], num_nodes: int = 1) -> Finding | None:
+    """Why the account may not start so many of a machine; None if no quota is known to forbid it.
 
     Of several quotas that match, each must hold. A machine of unknown size is not judged.
     """
+    if offer.num_vcpus is None:
+        return None
     for quota in quotas:
-        if is_among(offer, quota) and offer.num_vcpus is not None and offer.num_vcpus > quota.vcpus:
+        if is_among(offer, quota) and offer.num_vcpus * num_nodes > quota.vcpus:
             return finding(
                 Code.QUOTA,
-                num_vcpus=offer.num_vcpus,
+                num_vcpus=offer.num_vcpus * num_nodes,
                 most_vcpus=quota.vcpus,
                 instance_types=quota.instance_types,
                 region=offer.region,

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Market, Offer, Quantiles
+from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
 from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import start_with_history
+from recommender.outcome.gangs import all_at_once, times_of_one
 
 
 def wait_of(
-    offer: Offer, *, configured: Quantiles | None, history: Mapping[str, Watched]
+    offer: Offer, *, configured: Quantiles | None, history: Mapping[str, Watched], num_nodes: int = 1
 ) -> tuple[Quantiles, tuple[Finding, ...]]:
-    """The wait for a machine, and what it rests on; nothing is said of what was configured.
+    """The wait for machines, and what it rests on; nothing is said of what was configured.
 
     Args:
         offer: the machine.
         configured: of any cloud machine, by its user.
         history: what was seen of spot machines, by instance type; ``""`` is any.
+        num_nodes: how many of it must be there before the job starts.
     """
-    if configured is not None:
-        return configured, ()
+    of_one, notes = (configured, ()) if configured is not None else _of_one(offer, history)
+    if num_nodes == 1:
+        return of_one, notes
+    wait = together(of_one, num_nodes)
+    return wait, (*notes, gang_note(wait, num_nodes))
+
+
+def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tuple[Finding, ...]]:
     seen = history.get(offer.instance_type) or history.get("")
     if seen is None or offer.market is not Market.SPOT:
         return _assumed(offer.gpu, offer.num_gpus, offer.market)
@@ -34,7 +43,31 @@ def wait_of(
 
 
 @cache
-def _assumed(gpu: str, num_gpus: int, market: Market) -> tuple[Quantiles, tuple[Finding, ...]]:
+def together(of_one: Quantiles, num_nodes: int) -> Quantiles:
+    """The wait until the last of so many machines is there, by that for one."""
+    times = times_of_one(num_nodes)
+    if isinstance(of_one, StartWait):
+        return StartWait.of(
+            p_at_once=all_at_once(of_one.p_at_once, num_nodes),
+            at_once_s=of_one.at_once_s,
+            later_p50_s=of_one.later_p50_s * times,
+            later_p90_s=of_one.later_p90_s * times,
+        )
+    longer = replace(of_one, p50=of_one.p50 * times, p90=of_one.p90 * times)
+    if isinstance(longer, EmpiricalWait):
+        return replace(longer, waits_s=tuple(wait_s * times for wait_s in longer.waits_s))
+    return longer
+
+
+def gang_note(wait_s: Quantiles, num_nodes: int) -> Finding:
+    """What the wait for all of them is taken to be."""
+    p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
+    times = times_of_one(num_nodes)
+    return finding(Code.GANG_ASSUMED, num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
+
+
+@cache
+def _assumed(gpu: str, num_gpus: int, market: Market) -> tuple[StartWait, tuple[Finding, ...]]:
     """Of a class: thousands of offers share a few."""
     odds = start_odds(gpu, num_gpus, market)
     wait = odds.wait_s

@@ -24,6 +24,7 @@ class Facts:
     """What rules look at; None is unknown. Own machines have no instance type, region or market.
 
     Attributes:
+        num_gpus: of the whole plan, all nodes together.
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         saves_checkpoints: None if nobody said.
@@ -37,6 +38,7 @@ class Facts:
     market: str | None = None
     gpu: str | None = None
     num_gpus: int | None = None
+    num_nodes: int | None = None
     usd_per_h: float | None = None
     usd_per_job: float | None = None
     spent: Spent | None = None
@@ -58,6 +60,7 @@ def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
         market=offer.market if offer else None,
         gpu=plan.gpu,
         num_gpus=plan.num_gpus,
+        num_nodes=plan.num_nodes,
         usd_per_h=plan.usd_per_h or 0.0,
         saves_checkpoints=spot.checkpoint_interval_h is not None,
         preemptions_per_h=at.preemptions_per_h,

@@ -131,7 +131,8 @@ class Limits(Section):
         description="spent since the first of the month and this job's p90; a project counts its own runs,"
         " a team or organisation all of the store",
     )
-    gpus_per_job: Count | None = Field(None, description="GPUs of the whole plan")
+    gpus_per_job: Count | None = Field(None, description="GPUs of the whole plan, all nodes together")
+    nodes_per_job: Count | None = Field(None, description="machines of the whole plan")
 
 
 class SpotRules(Section):

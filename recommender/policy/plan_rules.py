@@ -104,6 +104,9 @@ class LimitRule(Rule):
                 return self._of_month(facts)
             case "limits.gpus_per_job":
                 return self._compare(facts.num_gpus, "number of GPUs", f"it has {facts.num_gpus} GPUs")
+            case "limits.nodes_per_job":
+                nodes = f"it has {facts.num_nodes} node{'' if facts.num_nodes == 1 else 's'}"
+                return self._compare(facts.num_nodes, "number of nodes", nodes)
             case "limits.usd_per_hour":
                 price = format_usd(facts.usd_per_h or 0)
                 return self._compare(facts.usd_per_h, "price per hour", f"it costs {price}/h")

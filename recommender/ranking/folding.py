@@ -87,4 +87,4 @@ def _alike(rows: Sequence[Option]) -> Finding:
 
 
 def _gpus(option: Option) -> str:
-    return f"{option.plan.num_gpus} x {option.plan.gpu}"
+    return option.plan.layout.of(option.plan.gpu)

@@ -112,17 +112,17 @@ def _shifted(option: Option, points: Sequence[PricePoint], now: datetime) -> Opt
     shift = cheapest_start(points, run_s=run_s, now=now)
     if shift is None:
         return option
-    return replace(option, reasons=(*option.reasons, _advice(shift)))
+    return replace(option, reasons=(*option.reasons, _advice(shift, option.plan.num_nodes)))
 
 
-def _advice(shift: Shift) -> Finding:
-    """Prices of the past promise nothing: it says what they were."""
+def _advice(shift: Shift, num_nodes: int) -> Finding:
+    """Prices of the past promise nothing: it says what they were, of all nodes."""
     return finding(
         Code.LATER_START,
         delay_h=shift.delay_h,
         start_at=shift.start_at.isoformat(),
-        saving_usd=shift.saving_usd,
-        spread_usd=shift.spread_usd,
-        usd=shift.usd,
+        saving_usd=shift.saving_usd * num_nodes,
+        spread_usd=shift.spread_usd * num_nodes,
+        usd=shift.usd * num_nodes,
         num_days=shift.num_days,
     )

@@ -34,6 +34,7 @@ def machine(option: Option) -> Finding:
         plan_id=plan.id,
         gpu=plan.gpu,
         num_gpus=plan.num_gpus,
+        num_nodes=plan.num_nodes,
         tier=plan.tier,
         provider=plan.provider,
         instance_type=None if offer is None else offer.instance_type,

@@ -67,8 +67,12 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
 
 def _is_spoken_for(option: Option, chosen: Option) -> bool:
     """Folded into the chosen row, and of its GPUs: what changes that row changes this one alike."""
-    same = (option.plan.gpu, option.plan.num_gpus) == (chosen.plan.gpu, chosen.plan.num_gpus)
+    same = _gpus(option) == _gpus(chosen)
     return option.folded_into == chosen.plan.id and same
+
+
+def _gpus(option: Option) -> str:
+    return option.plan.layout.of(option.plan.gpu)
 
 
 def _ends(option: Option) -> bool:

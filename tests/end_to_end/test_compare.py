@@ -72,6 +72,14 @@ def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell: Shell) -> Non
     assert "| A | B |" in markdown
 
 
+def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
+    pair = ("compare", "t.json.gz", "2xp5.48xlarge on-demand", "A100-SXM-40GB:8x4 aws on-demand", *JOB)
+    facts = shell.run(*pair, "--json").document
+    assert [(facts[name]["num_nodes"], facts[name]["num_gpus"]) for name in "ab"] == [(2, 16), (4, 32)]
+    assert facts["a"]["id"].startswith("aws/2xp5.48xlarge/")
+    assert_plain_error(shell.run(*pair, "--max-nodes", "2"), 2, "no plan has 'A100-SXM-40GB:8x4'")
+
+
 @pytest.mark.parametrize(
     ("a", "words"),
     [

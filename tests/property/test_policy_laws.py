@@ -42,6 +42,7 @@ CONTENTS = st.fixed_dictionaries(
                 "usd_per_job": AMOUNTS,
                 "usd_per_month": AMOUNTS,
                 "gpus_per_job": st.integers(1, 8),
+                "nodes_per_job": st.integers(1, 8),
             },
         ),
         "spot": st.fixed_dictionaries(

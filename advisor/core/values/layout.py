@@ -32,12 +32,14 @@ class Fabric:
 
     Attributes:
         link_bytes_per_s: per direction and GPU, of the data sheet.
+        link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
         network: None where nobody knows of any.
         network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
     """
 
     link: Link
     link_bytes_per_s: float
+    link_peers: int = 1
     network: Network | None = None
     network_bytes_per_s: float | None = None
 
@@ -58,3 +60,12 @@ class Layout:
     def num_gpus(self) -> int:
         """Of all nodes together."""
         return self.gpus_per_node * self.num_nodes
+
+    def of(self, gpu: str) -> str:
+        """In words.
+
+        >>> Layout(gpus_per_node=8).of("L4"), Layout(gpus_per_node=8, num_nodes=2).of("L4")
+        ('8 x L4', '2 x 8 x L4')
+        """
+        counts = (self.gpus_per_node,) if self.num_nodes == 1 else (self.num_nodes, self.gpus_per_node)
+        return " x ".join(map(str, (*counts, gpu)))

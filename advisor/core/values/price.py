@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
@@ -141,6 +141,15 @@ class Price:
     def counted_usd_per_h(self) -> float:
         """What counts when it is compared with others: the median, or the p90 of a guess."""
         return self.usd_per_h.p90 if self.is_guess else self.usd_per_h.p50
+
+    def times(self, num_nodes: int) -> Price:
+        """Of so many equal machines, whose prices move together."""
+        usd = self.usd_per_h
+        return replace(
+            self,
+            usd_per_h=Interval(p10=usd.p10 * num_nodes, p50=usd.p50 * num_nodes, p90=usd.p90 * num_nodes),
+            run_p90_usd_per_h=tuple(p90 * num_nodes for p90 in self.run_p90_usd_per_h),
+        )
 
     def p90_over(self, run_days: float) -> float:
         """p90 of the mean over a run, on the log scale straight between `RUN_DAYS`, beyond them no wider."""

@@ -20,6 +20,15 @@ def save_checkpoints(*, interval_s: float, best_interval_s: float) -> str:
     return f"save a checkpoint every {format_duration(interval_s)} and resume from it{best}"
 
 
+def start_on_nodes(*, num_nodes: int, gpus_per_node: int, is_rented: bool) -> str:
+    """One torchrun on each node, all of which must reach each other."""
+    near = ", all in one zone (and one placement group, where the cloud has them)" if is_rented else ""
+    return (
+        f"start torchrun --nnodes {num_nodes} --nproc-per-node {gpus_per_node} --rdzv-backend c10d"
+        f" --rdzv-endpoint FIRST_NODE:29500 on each of the {num_nodes} nodes{near}"
+    )
+
+
 CHANGES: Words = {
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
     Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
@@ -34,6 +43,7 @@ CHANGES: Words = {
     ),
     Code.RETUNE_LEARNING_RATE: retune_learning_rate,
     Code.SAVE_CHECKPOINTS: save_checkpoints,
+    Code.START_ON_NODES: start_on_nodes,
     Code.USE_AUTOCAST: (
         'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
         + _CHECK_LOSS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
+from advisor.core.values import Layout
 from advisor.report.words.table import Words
 
 
@@ -12,6 +13,7 @@ def machine(
     plan_id: str,  # noqa: ARG001
     gpu: str,
     num_gpus: int,
+    num_nodes: int,
     tier: str,
     provider: str,
     instance_type: str | None,
@@ -19,9 +21,11 @@ def machine(
     market: str | None,
 ) -> str:
     """How many of which GPU, and where."""
+    gpus = Layout(gpus_per_node=num_gpus // num_nodes, num_nodes=num_nodes).of(gpu)
     if instance_type is not None:
-        return f"{num_gpus} x {gpu} ({provider} {instance_type} {place} {market})"
-    return f"{num_gpus} x {gpu} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
+        machines = instance_type if num_nodes == 1 else f"{num_nodes} x {instance_type}"
+        return f"{gpus} ({provider} {machines} {place} {market})"
+    return f"{gpus} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
 
 
 def choice(*, machine: str, is_rented: bool, must_change: bool) -> str:

@@ -52,6 +52,15 @@ def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
     return f"{gib:,.10g} GB of data come from {place}{paid} in {format_duration(time_s)}, once a run"
 
 
+def gang_assumed(*, num_nodes: int, p_at_once: float | None, times_of_one: float) -> str:
+    """What nobody logged: how machines that must all be there hang together."""
+    finds = "" if p_at_once is None else f"{100 * p_at_once:.0f} % of starts find all of them at once, and "
+    return (
+        f"{num_nodes} nodes must be there at once: assumed that {finds}the wait is {times_of_one:.2g} times"
+        " that for one"
+    )
+
+
 def rate_unknown(
     *,
     line: str,
@@ -195,6 +204,7 @@ OPTIONS: Words = {
         "how many iterations an epoch has is unknown: what reading the data set takes is not counted"
     ),
     Code.DATA_MOVED: data_moved,
+    Code.GANG_ASSUMED: gang_assumed,
     Code.GLOBAL_BATCH_HELD: global_batch_held,
     Code.GPU_BUSY: gpu_busy,
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,

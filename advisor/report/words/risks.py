@@ -7,14 +7,20 @@ from advisor.report.words.table import Words
 
 
 def preemption(
-    *, num_nodes: int, preemptions_per_h: float, rate_source: str, price_rise: float | None
+    *,
+    num_nodes: int,
+    preemptions_per_h: float,
+    times_of_one: float,
+    rate_source: str,
+    price_rise: float | None,
 ) -> str:
     """How often it is taken away, and how dear it may get."""
-    gang = f" of all {num_nodes} nodes at once" if num_nodes > 1 else ""
+    gang = f" of any of {num_nodes} nodes, which stops all" if num_nodes > 1 else ""
+    times = f", {times_of_one:.2g} times (assumed) that of one node, which is" if times_of_one > 1 else ""
     dearer = ""
     if price_rise is not None:
         dearer = f"; 1 in 10 such prices comes to {price_rise:.2f} times the median or more"
-    return f"preemption{gang}, {preemptions_per_h:.3g} per hour {rate_source}{dearer}"
+    return f"preemption{gang}, {preemptions_per_h:.3g} per hour{times} {rate_source}{dearer}"
 
 
 def published_rate(

@@ -83,8 +83,10 @@ def test_every_option_is_a_setting_and_none_is_forgotten(group):
     given = {field.name: object() for field in fields(group)}
     settings = group(**given).settings()
     assert {name.replace("__", ".") for name in settings} <= set(setting_names())
-    # The world belongs to the request: no setting holds it.
-    assert set(given) - {"world"} == {name for name, value in given.items() if value in settings.values()}
+    # The world and the exact number of nodes belong to the request: no setting holds them.
+    assert set(given) - {"world", "nodes"} == {
+        name for name, value in given.items() if value in settings.values()
+    }
 
 
 def test_options_of_a_job_become_the_job():

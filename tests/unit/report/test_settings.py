@@ -118,6 +118,7 @@ def test_every_default_of_the_template_is_the_default() -> None:
 
 def test_the_example_cluster_is_one() -> None:
     (lab,) = Settings.model_validate({"clusters": uncommented()["clusters"]}).clusters
+    assert (lab.num_nodes, lab.network) == (4, "infiniband 8x200 Gbit")
     assert (lab.num_gpus, lab.usd_per_gpu_h, lab.wait_p50, lab.wait_p90) == (8, 0.5, 3 * 3600, 8 * 3600)
 
 

@@ -13,14 +13,8 @@ from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
-from advisor.service.limits import (
-    Asked,
-    check_counts,
-    check_providers,
-    check_regions,
-    known_vendors,
-    nothing_left,
-)
+from advisor.service.asked import Asked, check_counts
+from advisor.service.limits import check_providers, check_regions, known_vendors, nothing_left
 from advisor.service.listening import Silence
 from tests.builders import make_offer
 

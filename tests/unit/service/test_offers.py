@@ -17,7 +17,7 @@ from advisor.pricing.answer.answering import Offers
 from advisor.pricing.answer.merge import Answer
 from advisor.pricing.sources.query import OfferQuery
 from advisor.service import live
-from advisor.service.limits import Asked, is_wanted
+from advisor.service.asked import Asked, is_wanted
 from advisor.service.listening import Silence
 from advisor.service.offers import query_offers, wanted_counts
 from tests.builders import make_offer

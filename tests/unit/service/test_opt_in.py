@@ -15,7 +15,7 @@ from advisor.core.findings import Code
 from advisor.core.values import Market
 from advisor.pricing.answer.merge import Answer
 from advisor.service import live
-from advisor.service.limits import Asked
+from advisor.service.asked import Asked
 from advisor.service.listening import Silence
 from advisor.service.offers import query_offers
 from advisor.service.opt_in import is_open

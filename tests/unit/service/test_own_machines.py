@@ -11,11 +11,13 @@ from advisor.config.settings import ClusterSettings, Settings
 from advisor.core import devices
 from advisor.core.devices import MIB, Device
 from advisor.core.errors import ConfigError, UnknownGpuError
+from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
 from advisor.service.listening import Silence
 from advisor.service.own_machines import own_machines
+from recommender.outcome.gangs import times_of_one
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
 from recommender.queue.wait_files import write_fit
@@ -214,6 +216,46 @@ def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
     assert waits_of(wait_log=tmp_path / "fit.json") == waits_of(wait_log=log)
 
 
+def test_nodes_have_the_wait_of_their_gpus_and_a_longer_one_where_the_log_has_no_such_jobs(cards, log):
+    lab = cluster(wait_log=log, queue="fast", num_gpus=2, num_nodes=4)
+    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    plans = {(plan.num_nodes, plan.num_gpus): plan for plan in plans_of_machine(machine)}
+    assert set(plans) == {(1, 1), (1, 2), (2, 4), (4, 8)}
+    four, eight = plans[2, 4], plans[4, 8]
+    assert said(four.notes) == "wait from 400 jobs of 4..7 gpus, queue 'fast'"
+    any_size, *_, gang = eight.notes
+    assert any_size.facts["size"] is None
+    assert gang.code is Code.GANG_ASSUMED
+    assert eight.wait_s.p90 == pytest.approx(plans[1, 2].wait_s.p90 * times_of_one(4))
+
+
+def test_what_a_cluster_exchanges_over_is_written_in_words(cards):
+    lab = cluster(gpu="A100-SXM-40GB", num_gpus=8, num_nodes=2, network="infiniband 8x200 Gbit", link="pcie")
+    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    assert (machine.num_nodes, machine.fabric.link, machine.fabric.network) == (2, "pcie", "infiniband")
+    assert machine.fabric.network_bytes_per_s == 200e9
+    (unsaid,) = own_machines(Settings(clusters=(cluster(num_nodes=2),)), Silence())
+    assert unsaid.fabric.network is None
+    (alone,) = own_machines(Settings(clusters=(cluster(),)), Silence())
+    assert alone.fabric is None
+    for wrong in ({"link": "rope"}, {"network": "infiniband fast"}):
+        with pytest.raises(ConfigError, match="cluster 'lab'"):
+            own_machines(Settings(clusters=(cluster(**wrong),)), Silence())
+
+
+def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
+    from recommender.queue.job_log import JobLog
+
+    jobs = job_log([make_job(10 * i, size=1 + i % 2, wait_s=60.0) for i in range(100)]).jobs
+    write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
+    lab = cluster(wait_log=tmp_path / "fit.json", num_gpus=4, num_nodes=2)
+    (machine,) = own_machines(Settings(clusters=(lab,)), Silence())
+    *_, one, two = plans_of_machine(machine)
+    assert sentences(one.notes)[0].endswith("jobs of 1 nodes")
+    assert "of 2..3 nodes" in sentences(two.notes)[0]
+    assert "this is the wait of size 2" in sentences(two.notes)[1]
+
+
 def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
     from recommender.queue.job_log import JobLog
 
@@ -244,7 +286,7 @@ def test_a_cluster_of_no_gpu_is_refused_with_its_name_and_file(cards, origin, pl
         own_machines(Settings(clusters=(cluster(gpu=gpu),)), Silence(), origin)
 
 
-@pytest.mark.parametrize("key", ["num_nodes", "interconnect"])
-def test_what_is_not_used_yet_is_refused(key):
+@pytest.mark.parametrize("key", ["num_racks", "interconnect"])
+def test_what_is_not_used_is_refused(key):
     with pytest.raises(ValueError, match=key):
         cluster(**{key: 2})

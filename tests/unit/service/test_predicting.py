@@ -53,10 +53,27 @@ def test_hardware_without_software_is_a_warning_of_the_answer_and_not_of_the_tra
 
 
 def test_more_gpus_than_any_machine_has_are_refused_unless_one_s_own_is_so_large() -> None:
-    with pytest.raises(InputError, match="no machine has as many GPUs as 'L4:64'"):
-        predicted("L4:64")
+    with pytest.raises(
+        InputError, match=r"no machine has as many GPUs as 'L4:63' asks for, nor do whole nodes"
+    ):
+        predicted("L4:63")
     lab = {"name": "lab", "gpu": "L4", "num_gpus": 64}
-    assert predicted("L4:64", clusters=[lab]).estimates[0].num_gpus == 64
+    (own,) = predicted("L4:64", clusters=[lab]).estimates
+    assert (own.layout.num_nodes, own.num_gpus) == (1, 64)
+
+
+def test_more_gpus_than_a_machine_has_are_whole_nodes_of_the_largest() -> None:
+    (estimate,) = predicted("A100-SXM-80GB:32").estimates
+    assert (estimate.layout.num_nodes, estimate.layout.gpus_per_node) == (4, 8)
+    assert estimate.layout.fabric is not None
+    assert estimate.layout.fabric.network is not None
+
+
+def test_nodes_may_be_named_and_a_family_counts_as_far_as_it_has_them() -> None:
+    layouts = {e.gpu: e.layout for e in predicted("L4:4x2", "H200:128").estimates}
+    assert (layouts["L4"].gpus_per_node, layouts["L4"].num_nodes) == (4, 2)
+    assert layouts["H200-SXM-141GB"].num_nodes == 16
+    assert "H200-NVL-141GB" not in layouts
 
 
 def test_what_is_wrong_shows_before_a_script_is_started(
@@ -69,7 +86,7 @@ def test_what_is_wrong_shows_before_a_script_is_started(
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     with pytest.raises(InputError, match="no machine has as many"):
-        predict(PredictRequest(trace=TraceRequest(source=script), gpus=("L4:64",)), config(), Silence())
+        predict(PredictRequest(trace=TraceRequest(source=script), gpus=("L4:63",)), config(), Silence())
     for gpus, source in ((("L44",), script), ((), tmp_path / "gone.py")):
         with pytest.raises((UnknownGpuError, InputError)):
             check(PredictRequest(trace=TraceRequest(source=source), gpus=gpus))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ def test_a_rented_machine_costs_its_price_by_time_and_share(config: Config) -> N
     assert cost(config, SPOT_L4, share=0.5).usd_per_h == pytest.approx(whole.usd_per_h / 2)
     # A zone without a price of its own has its region's.
     assert cost(config, SPOT_L4, zone="use1-az99") == whole
+
+
+def test_a_run_on_several_nodes_costs_as_many_machines(config: Config) -> None:
+    one, four = (cost(config, replace(SPOT_L4, num_gpus=count)) for count in (1, 4))
+    assert one == cost(config, SPOT_L4)
+    assert four.usd_per_h == pytest.approx(4 * (one.usd_per_h or 0.0))
 
 
 @pytest.mark.parametrize(

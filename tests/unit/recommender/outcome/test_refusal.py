@@ -89,7 +89,7 @@ def test_nodes_of_a_gang_are_one_unit() -> None:
     four = replace(SPOT, layout=Layout(gpus_per_node=1, num_nodes=4))
     one, gang = option_of(SPOT, job=job_of(10)), option_of(four, job=job_of(40))
     assert gang.time_s == one.time_s
-    assert "of all 4 nodes at once" in sentence(gang.risk)
+    assert "of any of 4 nodes, which stops all, 0.33 per hour" in sentence(gang.risk)
     assert "nodes" not in sentence(one.risk)
 
 

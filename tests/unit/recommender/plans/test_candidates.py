@@ -10,6 +10,7 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
+from advisor.pricing.answer.node_counts import useful_counts
 from advisor.pricing.answer.places import cheapest_places
 from advisor.pricing.bills.storage import Rate, RateKind
 from advisor.pricing.catalog.spot_odds import start_odds
@@ -19,7 +20,6 @@ from recommender.plans.candidates import (
     cheapest_plans,
     plans_of_machine,
     plans_of_offers,
-    useful_counts,
     with_known_gpu,
 )
 from recommender.plans.extras import CloudTerms

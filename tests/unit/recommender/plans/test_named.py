@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.values import Layout, Market, Plan, Tier
-from recommender.plans.named import plans_named, plans_with_words
+from recommender.plans.named import num_nodes_of, plans_named, plans_with_words
 from tests.builders import make_offer, make_plan
 
 
@@ -76,6 +76,7 @@ def test_an_id_is_its_plan(plan: Plan) -> None:
         ("lab L4:2", {8}),
         ("farm 8xH100-SXM-80GB", {9}),
         ("H100:16", {10}),
+        ("H100:8x2", {10}),
         ("L4:2 lab", {8}),
     ],
 )
@@ -121,3 +122,23 @@ def test_a_long_list_of_sizes_is_cut() -> None:
     plans = [own("lab", "L4", count) for count in range(1, 13)]
     with pytest.raises(InputError, match=r"12 sizes: add one of L4:1, .*, L4:8, 4 more\."):
         plans_named("lab", plans)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_nodes"),
+    [
+        ("p5.48xlarge", 1),
+        ("2xp5.48xlarge spot", 2),
+        ("aws/16xp5.48xlarge/us-east-1/on-demand", 16),
+        ("H100:8x4", 4),
+        ("A100:80GB:8x4", 4),
+        ("L4:4", 1),
+        ("cluster/lab/8xH100-SXM-80GB", 1),
+        ("cluster/lab/2x8xH100-SXM-80GB", 2),
+        ("0x1", 0),
+        ("99999999999x9", 1),
+        ("", 1),
+    ],
+)
+def test_a_name_says_how_many_nodes_it_asks_for(name: str, num_nodes: int) -> None:
+    assert num_nodes_of(name) == num_nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, quoted
-from advisor.core.values import CostKind, Market, Means, Option, Plan, Quantiles, Tier
+from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.catalog.spot_odds import spot_odds
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spending
@@ -44,6 +45,9 @@ def rented(
     offer = make_offer(gpu, usd_per_h, num_gpus=num_gpus, **facts)
     name = f"{offer.provider}/{offer.instance_type}/{offer.region}/{offer.market}"
     return make_plan(gpu, usd_per_h, num_gpus=num_gpus, offer=offer, provider=offer.provider, id=name)
+
+
+TWO_NODES = replace(rented(), layout=Layout(gpus_per_node=8, num_nodes=2), usd_per_h=64.0)
 
 
 def option(
@@ -105,6 +109,11 @@ LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
         ("limits: {usd_per_hour: 0.39}", LAB, "it costs $0.40/h"),
         ("limits: {gpus_per_job: 4}", rented(), "it has 8 GPUs"),
         ("limits: {gpus_per_job: 8}", rented(), None),
+        ("limits: {gpus_per_job: 15}", TWO_NODES, "it has 16 GPUs"),
+        ("limits: {nodes_per_job: 1}", TWO_NODES, "it has 2 nodes"),
+        ("limits: {nodes_per_job: 2, gpus_per_job: 16, usd_per_hour: 64}", TWO_NODES, None),
+        ("limits: {nodes_per_job: 1}", rented(), None),
+        ("limits: {usd_per_hour: 63}", TWO_NODES, "it costs $64.00/h"),
         ("spot: {allowed: false}", rented(**SPOT), "it is a spot machine"),
         ("spot: {allowed: false}", rented(), None),
         ("spot: {allowed: false}", LOCAL, None),

@@ -41,6 +41,7 @@ def test_lists_of_all_layers_are_in_force(tmp_path: Path) -> None:
         ("limits.usd_per_job", ("1", "2", "3"), "org"),
         ("limits.gpus_per_job", ("8", "8", "4"), "project"),
         ("limits.gpus_per_job", ("8", "8", "8"), "org"),
+        ("limits.nodes_per_job", ("4", "2", "3"), "team"),
         ("spot.allowed", ("true", "false", "true"), "team"),
         ("spot.needs_checkpoints", ("false", "true", "false"), "team"),
         ("spot.preemptions_per_h_at_most", ("0.3", "0.2", "0.1"), "project"),

@@ -1,0 +1,177 @@
+"""Over what GPUs exchange, from ``catalogs/fabrics.toml`` and from what people write of their own clusters.
+
+What nobody stated is the worse of what it may be: a card without NVLink exchanges through host memory, and a
+network is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from advisor.core.errors import CatalogError, ConfigError, did_you_mean
+from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Fabric, GpuSpec, Link, Network
+
+FABRICS_FILE = "fabrics.toml"
+Kind = TypeVar("Kind")
+_WORDS = {"ib": Network.INFINIBAND, "ethernet": Network.TCP, **{kind.value: kind for kind in Network}}
+# As everywhere, b is for bits and B for bytes.
+_BYTES = {"Gbit": 1e9 / 8, "Gb": 1e9 / 8, "GB": 1e9}
+_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*(Gbit|Gb|GB)(?:/s|ps)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """GPUs whose links are not switched; `peers` are the GPUs that each one's links lead to."""
+
+    gpus: tuple[str, ...]
+    link: Link
+    peers: int
+    source: str
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What machines that somebody rents exchange over.
+
+    Attributes:
+        instance_types: globs.
+        link: None where it is the board's.
+        link_bytes_per_s: None where it is what the GPU's data sheet says.
+        network_bits_per_s: of a node; None where the machine's own bandwidth tells.
+    """
+
+    provider: str
+    instance_types: tuple[str, ...]
+    link: Link | None = None
+    link_bytes_per_s: float | None = None
+    network: Network
+    network_bits_per_s: float | None = None
+    source: str
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabrics:
+    """All of a file."""
+
+    boards: tuple[Board, ...]
+    machines: tuple[Machine, ...]
+
+
+@cache
+def load_fabrics() -> Fabrics:
+    """The shipped file.
+
+    Raises:
+        CatalogError: as `read_fabrics`.
+    """
+    return read_fabrics(catalog_path(FABRICS_FILE))
+
+
+def read_fabrics(path: Path) -> Fabrics:
+    """Boards and machines of a file.
+
+    Raises:
+        CatalogError: the file cannot be read, or an entry is incomplete.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Fabrics(
+            boards=tuple(Board(**_typed(entry)) for entry in document["board"]),
+            machines=tuple(Machine(**_typed(entry)) for entry in document["machine"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CatalogError(f"{path}: {error}. Install gpu-advisor again.") from error
+
+
+def _typed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"gpus": tuple, "instance_types": tuple, "link": Link, "network": Network}
+    return {name: kinds.get(name, lambda same: same)(value) for name, value in entry.items()}
+
+
+def board_fabric(gpu: GpuSpec) -> Fabric:
+    """What the GPU's board tells: its NVLink, else PCIe through host memory, and no network.
+
+    >>> from advisor.core.gpus import resolve_gpu
+    >>> board_fabric(resolve_gpu("H100-SXM-80GB")).link, board_fabric(resolve_gpu("L4")).link
+    (<Link.NVSWITCH: 'nvswitch'>, <Link.HOST: 'host'>)
+    """
+    if not gpu.nvlink_bytes_per_s:
+        return Fabric(link=Link.HOST, link_bytes_per_s=gpu.pcie_bytes_per_s)
+    switched = Fabric(link=Link.NVSWITCH, link_bytes_per_s=gpu.nvlink_bytes_per_s)
+    board = next((board for board in load_fabrics().boards if is_any(board.gpus, gpu.name)), None)
+    return switched if board is None else replace(switched, link=board.link, link_peers=board.peers)
+
+
+def machine_of(provider: str, instance_type: str) -> Machine | None:
+    """The row of a machine, None where nobody wrote one."""
+    return next(
+        (
+            machine
+            for machine in load_fabrics().machines
+            if same_name(machine.provider, provider) and is_any(machine.instance_types, instance_type)
+        ),
+        None,
+    )
+
+
+def linked(gpu: GpuSpec, link: Link | None, link_bytes_per_s: float | None = None) -> Fabric:
+    """The GPU's board with another link, at a rate that may be stated."""
+    board = board_fabric(gpu)
+    if link is None or link is board.link:
+        return board if link_bytes_per_s is None else replace(board, link_bytes_per_s=link_bytes_per_s)
+    is_nvlink = link not in (Link.PCIE, Link.HOST)
+    sheet = (gpu.nvlink_bytes_per_s if is_nvlink else 0.0) or gpu.pcie_bytes_per_s
+    return Fabric(link=link, link_bytes_per_s=link_bytes_per_s or sheet)
+
+
+def stated_fabric(gpu: GpuSpec, link: str | None = None, network: str | None = None) -> Fabric:
+    """What somebody writes of their own machines.
+
+    Args:
+        gpu: of the machines.
+        link: a kind of link, with a rate of one GPU where the data sheet has another: ``"pcie"``,
+            ``"nvlink-pairs 300 GB/s"``. None leaves it to the board.
+        network: a kind of network with the rate of a node: ``"infiniband 200 Gbit"``, ``"roce 8x400 Gbit"``.
+
+    Raises:
+        ConfigError: a kind or a rate that is none.
+
+    >>> from advisor.core.gpus import resolve_gpu
+    >>> stated_fabric(resolve_gpu("L4"), "pcie", "tcp 25 Gbit").network_bytes_per_s
+    3125000000.0
+    """
+    kinds = {kind.value: kind for kind in Link}
+    kind, rate = _parsed(link, kinds, "link") if link else (None, None)
+    fabric = linked(gpu, kind, rate)
+    if not network:
+        return fabric
+    between, network_rate = _parsed(network, _WORDS, "network")
+    return replace(fabric, network=between, network_bytes_per_s=network_rate)
+
+
+def _parsed(text: str, kinds: Mapping[str, Kind], what: str) -> tuple[Kind, float | None]:
+    """The kind and the bytes per second, None where the text has no rate."""
+    word, _, rest = text.strip().partition(" ")
+    match = _RATE.fullmatch(rest.strip())
+    is_rate = match is not None and float(match[2]) * int(match[1] or 1) > 0
+    if word.lower() not in kinds or (rest.strip() and not is_rate):
+        near = did_you_mean(word, kinds) if word.lower() not in kinds else ""
+        raise ConfigError(
+            f"{text!r} is no {what}: write one of {', '.join(kinds)}, and a rate such as 200 Gbit,"
+            f" 8x400 Gbit or 25 GB/s.{near}"
+        )
+    if match is None:
+        return kinds[word.lower()], None
+    count, number, unit = match.groups()
+    return kinds[word.lower()], int(count or 1) * float(number) * _BYTES[unit]

@@ -1,0 +1,266 @@
+"""How long one collective takes, by what is exchanged, among how many GPUs, and over what.
+
+Within a node a ring moves ``(N - 1) / N`` of the buffer over every link, all-reduce twice (Patarasuk and
+Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009). Between nodes each network carries as
+much, and the slower of link and network counts. NCCL has several protocols, which trade latency for
+bandwidth, and takes the fastest: time is the least of a few lines over bytes. The form is that of NCCL's own
+tuning model; its constants are fitted (docs/accuracy/collectives.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.fabrics import board_fabric
+from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
+from advisor.predict.exchange.collective_constants import (
+    CollectiveConstants,
+    Protocol,
+    Road,
+    collective_constants,
+)
+
+Floats = NDArray[np.float64]
+_NEIGHBOURS = ("send", "recv")
+# Each rank sends to others without a ring.
+_PEERS = {"all_to_all": "all_to_all", "send": "send", "recv": "send"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveTime:
+    """Seconds of one collective; `sigma` is the standard deviation of their logarithm."""
+
+    seconds: float
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveTimes:
+    """As `CollectiveTime`, of several sizes."""
+
+    seconds: Floats
+    sigma: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What one protocol takes."""
+
+    latency_s: float
+    s_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveLaw:
+    """The time of one kind of collective over one layout, by size: the least of its lines.
+
+    Attributes:
+        latency_sigma: of the part of the time that does not grow with the size.
+        rate_sigma: of the part that does.
+    """
+
+    lines: tuple[Line, ...]
+    latency_sigma: float
+    rate_sigma: float
+
+    def time(self, num_bytes: float) -> CollectiveTime:
+        """Of one size."""
+        line = min(self.lines, key=lambda line: line.latency_s + line.s_per_byte * num_bytes)
+        moving_s = line.s_per_byte * num_bytes
+        seconds = line.latency_s + moving_s
+        if not seconds:
+            return CollectiveTime(seconds=0.0, sigma=0.0)
+        sigma = math.hypot(line.latency_s * self.latency_sigma, moving_s * self.rate_sigma) / seconds
+        return CollectiveTime(seconds=seconds, sigma=sigma)
+
+    def times(self, num_bytes: Floats) -> CollectiveTimes:
+        """Of sizes [N]."""
+        latency_s = np.array([line.latency_s for line in self.lines])
+        moving_s = np.multiply.outer(num_bytes, [line.s_per_byte for line in self.lines])
+        best = np.argmin(latency_s + moving_s, axis=-1)
+        waits_s, moves_s = latency_s[best], np.take_along_axis(moving_s, best[..., None], axis=-1)[..., 0]
+        seconds = waits_s + moves_s
+        spread_s = np.hypot(waits_s * self.latency_sigma, moves_s * self.rate_sigma)
+        sigma = np.divide(spread_s, seconds, out=np.zeros_like(seconds), where=seconds > 0)
+        return CollectiveTimes(seconds=seconds, sigma=sigma)
+
+
+_FREE = CollectiveLaw(lines=(Line(latency_s=0.0, s_per_byte=0.0),), latency_sigma=0.0, rate_sigma=0.0)
+
+
+def collective_time(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -> CollectiveTime:
+    """Time of one collective over all GPUs of the layout.
+
+    Args:
+        kind: as in `Collective.kind`: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all,
+            send or recv.
+        num_bytes: as nccl-tests count: the buffer of an all-reduce, broadcast, reduce, send or receive; the
+            gathered whole; the whole input of one rank of a scatter or all-to-all.
+        layout: every GPU takes part. Each sends to the next node where there are several, else to its
+            neighbour.
+        gpu: tells of the link where the layout does not.
+    """
+    return collective_law(kind, layout, gpu).time(num_bytes)
+
+
+def collective_law(kind: str, layout: Layout, gpu: GpuSpec) -> CollectiveLaw:
+    """As `collective_time`, for whoever asks for many sizes."""
+    return _shipped_law(group_of(kind, layout, gpu))
+
+
+@lru_cache(maxsize=4096)
+def _shipped_law(group: Group) -> CollectiveLaw:
+    return law_of(group, collective_constants())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Who exchanges what over what; all that a law follows from."""
+
+    kind: str
+    gpus_per_node: int
+    num_nodes: int
+    fabric: Fabric
+    architecture: str
+    pcie_bytes_per_s: float
+
+    @property
+    def num_gpus(self) -> int:
+        """Of all nodes."""
+        return self.gpus_per_node * self.num_nodes
+
+    @property
+    def link(self) -> Link:
+        """What a ring of all the GPUs of a node crosses: pairs are bridged, the way between them is not."""
+        is_split = self.fabric.link is Link.NVLINK_PAIRS and self.gpus_per_node > 2
+        return Link.PCIE if is_split else self.fabric.link
+
+    @property
+    def link_bytes_per_s(self) -> float:
+        """What the data sheet has of that link, as far as these GPUs can use it."""
+        if self.link is not self.fabric.link:
+            return self.pcie_bytes_per_s
+        # A copy through host memory crosses the bus twice.
+        crossings = 2 if self.link is Link.HOST else 1
+        used = min(1.0, (self.gpus_per_node - 1) / self.fabric.link_peers)
+        return used * self.fabric.link_bytes_per_s / crossings
+
+
+def group_of(kind: str, layout: Layout, gpu: GpuSpec) -> Group:
+    """The GPUs of a layout, over its fabric or the one that the GPU's board tells."""
+    return Group(
+        kind=kind,
+        gpus_per_node=layout.gpus_per_node,
+        num_nodes=layout.num_nodes,
+        fabric=layout.fabric or board_fabric(gpu),
+        architecture=gpu.architecture,
+        pcie_bytes_per_s=gpu.pcie_bytes_per_s,
+    )
+
+
+def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
+    """The law of a group by some constants; training fits them through it."""
+    if group.num_gpus == 1:
+        return _FREE
+    network, network_sigma, network_s = _network(group, constants)
+    link, link_s = constants.links[group.link], _link_s_per_byte(group, constants)
+    pace = constants.pace.get(group.architecture, 1.0)
+    link_steps, network_steps = _steps(group)
+    latency_s = pace * (constants.launch_s + link_steps * link.hop_s) + network_steps * network.hop_s
+    shares = _shares(group, constants)
+    lines = [
+        Line(
+            latency_s=protocol.latency * latency_s,
+            s_per_byte=max(link_s, network_s) / protocol.payload + shares / protocol.bytes_per_s,
+        )
+        for protocol in _protocols(group, constants)
+    ]
+    lines += _in_switch(group, constants)
+    return CollectiveLaw(
+        lines=tuple(lines),
+        latency_sigma=constants.latency_sigma if group.num_nodes == 1 else constants.network_latency_sigma,
+        rate_sigma=network_sigma if network_s >= link_s else link.sigma,
+    )
+
+
+def _protocols(group: Group, constants: CollectiveConstants) -> tuple[Protocol, ...]:
+    return constants.peer_protocols if group.kind in _PEERS else constants.ring_protocols
+
+
+def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[Line]:
+    """A GPU sends all of its buffer to the switch, and gets the others' shares of the sum."""
+    switch = constants.in_switch
+    is_able = group.fabric.link is Link.NVSWITCH and group.architecture in switch.architectures
+    if group.kind == "all_reduce" and group.num_nodes == 1 and is_able:
+        hops_s = 2 * constants.links[Link.NVSWITCH].hop_s
+        pace = constants.pace.get(group.architecture, 1.0)
+        yield Line(
+            latency_s=switch.latency * pace * (constants.launch_s + hops_s),
+            s_per_byte=(1 + 1 / group.num_gpus) / (switch.efficiency * group.fabric.link_bytes_per_s),
+        )
+
+
+def _steps(group: Group) -> tuple[int, int]:
+    """Steps along links and networks one after the other; between nodes all-reduce goes along a tree."""
+    per_node, nodes = group.gpus_per_node, group.num_nodes
+    if group.kind == "all_reduce":
+        return 2 * (per_node - 1), 2 * math.ceil(math.log2(nodes))
+    if group.kind in _PEERS:
+        return 1, min(1, nodes - 1)
+    return nodes * (per_node - 1), nodes - 1
+
+
+def _shares(group: Group, constants: CollectiveConstants) -> float:
+    """How much of the buffer crosses each link; a rank's own share costs a part of one that it sends."""
+    if group.kind in _NEIGHBOURS or group.kind in ("broadcast", "reduce"):
+        return 1.0
+    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
+    own_share = peers.own_share if peers else constants.own_share
+    return (_rounds(group.kind) * (group.num_gpus - 1) + own_share) / group.num_gpus
+
+
+def _rounds(kind: str) -> int:
+    return 2 if kind == "all_reduce" else 1
+
+
+def _link_s_per_byte(group: Group, constants: CollectiveConstants) -> float:
+    """Zero where a node has one GPU."""
+    if group.gpus_per_node == 1:
+        return 0.0
+    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
+    rate = constants.links[group.link].efficiency * group.link_bytes_per_s * (peers.rate if peers else 1.0)
+    return _shares(group, constants) / rate
+
+
+def _network(group: Group, constants: CollectiveConstants) -> tuple[Road, float, float]:
+    """The network, the sigma of its rate, and its seconds per byte, zero where there is one node."""
+    fabric = group.fabric
+    kind, bytes_per_s = fabric.network, fabric.network_bytes_per_s
+    if kind is None or bytes_per_s is None:
+        kind, bytes_per_s = Network.TCP, constants.unknown_network_bytes_per_s
+        sigma = constants.unknown_sigma
+    else:
+        sigma = constants.networks[kind].sigma
+    road = constants.networks[kind]
+    if group.num_nodes == 1:
+        return road, 0.0, 0.0
+    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
+    streams = road.stream_bytes_per_s * group.gpus_per_node * (peers.stream if peers else 1.0)
+    return road, sigma, _crossing(group) * (1 / (road.efficiency * bytes_per_s) + 1 / streams)
+
+
+def _crossing(group: Group) -> float:
+    """How many buffers a node sends to others; all GPUs of a node send at once."""
+    if group.kind in _NEIGHBOURS:
+        return float(group.gpus_per_node)
+    if group.kind == "all_to_all":
+        return group.gpus_per_node * (1 - 1 / group.num_nodes)
+    if group.kind in ("broadcast", "reduce"):
+        return 1.0
+    return _rounds(group.kind) * (1 - 1 / group.num_gpus)

@@ -1,0 +1,28 @@
+"""How the GPUs of rented machines are laid out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.core.values import Fabric, Layout, Offer
+from advisor.pricing.answer.node_counts import fabric_of_offer
+
+
+def layout_of(offer: Offer, num_nodes: int = 1) -> Layout:
+    """So many machines of an offer, with as much of their fabric as the GPUs exchange over.
+
+    Plans that exchange over the same share an estimate, whatever else differs between their machines.
+    """
+    fabric = fabric_of_offer(offer)
+    return Layout(
+        gpus_per_node=offer.num_gpus,
+        num_nodes=num_nodes,
+        fabric=None if fabric is None else used_of(fabric, offer.num_gpus, num_nodes),
+    )
+
+
+def used_of(fabric: Fabric, gpus_per_node: int, num_nodes: int) -> Fabric | None:
+    """No network within one node, and nothing at all for one GPU."""
+    if num_nodes > 1:
+        return fabric
+    return replace(fabric, network=None, network_bytes_per_s=None) if gpus_per_node > 1 else None

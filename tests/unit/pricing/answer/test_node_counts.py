@@ -1,0 +1,73 @@
+"""Which machines make one plan together, and how many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from advisor.core.values import Offer
+from advisor.pricing.answer.node_counts import ALONE, USEFUL, NodeLimits, node_counts, numbers_of_nodes
+from tests.builders import make_offer
+
+P4D = make_offer("A100-SXM-40GB", provider="aws", instance_type="p4d.24xlarge", num_gpus=8)
+G5_SMALL = make_offer("A10G", provider="aws", instance_type="g5.12xlarge", num_gpus=4)
+G5_LARGE = make_offer("A10G", provider="aws", instance_type="g5.48xlarge", num_gpus=8)
+A_HOST = make_offer("RTX-4090", provider="vastai", instance_type="4x_RTX4090", num_gpus=4)
+OFFERS = (P4D, G5_SMALL, G5_LARGE, A_HOST)
+ANY: Mapping[str, Collection[int]] = {}
+
+
+def counts(
+    offer: Offer,
+    limits: NodeLimits,
+    wanted: Mapping[str, Collection[int]] = ANY,
+    beyond: Mapping[str, Collection[int]] = ANY,
+) -> tuple[int, ...]:
+    return node_counts(OFFERS, limits, wanted, beyond).of(offer)
+
+
+@pytest.mark.parametrize("limits", [ALONE, USEFUL, NodeLimits(exactly=1), NodeLimits(most=1, exactly=1)])
+def test_machines_stay_alone_unless_more_are_asked_for(limits: NodeLimits) -> None:
+    assert [counts(offer, limits) for offer in OFFERS] == [(1,)] * 4
+
+
+def test_the_largest_machines_of_their_gpu_go_together_in_useful_numbers() -> None:
+    assert counts(P4D, NodeLimits(most=6)) == (1, 2, 4, 6)
+    assert counts(G5_LARGE, NodeLimits(most=2)) == (1, 2)
+    assert counts(G5_SMALL, NodeLimits(most=2)) == (1,)
+
+
+def test_a_machine_of_unknown_network_stays_alone() -> None:
+    assert counts(A_HOST, NodeLimits(most=8)) == (1,)
+    assert counts(A_HOST, NodeLimits(most=8, exactly=2)) == ()
+
+
+def test_an_exact_number_leaves_no_other() -> None:
+    assert counts(P4D, NodeLimits(most=None, exactly=3)) == (3,)
+    assert counts(G5_SMALL, NodeLimits(most=None, exactly=3)) == ()
+
+
+def test_numbers_of_gpus_count_all_nodes() -> None:
+    wanted = {"A100-SXM-40GB": {8, 24}, "A10G": {4, 16}}
+    assert counts(P4D, NodeLimits(most=4), wanted) == (1, 3)
+    assert counts(P4D, NodeLimits(most=2), wanted) == (1,)
+    assert counts(G5_SMALL, NodeLimits(most=4), wanted) == (1,)
+    assert counts(G5_LARGE, NodeLimits(most=4), wanted) == (2,)
+    assert counts(A_HOST, NodeLimits(most=4), wanted) == ()
+    assert counts(P4D, NodeLimits(most=None, exactly=2), wanted) == ()
+
+
+def test_what_no_machine_has_is_made_of_nodes_where_nobody_limits_them() -> None:
+    wanted = {"A100-SXM-40GB": {16}}
+    assert counts(P4D, USEFUL, wanted, beyond=wanted) == (2,)
+    assert counts(P4D, ALONE, wanted, beyond=wanted) == ()
+    assert counts(P4D, USEFUL, wanted) == ()
+    assert counts(P4D, USEFUL, {"A100-SXM-40GB": {12}}, beyond={"A100-SXM-40GB": {12}}) == ()
+
+
+def test_nodes_of_one_s_own_are_as_many_as_there_are() -> None:
+    assert numbers_of_nodes(USEFUL, 4, 8, ()) == {1, 2, 4}
+    assert numbers_of_nodes(USEFUL, 4, 8, (24, 40)) == {1, 2, 3, 4}
+    assert numbers_of_nodes(NodeLimits(exactly=4), 4, 8, ()) == {4}
+    assert numbers_of_nodes(NodeLimits(exactly=5), 4, 8, ()) == set()
