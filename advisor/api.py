@@ -6,68 +6,26 @@ to the logger ``advisor``: warnings at WARNING, notes and steps at INFO.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_each, check_kind
-from advisor.core.findings import Finding
 from advisor.core.values import IterationEstimate, Job, Recommendation, Trace
-from advisor.service.listening import Listener, Silence, Step
+from advisor.report.logged import Logged
+from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.pricing.answer.answering import Offers
+    from recommender.comparison import PlanComparison
 
-__all__ = ["Logged", "predict", "prices", "profile", "recommend"]
+__all__ = ["Logged", "compare", "predict", "prices", "profile", "recommend"]
 
 Source = str | PathLike[str] | Trace
 """A training script or a saved trace, or a Trace."""
-
-_LOGGER = logging.getLogger("advisor")
-# Settings that the functions here take as arguments of their own.
-_ARGUMENTS = (
-    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes", "cloud.data", "cloud.dataset_gb",
-    "profile.scaling",
-    "prices.max_age", "prices.offline",
-)  # fmt: skip
-
-
-class Logged(Silence):
-    """Hears what use cases have to say through ``logging``."""
-
-    def note(self, message: str) -> None:
-        """One record at INFO."""
-        _LOGGER.info("%s", _plain(message))
-
-    def warn(self, messages: Iterable[str | Finding]) -> None:
-        """One record each, at WARNING."""
-        from advisor.report.words import in_names
-
-        for message in messages:
-            _LOGGER.warning("%s", _plain(message if isinstance(message, str) else in_names(message)))
-
-    @contextmanager
-    def step(self, name: str, *, limit_s: float | None = None, at_once: bool = False) -> Iterator[Step]:
-        """One record as the step begins, at INFO."""
-        self.note(name)
-        with super().step(name, limit_s=limit_s, at_once=at_once) as step:
-            yield step
-
-    @contextmanager
-    def count(self, name: str) -> Iterator[Callable[[int, int], None]]:
-        """One record as the step begins, at INFO."""
-        self.note(name)
-        with super().count(name) as count:
-            yield count
-
-    def name_of(self, argument: str) -> str:
-        """The argument of the functions here, or the setting."""
-        return argument.rpartition(".")[2] if argument in _ARGUMENTS else argument
 
 
 def recommend(
@@ -177,6 +135,61 @@ def recommend(
         keep_recommendation(answer, config, project)
         hears.note(f"Recorded as {answer.entry_id}.")
     return answer.recommendation
+
+
+def compare(
+    source: Source,
+    a: str,
+    b: str,
+    arguments: Sequence[str] = (),
+    *,
+    epochs: float | None = None,
+    iterations: int | None = None,
+    budget_usd: float | None = None,
+    deadline_s: float | None = None,
+    value_of_time_usd_per_h: float | None = None,
+    policies: Sequence[str | PathLike[str]] = (),
+    settings: Mapping[str, object] | None = None,
+    listener: Listener | None = None,
+) -> PlanComparison:
+    """Two plans for a job side by side, as ``advisor compare`` shows them.
+
+    Args:
+        source: a training script, a saved trace, or what `profile` returned.
+        a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
+        b: the same of the other.
+        arguments: of the script.
+        epochs: how many to train; or ``iterations``.
+        iterations: optimizer steps, on one GPU.
+        budget_usd: for the whole job.
+        deadline_s: seconds until done, waiting included.
+        value_of_time_usd_per_h: what an hour until it is done is worth; None for the settings'.
+        policies: files of rules to obey, besides those of the settings.
+        settings: settings above all layers, by dotted name.
+        listener: hears notes, warnings and progress; logs them if None.
+
+    Raises:
+        InputError: an argument, a name, a setting or the script is wrong.
+        AdvisorError: the script, prices or the database cannot be read.
+    """
+    from advisor.service import comparing
+    from advisor.service.recommending import RecommendRequest
+
+    job = Job(
+        epochs=epochs,
+        iterations=iterations,
+        budget_usd=budget_usd,
+        deadline_s=deadline_s,
+        value_of_time_usd_per_h=value_of_time_usd_per_h,
+    )
+    request = RecommendRequest(
+        trace=_request(source, arguments), job=job, policies=tuple(map(Path, policies))
+    )
+    hears = listener or Logged()
+    asked = comparing.CompareRequest(a=a, b=b, job=request)
+    answer = comparing.compare(asked, _config({}, settings, hears), hears)
+    hears.warn(answer.warnings)
+    return answer.comparison
 
 
 def predict(
@@ -334,10 +347,3 @@ def _config(given: Mapping[str, object], settings: Mapping[str, object] | None, 
     config = load_config({**(settings or {}), **named}, origin=ARGUMENT)
     hears.warn([*config.warnings, *map(refused_in_words, config.refused)])
     return config
-
-
-def _plain(message: str) -> str:
-    """Texts of others may end up in a terminal."""
-    from advisor.report.plain import shown_lines
-
-    return shown_lines(message)

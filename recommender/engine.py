@@ -34,7 +34,7 @@ from recommender.ranking.rank import rank
 if TYPE_CHECKING:
     from recommender.policy import Policy, Spent
 
-__all__ = ["Nearest", "check_job", "nearest", "recommend"]
+__all__ = ["Nearest", "check_job", "judge", "nearest", "ranked", "recommend"]
 
 
 def recommend(
@@ -50,7 +50,36 @@ def recommend(
     policy: Policy | None = None,
     spent: Spent | None = None,
 ) -> Recommendation:
-    """Evaluate every plan and rank the feasible ones.
+    """Evaluate every plan and rank the feasible ones; arguments and errors as of `judge`."""
+    judged = judge(
+        trace,
+        estimates,
+        gpus,
+        plans,
+        job,
+        rng=rng,
+        spot=spot,
+        interruptions=interruptions,
+        policy=policy,
+        spent=spent,
+    )
+    return ranked(judged, trace, job)
+
+
+def judge(
+    trace: Trace,
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    gpus: Mapping[str, GpuSpec],
+    plans: Sequence[Plan],
+    job: Job,
+    *,
+    rng: np.random.Generator,
+    spot: SpotTerms | None = None,
+    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
+    policy: Policy | None = None,
+    spent: Spent | None = None,
+) -> list[Judged]:
+    """Evaluate every plan, feasible or not, in their order; figures of one depend on no other.
 
     Args:
         trace: the script.
@@ -82,13 +111,13 @@ def recommend(
             finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
         )
     terms = spot or ASSUMED_TERMS
-    judged = list(
-        evaluate_all(
-            plans, estimates, gpus, trace, job, make_draws(rng), terms_of_plans(terms, interruptions)
-        )
-    )
-    if policy is not None:
-        judged = _under(policy, judged, spent, terms)
+    terms_of, draws = terms_of_plans(terms, interruptions), make_draws(rng)
+    judged = list(evaluate_all(plans, estimates, gpus, trace, job, draws, terms_of))
+    return judged if policy is None else _under(policy, judged, spent, terms)
+
+
+def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
+    """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
     ranking = rank([item for item in judged if item.option.feasible], job, late)

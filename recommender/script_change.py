@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from advisor.core.findings import Code, Fact, Finding, finding
 from advisor.core.values import Option, Recommendation
-from recommender.ranking.tip import machine
+from recommender.ranking.tip import machine, why_removed
 
 
 class Measure(StrEnum):
@@ -110,11 +110,10 @@ def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Findi
     if same is not None and same.feasible:
         yield finding(Code.CHANGE_COSTS, machine=machine(base), **facts, **_figures("head", same))
         return
-    removal = None if same is None else next((r for r in same.reasons if r.code in same.removed_by), None)
     yield finding(
         Code.CHANGE_RULES_OUT,
         machine=machine(base),
-        why=removal,
+        why=None if same is None else why_removed(same),
         instead=machine(head),
         **facts,
         **_figures("head", head),
@@ -175,11 +174,14 @@ def _machines(
 def _cheapest(options: Iterable[Option]) -> Mapping[tuple[str, int], Option]:
     """By GPU and number, the cheapest that does the job; one that does not, where none does."""
     cheapest: dict[tuple[str, int], Option] = {}
-    for option in sorted(
-        options, key=lambda option: (not option.feasible, option.counted_usd, option.plan.id)
-    ):
+    for option in sorted(options, key=cheapest_first):
         cheapest.setdefault(_key(option), option)
     return cheapest
+
+
+def cheapest_first(option: Option) -> tuple[bool, float, str]:
+    """What does the job goes before what does not, and what costs less before the rest."""
+    return not option.feasible, option.counted_usd, option.plan.id
 
 
 def _key(option: Option) -> tuple[str, int]:

@@ -48,7 +48,38 @@ _INSTEAD: Mapping[str, Fact] = {"instead": _MACHINE, "time_s": 3600.0, "cost_usd
 
 _LEAK: Mapping[str, Fact] = {"usd": 12.5, "num_runs": 3, "num_unknown": 1, "scripts": ["train.py", "a.py"]}
 
+_FASTER: Mapping[str, Fact] = {
+    "faster": "A",
+    "slower": "B",
+    "times_faster": 2.1,
+    "less_s": 3600.0,
+    "p_sooner": 0.97,
+}
+
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
+    Code.COMPARED_BETTER: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0},
+    Code.COMPARED_BY_TIME: {**_FASTER, "unpriced": ["B"]},
+    Code.COMPARED_NEITHER: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
+    Code.COMPARED_ONE: {"take": "A", "other": "B", "why": quoted("does not fit")},
+    Code.COMPARED_SAME: {"usd": 12.5, "time_s": 7200.0},
+    Code.COMPARED_TRADE: {
+        **_FASTER,
+        "times_dearer": 1.4,
+        "more_usd": 12.0,
+        "even_usd_per_h": 12.0,
+        "value_usd_per_h": 2.0,
+        "take": "B",
+    },
+    Code.CURVE_OF_NONE: {},
+    Code.CURVE_OF_ONE: {"machine": _MACHINE},
+    Code.CURVE_PAYS: {"machine": _MACHINE, "usd_per_h_saved": 1.2, "value_usd_per_h": 2.0},
+    Code.CURVE_STOPS: {
+        "machine": _MACHINE,
+        "next_num_gpus": 8,
+        "usd_per_h_saved": 31.0,
+        "value_usd_per_h": 2.0,
+    },
+    Code.CURVE_UNPRICED: {},
     Code.SAVING: {
         "script": "train.py",
         "project": "detr",

@@ -30,9 +30,11 @@ def test_the_examples_run_from_script_to_recommendation(
     names: dict[str, Any] = {}
     lines = run(first, names)
     answer = names["answer"]
-    assert len(lines) == len(answer.frontier) + 1 >= 3
-    assert all(re.fullmatch(r"(aws|gcp)/\S+: \d+\.\d h, \d+\.\d\d USD", line) for line in lines[:-1])
-    assert lines[-1] == f"take {answer.recommended}: {sentence(answer.rule)}"
+    *plans, taken, compared = lines
+    assert len(plans) == len(answer.frontier) >= 2
+    assert all(re.fullmatch(r"(aws|gcp)/\S+: \d+\.\d h, \d+\.\d\d USD", line) for line in plans)
+    assert re.fullmatch(r"A is cheaper with p [01]\.\d\d; .*", compared)
+    assert taken == f"take {answer.recommended}: {sentence(answer.rule)}"
     assert {estimate.gpu for estimate in names["estimates"]} == {"L4", "A10G"}
     assert names["offers"].offers
     assert "Recommended: " in answer._repr_html_()

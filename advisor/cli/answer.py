@@ -39,10 +39,7 @@ def show(
         InputError: ``explain`` names no option, a plot is in no other format, the page cannot be written.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
-    if view.explain is not None and output in (Format.CSV, Format.MARKDOWN):
-        raise InputError("--explain prints text, or JSON with --json: leave --format out.")
-    if view.plot and (view.explain is not None or output is not Format.TABLE):
-        raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
+    _check_view(view, output)
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
@@ -52,15 +49,37 @@ def show(
         plot=view.plot,
         recorded_as=answer.entry_id,
     )
-    document = whole
-    if view.explain is not None:
-        document = option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
-    hand_out(document)
+    hand_out(_part(recommendation, view) or whole)
     warn(sentences(recommendation.warnings))
     if view.html is not None:
         write_page(whole, view.html)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
+
+
+def _check_view(view: ViewOptions, output: Format) -> None:
+    part = "--explain" if view.explain is not None else "--curve" if view.curve is not None else None
+    if view.explain is not None and view.curve is not None:
+        raise InputError("--explain shows one option and --curve all numbers of GPUs: give one of them.")
+    if view.explain is not None and output in (Format.CSV, Format.MARKDOWN):
+        raise InputError("--explain prints text, or JSON with --json: leave --format out.")
+    if view.plot and (part is not None or output is not Format.TABLE):
+        raise InputError(
+            f"--plot draws in the terminal: leave {part or '--explain'}, --format and --json out."
+        )
+
+
+def _part(recommendation: Recommendation, view: ViewOptions) -> Document | None:
+    """What is asked for of the answer; None for all of it."""
+    if view.explain is not None:
+        return option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
+    if view.curve is not None:
+        from advisor.report.scaling_curve import curve_document
+        from recommender.scaling_curve import curve_of
+
+        curve = curve_of(view.curve, recommendation.options, recommendation.job)
+        return curve_document(curve, recommendation)
+    return None
 
 
 def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Option:

@@ -9,6 +9,7 @@ import typer
 from advisor.cli.calibrate import calibrate
 from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
+from advisor.cli.compare import compare
 from advisor.cli.config import app as config_app
 from advisor.cli.config import init
 from advisor.cli.deliver import app as deliver_app
@@ -68,6 +69,7 @@ def _root(
 app.command("recommend", cls=ScriptCommand)(recommend)
 app.command("profile", cls=ScriptCommand)(profile)
 app.command("predict", cls=ScriptCommand)(predict)
+app.command("compare", cls=ScriptCommand)(compare)
 app.command("diff", cls=ScriptCommand)(diff)
 app.command("report")(report)
 app.command("gpus")(gpus)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.completion import gpu_names, vendor_names
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.option_groups import OfferOptions, ScriptOptions, with_groups
 from advisor.cli.recommend_options import DataOptions, JobOptions, ViewOptions
 from advisor.cli.shared_options import (
+    AllowVendorOption,
     ArgumentsArgument,
     FormatOption,
     GpusOption,
     JsonOption,
+    LocalGpuOption,
     OriginGpuOption,
     PolicyOption,
     SourceArgument,
@@ -29,18 +30,6 @@ if TYPE_CHECKING:
     from advisor.report.document import Document
     from advisor.service.recommending import RecommendAnswer
 
-LocalGpuOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GPU", help="GPU of this machine; default: what nvidia-smi says.", autocompletion=gpu_names
-    ),
-]
-AllowVendorOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable.", autocompletion=vendor_names
-    ),
-]
 RecordOption = Annotated[
     bool | None,
     typer.Option(

@@ -108,6 +108,13 @@ class ViewOptions:
         str | None,
         typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
     ] = None
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLAN",
+            help="Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
+        ),
+    ] = None
     what_if: Annotated[
         bool | None,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.completion import gpu_names, provider_names, region_names
+from advisor.cli.completion import gpu_names, provider_names, region_names, vendor_names
 from advisor.core.values import Market
 from advisor.report.printing import Format
 
@@ -47,6 +47,18 @@ OriginGpuOption = Annotated[
         metavar="GPU",
         help="Where a profiler's export was recorded, if it does not say.",
         autocompletion=gpu_names,
+    ),
+]
+LocalGpuOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GPU", help="GPU of this machine; default: what nvidia-smi says.", autocompletion=gpu_names
+    ),
+]
+AllowVendorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable.", autocompletion=vendor_names
     ),
 ]
 LoaderOption = Annotated[

@@ -182,6 +182,19 @@ class Code(StrEnum):
     CHANGE_OF_MEMORY = "change-of-memory"
     CHANGE_RULES_OUT = "change-rules-out", Severity.WARNING
 
+    # What decides between two plans, and where more GPUs of one stop paying.
+    COMPARED_BETTER = "compared-better"
+    COMPARED_BY_TIME = "compared-by-time"
+    COMPARED_NEITHER = "compared-neither", Severity.WARNING
+    COMPARED_ONE = "compared-one"
+    COMPARED_SAME = "compared-same"
+    COMPARED_TRADE = "compared-trade"
+    CURVE_OF_NONE = "curve-of-none", Severity.WARNING
+    CURVE_OF_ONE = "curve-of-one"
+    CURVE_PAYS = "curve-pays"
+    CURVE_STOPS = "curve-stops"
+    CURVE_UNPRICED = "curve-unpriced", Severity.WARNING
+
     # What a recommendation leaves out.
     CLOUD_WAIT_ASSUMED = "cloud-wait-assumed", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING

@@ -15,14 +15,18 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.case import HALF
-from advisor.operators.family import RooflineTime, Roofs
 
 FILE = "streams.toml"
+Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,20 +82,40 @@ def is_half(op: Op) -> bool:
     return bool(op.inputs) and op.inputs[0].dtype in HALF
 
 
-def stream_time(op: Op, roofs: Roofs, cost: StreamCost, *, elements: int, rows: int) -> RooflineTime:
-    """Seconds of one call.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What one call streams on any GPU.
+
+    Attributes:
+        cost: of its kind.
+        moved_bytes: with each pass over them.
+        cycles: of one SM.
+    """
+
+    cost: StreamCost
+    moved_bytes: float
+    cycles: float
+
+
+def stream_of(op: Op, kind: str, *, elements: int, rows: int = 0) -> Stream:
+    """A call in 16 bits.
 
     Args:
         op: the call; its bytes count.
-        roofs: of the GPU.
-        cost: of its kind.
+        kind: of ``stream_costs``.
         elements: that it works on.
         rows: that are normalised, each by itself.
     """
-    memory_s = cost.passes * op.bytes / roofs.bytes_per_s
-    cycles = cost.cycles_per_element * elements + cost.cycles_per_row * rows
-    return RooflineTime(
-        time_s=roofs.launch_s + memory_s + cycles / (roofs.gpu.num_sms * roofs.gpu.boost_clock_hz),
-        constant=roofs.bandwidth,
-        sigma=cost.sigma_on(roofs.gpu),
+    cost = stream_costs()[kind]
+    return Stream(
+        cost=cost,
+        moved_bytes=cost.passes * op.bytes,
+        cycles=cost.cycles_per_element * elements + cost.cycles_per_row * rows,
     )
+
+
+def stream_time_s(
+    launch_s: float, moved_bytes: Numbers, cycles: Numbers, gpu: GpuSpec, bytes_per_s: Numbers
+) -> Numbers:
+    """Seconds of one stream or of many: the formula above."""
+    return launch_s + moved_bytes / bytes_per_s + cycles / (gpu.num_sms * gpu.boost_clock_hz)

@@ -7,17 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Call, Caps, Case, call, dtype_argument, tensor
-from advisor.operators.cycles import is_half, stream_costs, stream_time
+from advisor.operators.cycles import Stream, is_half, stream_of
 from advisor.operators.family import (
     FULL_RATES,
     Autocast,
     Family,
     Learned,
-    RooflineTime,
-    Roofs,
     base_name,
     each,
-    higher_roof,
     names,
 )
 from advisor.operators.streams import Make, Shape, mapped, streams
@@ -80,14 +77,14 @@ _CURVES = names(
 _CURVES_BACKWARD = names("gelu_backward silu_backward sigmoid_backward tanh_backward mish_backward")
 
 
-def _time(op: Op, roofs: Roofs) -> RooflineTime:
+def _stream(op: Op) -> Stream | None:
     """In 16 bits what an SM does in a clock counts; other precisions are a roofline."""
     if not is_half(op) or not op.outputs:
-        return higher_roof(op, roofs)
+        return None
     name = base_name(op.name)
     kind = "curve" if name in _CURVES else "curve backward" if name in _CURVES_BACKWARD else "arithmetic"
     elements = max(math.prod(tensor.shape) for tensor in op.outputs)
-    return stream_time(op, roofs, stream_costs()[kind], elements=elements, rows=0)
+    return stream_of(op, kind, elements=elements)
 
 
 # --- What is measured ------------------------------------------------------------------------------
@@ -204,7 +201,7 @@ ELEMENTWISE = Family(
         "fsdp::split_with_sizes_copy": _copies_first,
     },
     calibrates="streaming_fraction",
-    time=_time,
+    stream=_stream,
     learned=(
         Learned(
             name="pointwise",

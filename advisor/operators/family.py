@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from advisor.core.findings import Finding
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.case import Caps, Case
+from advisor.operators.cycles import Stream
 from advisor.operators.work import Formula, PerElement
 
 T = TypeVar("T")
@@ -229,6 +230,10 @@ def _unfitted(op: Op, gpu: GpuSpec) -> FittedTime | None:  # noqa: ARG001
     return None
 
 
+def _no_stream(op: Op) -> Stream | None:  # noqa: ARG001
+    return None
+
+
 def _no_caveat(op: Op) -> Finding | None:  # noqa: ARG001
     return None
 
@@ -246,7 +251,9 @@ class Family:
         compute: at which rate its FLOPs run.
         bandwidth: the fitted constant of its memory traffic.
         calibrates: the fitted constant that its kernels tell, if any.
-        time: seconds of one call under the GPU's roofs.
+        stream: what a call streams that is no roofline, because what an SM does in a clock counts as well;
+            None for others.
+        time: seconds of any other call under the GPU's roofs.
         sigma: log-normal, of ``time``; None for the roofline's usual one.
         caveat: what to say of a call that ``time`` predicts, if anything.
         fitted: what a formula says of a call whose few constants were fitted to measured ones; it comes
@@ -265,6 +272,7 @@ class Family:
     compute: Compute = Compute()
     bandwidth: str = "streaming_fraction"
     calibrates: str | None = None
+    stream: Callable[[Op], Stream | None] = _no_stream
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
     caveat: Callable[[Op], Finding | None] = _no_caveat

@@ -8,18 +8,15 @@ from typing import cast
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
-from advisor.operators.cycles import is_half, stream_costs, stream_time
+from advisor.operators.cycles import Stream, is_half, stream_of
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import (
     FULL_RATES,
     Autocast,
     Family,
     Learned,
-    RooflineTime,
-    Roofs,
     base_name,
     each,
-    higher_roof,
     names,
 )
 from advisor.operators.tiles import padding
@@ -62,15 +59,15 @@ _IN_HALVES = {
 }
 
 
-def _time(op: Op, roofs: Roofs) -> RooflineTime:
+def _stream(op: Op) -> Stream | None:
     """In 16 bits what an SM does in a clock counts; other precisions, and batch norms, are a roofline."""
     kind = _IN_HALVES.get(base_name(op.name))
     if kind is None or not is_half(op) or not op.outputs:
-        return higher_roof(op, roofs)
+        return None
     elements = math.prod(op.inputs[0].shape)
     # What is normalised together, where nothing else was recorded: the last dimension.
     columns = _normalised(op) or op.inputs[0].shape[-1]
-    return stream_time(op, roofs, stream_costs()[kind], elements=elements, rows=elements // max(columns, 1))
+    return stream_of(op, kind, elements=elements, rows=elements // max(columns, 1))
 
 
 def _normalised(op: Op) -> int | None:
@@ -234,7 +231,7 @@ NORM = Family(
     },
     bandwidth="reduction_fraction",
     calibrates="reduction_fraction",
-    time=_time,
+    stream=_stream,
     learned=(
         Learned(
             name="norm",

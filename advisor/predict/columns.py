@@ -21,6 +21,8 @@ class OpColumns:
     """N operators, a column for each fact.
 
     Attributes:
+        words: distinct words of the families.
+        word_index: which of them each has, [N].
         names: distinct base names.
         name_index: which of them each has, [N].
         counts: calls of each, [N].
@@ -30,6 +32,8 @@ class OpColumns:
 
     ops: tuple[Op, ...]
     families: tuple[Family, ...]
+    words: tuple[str, ...]
+    word_index: NDArray[np.int64]
     names: tuple[str, ...]
     name_index: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -47,16 +51,25 @@ def columns_of(ops: Sequence[Op]) -> OpColumns:
 @lru_cache(maxsize=4)
 def _columns_of(same: Same) -> OpColumns:
     ops = tuple(same.ops)
-    names = [base_name(op.name) for op in ops]
-    distinct = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    families = tuple(map(family_of, ops))
+    words, word_index = _distinct([family.word for family in families])
+    names, name_index = _distinct([base_name(op.name) for op in ops])
     return OpColumns(
         ops=ops,
-        families=tuple(map(family_of, ops)),
-        names=tuple(distinct),
-        name_index=np.array([distinct[name] for name in names]),
+        families=families,
+        words=words,
+        word_index=word_index,
+        names=names,
+        name_index=name_index,
         counts=np.array([float(op.count) for op in ops]),
         measured_s=np.array([math.nan if op.measured_s is None else op.measured_s for op in ops]),
         is_backward=np.array([op.phase is Phase.BACKWARD for op in ops]),
         is_optimizer=np.array([op.phase is Phase.OPTIMIZER for op in ops]),
-        custom=tuple(sorted({name for op, name in zip(ops, names, strict=True) if not is_known(op)})),
+        custom=tuple(sorted({base_name(op.name) for op in ops if not is_known(op)})),
     )
+
+
+def _distinct(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The distinct ones in the order in which they come, and which of them each is."""
+    place = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    return tuple(place), np.array([place[value] for value in values])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,6 @@ __all__ = [
 
 HOST = "waiting for the host"
 OTHERS = "waiting for the slowest GPU"
-K = TypeVar("K")
 
 
 def predict(
@@ -263,28 +261,28 @@ class _Parts:
 
 
 def _parts(times: OpTimes) -> _Parts:
-    columns, times_s, methods = times.columns, times.time_s.tolist(), times.methods.tolist()
-    calls = (times.methods + columns.name_index * len(METHODS)).tolist()
-    named = ((*divmod(call, len(METHODS)), time_s) for call, time_s in _summed(calls, times_s).items())
-    by_method = {METHODS[method]: time_s for method, time_s in _summed(methods, times_s).items()}
+    columns, times_s = times.columns, times.time_s.tolist()
+    calls = times.methods + columns.name_index * len(METHODS)
+    named = ((*divmod(call, len(METHODS)), time_s) for call, time_s in _summed(calls, times.time_s))
+    by_method = {METHODS[method]: time_s for method, time_s in _summed(times.methods, times.time_s)}
     return _Parts(
         time_s=times.time_s,
         gpu_s=sum(times_s),
         backward_s=sum(times.time_s[columns.is_backward].tolist()),
         optimizer_s=sum(times.time_s[columns.is_optimizer].tolist()),
         sigma=sigma_of(times_s, times.shared_sigma.tolist()),
-        by_family=_summed((family.word for family in columns.families), times_s),
+        by_family={columns.words[word]: s for word, s in _summed(columns.word_index, times.time_s)},
         by_operator={f"{columns.names[name]} ({METHODS[method]})": time_s for name, method, time_s in named},
         by_method=dict.fromkeys(Method, 0.0) | by_method,
     )
 
 
-def _summed(keys: Iterable[K], times_s: Iterable[float]) -> dict[K, float]:
+def _summed(keys: NDArray[np.int64], times_s: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
     """The seconds of each key, in the order in which they come."""
-    sums: dict[K, float] = {}
-    for key, time_s in zip(keys, times_s, strict=True):
-        sums[key] = sums.get(key, 0.0) + time_s
-    return sums
+    sums = np.bincount(keys, weights=times_s)
+    distinct, first = np.unique(keys, return_index=True)
+    for key in distinct[np.argsort(first)].tolist():
+        yield key, float(sums[key])
 
 
 def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:

@@ -34,6 +34,7 @@ from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import CallTimes
 from advisor.predict.learned.times import SHARED, learned_times
 from advisor.predict.roofline import roofs_of, time_under
+from advisor.predict.streaming import stream_times
 from advisor.predict.wave import op_times_s as wave_times_s
 
 BLEND = 0.25
@@ -135,16 +136,20 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         learned = _blended(learned, trace, origin, knowledge)
     measured_s = columns.measured_s if trace.origin_gpu == gpu.name else np.full(len(trace.ops), math.nan)
     # The best comes last, and replaces what is there.
-    call_s, sigma = scaled_s, np.full(len(trace.ops), SIGMA_WAVE)
-    methods = np.full(len(trace.ops), METHODS.index(Method.WAVE))
+    call_s, sigma = np.full((2, len(trace.ops)), math.nan)
+    methods = np.full(len(trace.ops), _ROOFLINE)
+    streamed = stream_times(trace.ops, gpu, constants)
     for method, better_s, its_sigma in (
+        (Method.ROOFLINE, streamed.time_s, streamed.sigma),
+        (Method.WAVE, scaled_s, SIGMA_WAVE),
         (Method.LEARNED, learned.time_s, learned.sigma),
         (Method.MEASURED, measured_s, SIGMA_MEASURED),
     ):
         known = ~np.isnan(better_s)
         call_s, sigma = np.where(known, better_s, call_s), np.where(known, its_sigma, sigma)
         methods[known] = METHODS.index(method)
-    used: dict[int, str] = {}
+    streams = np.flatnonzero((methods == _ROOFLINE) & ~np.isnan(call_s)).tolist()
+    used = {i: columns.families[i].bandwidth for i in streams}
     for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
         used[i], call_s[i] = time.constant, time.time_s
         sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.operators.cycles import stream_time_s
 from advisor.operators.family import Family, RooflineTime, Roofs
 from advisor.operators.rates import rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
@@ -42,5 +43,13 @@ def roofs_of(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
 
 def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
     """Seconds of one call under the roofs of its family."""
+    stream = family.stream(op)
+    if stream is not None:
+        work = stream.moved_bytes, stream.cycles
+        return RooflineTime(
+            time_s=stream_time_s(roofs.launch_s, *work, roofs.gpu, roofs.bytes_per_s),
+            constant=roofs.bandwidth,
+            sigma=stream.cost.sigma_on(roofs.gpu),
+        )
     rate = rate_of_call(roofs.rate, op, family)
     return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))

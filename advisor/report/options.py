@@ -13,6 +13,7 @@ from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from recommender.outcome.steps import Steps, steps_of
 
+_OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
     Code.MEMORY: "does not fit",
     Code.SHARDING: "another world",
@@ -153,6 +154,12 @@ def option_facts(option: Option, recommendation: Recommendation) -> Mapping[str,
     """``--explain ID --format json``: one option as in the list, and how its iteration time was found."""
     body = _option(option, set(recommendation.frontier), recommendation.recommended)
     return {"option": body, "estimate": estimate_json(option.estimate)}
+
+
+def option_alone(option: Option) -> Mapping[str, object]:
+    """An option beside no ranking, without what only one knows."""
+    facts = _option(option, set(), None)
+    return {name: fact for name, fact in facts.items() if name not in _OF_RANKING}
 
 
 def _job(job: Job, trace: Trace) -> Mapping[str, object]:

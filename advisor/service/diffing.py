@@ -187,32 +187,18 @@ def _part_change(
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
     """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
     from advisor.core.gpus import load_gpus
+    from advisor.predict.iteration_parts import computing_s, waits_s
     from advisor.predict.operator_times import operator_times
 
     times = operator_times(trace, load_gpus()[option.plan.gpu])
-    waits = dict(_waits_s(option))
+    waits = waits_s(option.estimate)
     # Where GPUs share the batch, each takes its part of what was timed for all of it.
-    share = max(option.estimate.iteration_s.p50 - sum(waits.values()), 0.0) / sum(
-        c.time_s for c in times.values()
-    )
+    share = computing_s(option.estimate) / sum(c.time_s for c in times.values())
     parts: dict[tuple[str, Phase | None], tuple[float, int]] = {
         (called.name, called.phase): (calls.time_s * share * option.iterations, calls.count)
         for called, calls in times.items()
     }
     return parts | {(name, None): (wait_s * option.iterations, 0) for name, wait_s in waits.items() if wait_s}
-
-
-def _waits_s(option: Option) -> Iterator[tuple[str, float]]:
-    """In one iteration."""
-    from advisor.predict.exchange.data_parallel import COMMUNICATION
-    from advisor.predict.iteration import HOST
-    from advisor.predict.loading import WAITING
-
-    estimate = option.estimate
-    device_s = estimate.device_s.p50
-    yield HOST, estimate.by_operator.get(HOST, 0.0)
-    yield COMMUNICATION, estimate.communication_s
-    yield WAITING, max(estimate.iteration_s.p50 - device_s, 0.0)
 
 
 def parse_share(argument: str, text: str) -> float:

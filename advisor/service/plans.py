@@ -37,6 +37,7 @@ def plans_of(
     policy: Policy | None,
     spot: SpotTerms,
     data: DataSet | None = None,
+    everywhere: bool = False,
     num_nodes: int | None = None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
@@ -49,6 +50,7 @@ def plans_of(
         policy: keeps a denied place from hiding an allowed dearer one.
         spot: what is known of preemptible machines.
         data: the job's data set; None without one.
+        everywhere: also at places that are never the cheapest for a machine.
         num_nodes: of every plan; None for one, or as many as the settings allow.
 
     Raises:
@@ -60,6 +62,7 @@ def plans_of(
     from advisor.service.asked import Asked
     from advisor.service.limits import known_vendors
     from advisor.service.offers import wanted_counts
+    from advisor.service.under_policy import cheapest_by_verdict
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -76,12 +79,13 @@ def plans_of(
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, policy, terms, rates, spot, listener)
+        rented, warnings = _rented(config, asked, terms, rates, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
-    return [*own, *_of_vendors(rented, known, listener, is_all=not own)], warnings
+    kept = rented if everywhere else cheapest_by_verdict(rented, policy, spot)
+    return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
 
 
 def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
@@ -203,16 +207,13 @@ def _of_vendors(
 def _rented(
     config: Config,
     asked: Asked,
-    policy: Policy | None,
     terms: CloudTerms,
     rates: Sequence[Rate],
-    spot: SpotTerms,
     listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
     from advisor.service.offers import prices_of, query_offers
-    from advisor.service.under_policy import cheapest_by_verdict
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
     answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
@@ -226,7 +227,7 @@ def _rented(
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
-    return cheapest_by_verdict(plans, policy, spot), (*answer.warnings, *unknown)
+    return plans, (*answer.warnings, *unknown)
 
 
 def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Job, Plan, Recommendation, Trace
     from advisor.predict.calibration.receipt_corrections import Correction
+    from advisor.pricing.catalog.interruptions import Interruptions
+    from recommender.outcome.evaluate import Judged
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
 
@@ -37,16 +39,45 @@ def recommendation_of(
     import numpy as np
 
     from advisor.core.gpus import load_gpus
-    from advisor.pricing.catalog.interruptions import load_interruptions
     from advisor.service.shifts import with_later_starts
-    from recommender.engine import recommend as rank
-    from recommender.outcome.estimates import estimates_for
-    from recommender.outcome.spot import RATE
+    from recommender.engine import ranked
     from recommender.ranking.what_if import with_what_ifs
 
+    judged = judged_of(trace, plans, job, spot=spot, policy=policy, spent=spent, corrections=corrections)
+    answer = with_later_starts(ranked(judged, trace, job), config)
+    if what_if is False:
+        return answer
+    return with_what_ifs(
+        answer,
+        trace,
+        load_gpus(),
+        rng=np.random.default_rng(SEED),
+        spot=spot,
+        interruptions=_interruptions(spot),
+        best_only=what_if is None,
+        corrections=corrections,
+    )
+
+
+def judged_of(
+    trace: Trace,
+    plans: Sequence[Plan],
+    job: Job,
+    *,
+    spot: SpotTerms,
+    policy: Policy | None,
+    spent: Spent | None,
+    corrections: Mapping[str, Correction],
+) -> list[Judged]:
+    """The plans with what they lead to, feasible or not; errors as of `recommendation_of`."""
+    import numpy as np
+
+    from advisor.core.gpus import load_gpus
+    from recommender.engine import judge
+    from recommender.outcome.estimates import estimates_for
+
     gpus = load_gpus()
-    interruptions = load_interruptions() if RATE in spot.assumed else None
-    answer = rank(
+    return judge(
         trace,
         estimates_for(trace, plans, gpus, job, corrections=corrections),
         gpus,
@@ -54,20 +85,15 @@ def recommendation_of(
         job,
         rng=np.random.default_rng(SEED),
         spot=spot,
-        interruptions=interruptions,
+        interruptions=_interruptions(spot),
         policy=policy,
         spent=spent,
     )
-    answer = with_later_starts(answer, config)
-    if what_if is False:
-        return answer
-    return with_what_ifs(
-        answer,
-        trace,
-        gpus,
-        rng=np.random.default_rng(SEED),
-        spot=spot,
-        interruptions=interruptions,
-        best_only=what_if is None,
-        corrections=corrections,
-    )
+
+
+def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
+    """Nothing to go by where somebody said how often machines go away."""
+    from advisor.pricing.catalog.interruptions import load_interruptions
+    from recommender.outcome.spot import RATE
+
+    return load_interruptions() if RATE in spot.assumed else None

@@ -34,6 +34,7 @@ class RecommendRequest:
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
         what_if: also options of a changed script: all (True), the best alone (None), or none (False).
+        everywhere: also at places that are never the cheapest for a machine, for who names a place.
     """
 
     trace: TraceRequest
@@ -43,6 +44,7 @@ class RecommendRequest:
     policies: tuple[Path, ...] = ()
     project: str = ""
     what_if: bool | None = None
+    everywhere: bool = False
     num_nodes: int | None = None
 
 
@@ -140,6 +142,7 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         policy=rules,
         spot=spot,
         data=data,
+        everywhere=request.everywhere,
         num_nodes=request.num_nodes,
     )
     scaling = config.settings.profile.scaling

@@ -41,3 +41,8 @@ def machine(option: Option) -> Finding:
         place=None if offer is None else offer.zone or offer.region,
         market=None if offer is None else offer.market,
     )
+
+
+def why_removed(option: Option) -> Finding | None:
+    """The first reason that removes it; None for a feasible one."""
+    return next((reason for reason in option.reasons if reason.code in option.removed_by), None)

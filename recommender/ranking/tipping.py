@@ -19,10 +19,9 @@ from recommender.ranking.tip import Tip, tip_of
 from recommender.ranking.unsaid import by_data_place, by_deadline, by_later_deadline
 from recommender.ranking.value import (
     Worth,
-    change_s,
+    even_usd_per_h,
     is_guess,
     least_total,
-    must_change,
     preference,
     total_usd,
     worth_for,
@@ -163,18 +162,10 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding
     tips = [
         (abs(math.log(usd_per_h / worth.hour_usd)), usd_per_h, rival)
         for rival in rivals
-        if (usd_per_h := _even_usd_per_h(rival, chosen, worth)) > 0
+        if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
     ]
     if not tips:
         return finding(Code.NOTHING_TIPS)
     _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
     is_above = usd_per_h > worth.hour_usd
     return tip_of(Code.TIPPED_BY_VALUE, rival, value_usd_per_h=usd_per_h, is_above=is_above)
-
-
-def _even_usd_per_h(rival: Option, chosen: Option, worth: Worth) -> float:
-    """Where both totals are equal; 0 or less where no worth of an hour makes them so."""
-    more_changes = must_change(chosen) - must_change(rival)
-    saved_usd = chosen.expected.counted_usd - rival.expected.counted_usd + more_changes * worth.change_usd
-    longer_s = rival.expected.time_s + change_s(rival) - chosen.expected.time_s - change_s(chosen)
-    return saved_usd / longer_s * HOUR_S if longer_s else 0.0

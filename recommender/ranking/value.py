@@ -72,6 +72,11 @@ def change_s(option: Option) -> float:
     return CHANGE_S if must_change(option) else 0.0
 
 
+def change_usd(option: Option, worth: Worth) -> float:
+    """Dollars until the script is ready for the plan."""
+    return worth.change_usd if must_change(option) else 0.0
+
+
 def total_usd(option: Option, worth: Worth) -> float:
     """Expected cost, what changing the script adds, and the worth of the expected time till the end."""
     waited_usd = worth.hour_usd * option.expected.time_s / HOUR_S
@@ -81,6 +86,23 @@ def total_usd(option: Option, worth: Worth) -> float:
 def change_total_usd(option: Option, worth: Worth) -> float:
     """What changing the script adds to the total: work, and the wait for it."""
     return worth.change_usd + worth.hour_usd * CHANGE_S / HOUR_S if must_change(option) else 0.0
+
+
+def whole_usd(option: Option, worth: Worth) -> float:
+    """Expected cost, and what changing the script costs."""
+    return option.expected.counted_usd + change_usd(option, worth)
+
+
+def whole_s(option: Option) -> float:
+    """Expected seconds until the job is done, those of changing the script among them."""
+    return option.expected.time_s + change_s(option)
+
+
+def even_usd_per_h(one: Option, other: Option, worth: Worth) -> float:
+    """The worth of an hour at which both totals are equal; 0 or less where none makes them so."""
+    saved_usd = whole_usd(other, worth) - whole_usd(one, worth)
+    longer_s = whole_s(one) - whole_s(other)
+    return saved_usd / longer_s * HOUR_S if longer_s else 0.0
 
 
 def preference(option: Option, worth: Worth) -> Preference:
@@ -102,7 +124,7 @@ def why_least(option: Option, worth: Worth) -> Finding:
         cost_usd=option.expected.counted_usd,
         time_s=option.expected.time_s,
         change_s=change_s(option),
-        change_usd=worth.change_usd if must_change(option) else 0.0,
+        change_usd=change_usd(option, worth),
         is_price_derived=is_guess(option),
     )
 

@@ -27,7 +27,7 @@ from tests.builders import make_trace
 from tests.listening import Heard
 from tests.unit.report.printed import json_of
 
-FUNCTIONS = ("predict", "prices", "profile", "recommend")
+FUNCTIONS = ("compare", "predict", "prices", "profile", "recommend")
 TRACE = make_trace()
 
 
@@ -160,6 +160,16 @@ def test_predictions_are_those_of_the_command(home: Path, capsys: pytest.Capture
     assert [(e.gpu, e.num_gpus, e.iteration_s.p50) for e in estimates] == [
         (e["gpu"], e["num_gpus"], e["iteration_s"]["p50"]) for e in shown
     ]
+
+
+def test_comparisons_are_those_of_the_command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = advisor.compare("t.json.gz", "L4:4", "p4d.24xlarge", epochs=5, value_of_time_usd_per_h=20.0)
+    capsys.readouterr()
+    ran("compare", "t.json.gz", "L4:4", "p4d.24xlarge", "--epochs", "5", "--value-of-time", "20", "--json")
+    shown = json.loads(capsys.readouterr().out)
+    assert (pair.a.plan.id, pair.b.plan.id) == (shown["a"]["id"], shown["b"]["id"])
+    assert (pair.p_a_cheaper, pair.p_a_sooner) == (shown["p_a_cheaper"], shown["p_a_sooner"])
+    assert pair.verdict.code.value == shown["verdict_finding"]["code"]
 
 
 @pytest.mark.parametrize("order", ["price", "gpu-price", "age", "place"])

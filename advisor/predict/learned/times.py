@@ -78,8 +78,8 @@ def _sigma_of_board(learned: Learned, constants: FittedConstants) -> float:
 
 def _sigma_of_rates(calls: Calls, ops: Sequence[Op], precision: Precision) -> Floats:
     """What a rate that was not measured may differ by from the one that it is coupled to."""
-    asked = [rate for rate, _ in asked_rates(ops, precision)]
-    return np.array([calls.learned.coupled.get(asked[i], 0.0) for i in calls.index])
+    rates, index = _rates_of(calls, Same(ops), precision)
+    return np.array([calls.learned.coupled.get(rate, 0.0) for rate in rates])[index]
 
 
 def _peaks(
@@ -87,9 +87,17 @@ def _peaks(
 ) -> Floats:
     """The FLOP rate that each call's penalty is of; NaN where the network has not seen the call's rate."""
     family, learned = rows().network[calls.network]
-    asked = [rate for rate, _ in asked_rates(ops, precision)]
-    peaks = {rate: peak_flops_per_s(rate, family, learned, gpu, constants) for rate in set(asked)}
-    return np.array([peaks[asked[i]] for i in calls.index])
+    rates, index = _rates_of(calls, Same(ops), precision)
+    return np.array([peak_flops_per_s(rate, family, learned, gpu, constants) for rate in rates])[index]
+
+
+@lru_cache(maxsize=64)
+def _rates_of(calls: Calls, same: Same, precision: Precision) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The distinct rates that the calls ask for, and which of them each does."""
+    asked = asked_rates(same.ops, precision)
+    rates = [asked[i][0] for i in calls.index.tolist()]
+    place = {rate: i for i, rate in enumerate(dict.fromkeys(rates))}
+    return tuple(place), np.array([place[rate] for rate in rates])
 
 
 def peak_flops_per_s(

@@ -9,6 +9,7 @@ from advisor.core.findings import Code, Finding
 from advisor.core.values import Recommendation
 from advisor.report.flags import in_flags
 from advisor.report.words.changes import CHANGES
+from advisor.report.words.comparisons import COMPARISONS
 from advisor.report.words.errors import ERRORS
 from advisor.report.words.estimate_notes import ESTIMATES
 from advisor.report.words.in_short import IN_SHORT
@@ -27,6 +28,7 @@ from advisor.report.words.trace_warnings import TRACE_WARNINGS
 
 _TABLES = (
     CHANGES,
+    COMPARISONS,
     ERRORS,
     ESTIMATES,
     INPUT,

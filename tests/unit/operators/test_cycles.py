@@ -18,7 +18,8 @@ from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
-from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, roofs_of
+from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, roofs_of, time_under
+from advisor.predict.streaming import stream_times
 from tests.builders import make_trace
 from tests.unit.predict.learned.values import EXACT, add, layer_norm, make_call, softmax
 
@@ -86,15 +87,15 @@ def test_full_precision_is_a_roofline(family: Family) -> None:
     assert family_of(op) is family
     roofs = roofs_of("fp32", family, A100, constants_for(A100))
     assert seconds(op) == pytest.approx(roofs.launch_s + op.bytes / roofs.bytes_per_s)
-    assert family.time(op, roofs).sigma is None
+    assert time_under(roofs, op, family).sigma is None
 
 
 def test_what_has_no_result_or_is_a_batch_norm_is_a_roofline() -> None:
     roofs = roofs_of("bf16", NORM, A100, constants_for(A100))
     batch_norm = half(make_call("cudnn_batch_norm", [(64, 256, 56, 56)], [(64, 256, 56, 56)]))
-    assert NORM.time(batch_norm, roofs).sigma is None
+    assert time_under(roofs, batch_norm, NORM).sigma is None
     nothing = replace(half(add(8, 8)), outputs=())
-    assert ELEMENTWISE.time(nothing, roofs).sigma is None
+    assert time_under(roofs, nothing, ELEMENTWISE).sigma is None
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -121,8 +122,8 @@ def test_more_bandwidth_or_sms_are_never_slower(
         roofs = roofs_of("bf16", family_of(op), gpu, constants_for(gpu))
         bytes_per_s = roofs.bytes_per_s * better.memory_bytes_per_s / gpu.memory_bytes_per_s
         improved = replace(roofs, gpu=better, bytes_per_s=bytes_per_s)
-        before_s = family_of(op).time(op, roofs).time_s
-        assert family_of(op).time(op, improved).time_s <= before_s * (1 + 1e-12)
+        before_s = time_under(roofs, op, family_of(op)).time_s
+        assert time_under(improved, op, family_of(op)).time_s <= before_s * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("kind", stream_costs())
@@ -153,3 +154,21 @@ def test_backward_kinds_have_their_own_costs() -> None:
 def test_a_broken_file_is_an_error(text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         parsed(text)
+
+
+@settings(max_examples=40)
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from(MAKERS), SIZES, SIZES, st.booleans()), min_size=1, max_size=6),
+    gpu=GPUS,
+)
+def test_all_at_once_are_as_one_by_one(sizes: list, gpu: GpuSpec) -> None:
+    ops = [
+        half(make(rows, columns)) if is_half else make(rows, columns)
+        for make, rows, columns, is_half in sizes
+    ]
+    at_once = stream_times(ops, gpu, constants_for(gpu))
+    for op, time_s, sigma, (*_, is_half) in zip(
+        ops, at_once.time_s.tolist(), at_once.sigma.tolist(), sizes, strict=True
+    ):
+        alone = op_time(op, gpu, constants_for(gpu), EXACT)
+        assert (time_s, sigma) == (alone.time_s, alone.sigma) if is_half else math.isnan(time_s)

@@ -1,0 +1,24 @@
+"""Where the time of an iteration goes: what the GPU computes, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.core.values import IterationEstimate
+from advisor.predict.exchange.data_parallel import COMMUNICATION
+from advisor.predict.iteration import HOST
+from advisor.predict.loading import WAITING
+
+
+def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
+    """Median seconds of one iteration in which the GPU waits, by what it waits for."""
+    return {
+        HOST: estimate.by_operator.get(HOST, 0.0),
+        COMMUNICATION: estimate.communication_s,
+        WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
+    }
+
+
+def computing_s(estimate: IterationEstimate) -> float:
+    """Median seconds of one iteration in which the GPU computes."""
+    return max(estimate.iteration_s.p50 - sum(waits_s(estimate).values()), 0.0)

@@ -1,0 +1,122 @@
+"""Two plans for one job side by side, named as people name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import NothingFeasibleError
+from advisor.core.findings import Finding
+from advisor.core.values import Plan, Trace
+from advisor.service.feeding import with_input
+from advisor.service.recommending import RecommendRequest, check, places_of
+from advisor.service.traces import trace_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+    from recommender.comparison import PlanComparison
+    from recommender.outcome.evaluate import Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """What to compare.
+
+    Attributes:
+        a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
+        b: the same of the other.
+        job: the script, and what is to be trained.
+    """
+
+    a: str
+    b: str
+    job: RecommendRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareAnswer:
+    """Two plans side by side.
+
+    Attributes:
+        warnings: about places and prices.
+    """
+
+    comparison: PlanComparison
+    trace: Trace
+    warnings: tuple[Finding, ...]
+
+
+def compare(request: CompareRequest, config: Config, listener: Listener) -> CompareAnswer:
+    """Judge two plans by the same draws, each at its cheapest place that does the job.
+
+    Names come before the script is profiled, which takes longest: what is wrong with them shows at once.
+
+    Raises:
+        InputError: a name is of no plan or of several, or the job cannot be meant.
+        NoOfferError: there is nothing to choose from.
+        PolicyViolationError: the policy removes every plan of both names.
+        AdvisorError: the script, prices or the database cannot be read.
+    """
+    check(request.job, listener)
+    from advisor.service.ranked import judged_of
+    from recommender.comparison import compared
+    from recommender.plans.named import num_nodes_of, plans_named
+
+    config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
+    places = places_of(replace(request.job, everywhere=True), config, listener)
+    named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
+    trace = with_input(trace_of(request.job.trace, config, listener), config.settings.input, listener)
+    asked = {plan.id: plan for plans in named.values() for plan in plans}
+    judged = judged_of(
+        trace,
+        tuple(asked.values()),
+        places.job,
+        spot=places.spot,
+        policy=places.policy,
+        spent=places.spent,
+        corrections=places.corrections,
+    )
+    chosen = {name: _cheapest(plans, judged) for name, plans in named.items()}
+    for name, plans in named.items():
+        if len(plans) > 1:
+            plan_id = chosen[name].option.plan.id
+            listener.note(f"{name!r} is {plan_id}, the cheapest of {len(plans)} plans that it may mean")
+    return CompareAnswer(
+        comparison=compared(chosen[request.a], chosen[request.b], places.job),
+        trace=trace,
+        warnings=(*trace.warnings, *places.warnings),
+    )
+
+
+def _with_nodes(config: Config, num_nodes: int) -> Config:
+    """Plans of as many nodes as a name asks for, unless somebody allows fewer."""
+    from advisor.config.layers import ARGUMENT
+
+    name = "cloud.max_nodes"
+    if num_nodes <= 1 or name in config.origins:
+        return config
+    cloud = config.settings.cloud.model_copy(update={"max_nodes": num_nodes})
+    settings = config.settings.model_copy(update={"cloud": cloud})
+    return replace(config, settings=settings, origins={**config.origins, name: ARGUMENT})
+
+
+def check_feasible(answer: CompareAnswer) -> None:
+    """Refuse two plans of which neither does the job.
+
+    Raises:
+        NothingFeasibleError: says so.
+    """
+    if not (answer.comparison.a.feasible or answer.comparison.b.feasible):
+        raise NothingFeasibleError("neither plan does the job: see what removes each of them.")
+
+
+def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
+    """One that does the job, where one does."""
+    from recommender.script_change import cheapest_first
+
+    ids = {plan.id for plan in plans}
+    return min(
+        (item for item in judged if item.option.plan.id in ids), key=lambda item: cheapest_first(item.option)
+    )

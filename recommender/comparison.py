@@ -1,0 +1,193 @@
+"""Two plans for one job side by side: what decides between them, and how sure that is.
+
+Both share their draws, so luck decides nothing: ``compared(b, a)`` is the mirror of ``compared(a, b)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.units import HOUR_S
+from advisor.core.values import Job, Option
+from recommender.outcome.bill import TOLERANCE
+from recommender.outcome.draws import Array, chance_below
+from recommender.outcome.evaluate import Judged
+from recommender.ranking.tip import why_removed
+from recommender.ranking.value import Worth, change_s, change_usd, whole_s, whole_usd, worth_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """What a plan comes to: means over all draws, or medians where a draw of either plan never ends.
+
+    Attributes:
+        usd: as it counts in comparisons, what changing the script costs included.
+        time_s: until the job is done, that of changing the script included.
+        change_usd: the part of ``usd`` that changes the script.
+        change_s: the part of ``time_s`` that changes the script.
+        total_usd: both together, at what an hour is worth.
+    """
+
+    usd: float
+    time_s: float
+    change_usd: float
+    change_s: float
+    total_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanComparison:
+    """Two plans for one job.
+
+    Attributes:
+        worth: of an hour, and of changing the script.
+        whole: what each comes to, that of A first.
+        p_a_cheaper: probability that A costs less, ties half; None where a rent is unknown.
+        p_a_sooner: probability that A is done first, ties half.
+        even_usd_per_h: the worth of an hour at which both are as good; None where none makes them so.
+        verdict: what decides.
+    """
+
+    a: Option
+    b: Option
+    worth: Worth
+    whole: tuple[Whole, Whole]
+    p_a_cheaper: float | None
+    p_a_sooner: float
+    even_usd_per_h: float | None
+    verdict: Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One of the two.
+
+    Attributes:
+        name: ``"A"`` or ``"B"``.
+        p_sooner: probability that it is done first.
+    """
+
+    name: str
+    option: Option
+    whole: Whole
+    p_sooner: float
+
+
+def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
+    """Two judged plans, by the rule of the recommendation: the least of expected cost and expected time.
+
+    Args:
+        a: the one plan, with its draws.
+        b: the other one, with draws of the same seed.
+        job: says what an hour is worth.
+    """
+    options, worth = (a.option, b.option), worth_for(job)
+    by_means = all(math.isfinite(option.expected.time_s) for option in options)
+    whole = _whole(a.option, worth, by_means=by_means), _whole(b.option, worth, by_means=by_means)
+    p_sooner = _p_less(a.time_s, b.time_s)
+    first = _Side(name="A", option=a.option, whole=whole[0], p_sooner=p_sooner)
+    second = _Side(name="B", option=b.option, whole=whole[1], p_sooner=1 - p_sooner)
+    is_cost_known = all(option.plan.usd_per_h is not None for option in options)
+    return PlanComparison(
+        a=a.option,
+        b=b.option,
+        worth=worth,
+        whole=whole,
+        p_a_cheaper=_p_less(a.cost_usd, b.cost_usd) if is_cost_known else None,
+        p_a_sooner=p_sooner,
+        even_usd_per_h=_even_usd_per_h(*whole) if is_cost_known else None,
+        verdict=_verdict(first, second, worth),
+    )
+
+
+def _whole(option: Option, worth: Worth, *, by_means: bool) -> Whole:
+    extra_usd, extra_s = change_usd(option, worth), change_s(option)
+    usd = whole_usd(option, worth) if by_means else option.counted_usd + extra_usd
+    time_s = whole_s(option) if by_means else option.time_s.p50 + extra_s
+    return Whole(
+        usd=usd,
+        time_s=time_s,
+        change_usd=extra_usd,
+        change_s=extra_s,
+        total_usd=usd + worth.hour_usd * time_s / HOUR_S,
+    )
+
+
+def _p_less(values: Array, than: Array) -> float:
+    return float(chance_below(values[None], than)[0])
+
+
+def _even_usd_per_h(a: Whole, b: Whole) -> float | None:
+    if not (_pays_for_time(a, b) or _pays_for_time(b, a)):
+        return None
+    return (b.usd - a.usd) / (a.time_s - b.time_s) * HOUR_S
+
+
+def _pays_for_time(one: Whole, other: Whole) -> bool:
+    """Whether the one is faster and dearer."""
+    return _is_less(one.time_s, other.time_s) and _is_less(other.usd, one.usd)
+
+
+def _is_less(one: float, other: float) -> bool:
+    return one < other and not math.isclose(one, other, rel_tol=TOLERANCE)
+
+
+# --- What decides ----------------------------------------------------------------------------------
+
+
+def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
+    feasible = [side for side in (a, b) if side.option.feasible]
+    if not feasible:
+        return finding(Code.COMPARED_NEITHER, why_a=why_removed(a.option), why_b=why_removed(b.option))
+    if len(feasible) == 1:
+        other = b if feasible == [a] else a
+        return finding(
+            Code.COMPARED_ONE, take=feasible[0].name, other=other.name, why=why_removed(other.option)
+        )
+    faster, slower = (b, a) if _is_less(b.whole.time_s, a.whole.time_s) else (a, b)
+    unpriced = [side.name for side in (a, b) if side.option.plan.usd_per_h is None]
+    if unpriced:
+        return finding(Code.COMPARED_BY_TIME, unpriced=unpriced, **_faster(faster, slower))
+    if _pays_for_time(faster.whole, slower.whole):
+        return _trade(faster, slower, worth)
+    better, worse = (b, a) if _is_less(b.whole.total_usd, a.whole.total_usd) else (a, b)
+    if not _is_less(better.whole.total_usd, worse.whole.total_usd):
+        return finding(Code.COMPARED_SAME, usd=a.whole.usd, time_s=a.whole.time_s)
+    return finding(
+        Code.COMPARED_BETTER,
+        times_cheaper=_ratio(worse.whole.usd, better.whole.usd),
+        less_usd=worse.whole.usd - better.whole.usd,
+        **_faster(better, worse),
+    )
+
+
+def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
+    """Time for money: which is better depends on what an hour is worth."""
+    even = _even_usd_per_h(faster.whole, slower.whole)
+    assert even is not None, "a faster and dearer plan breaks even"  # noqa: S101
+    return finding(
+        Code.COMPARED_TRADE,
+        times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
+        more_usd=faster.whole.usd - slower.whole.usd,
+        even_usd_per_h=even,
+        value_usd_per_h=worth.hour_usd,
+        take=faster.name if worth.hour_usd > even else slower.name,
+        **_faster(faster, slower),
+    )
+
+
+def _faster(faster: _Side, slower: _Side) -> dict[str, Fact]:
+    return {
+        "faster": faster.name,
+        "slower": slower.name,
+        "times_faster": _ratio(slower.whole.time_s, faster.whole.time_s),
+        "less_s": slower.whole.time_s - faster.whole.time_s,
+        "p_sooner": faster.p_sooner,
+    }
+
+
+def _ratio(larger: float, smaller: float) -> float | None:
+    """None beside nothing."""
+    return larger / smaller if smaller > 0 and math.isfinite(larger) else None

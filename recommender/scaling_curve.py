@@ -1,0 +1,136 @@
+"""One machine over numbers of its GPUs: time, cost, and the number up to which more of them pay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import HOUR_S
+from advisor.core.values import Job, Option, Plan
+from recommender.plans.named import places_of, plans_with_words, words_of_name
+from recommender.ranking.tip import machine
+from recommender.ranking.value import (
+    Worth,
+    least_total,
+    preference,
+    total_usd,
+    whole_s,
+    whole_usd,
+    worth_for,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """One number of GPUs.
+
+    Attributes:
+        option: the best of this number.
+        total_usd: expected cost and the worth of the expected time; infinite where it may never end.
+        usd_per_h_saved: what each hour costs that it saves beside the next smaller number that does the job;
+            below 0 where it saves money as well, infinite where it saves no time. None for the first, and for
+            one that does not do the job.
+    """
+
+    option: Option
+    total_usd: float
+    usd_per_h_saved: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingCurve:
+    """A machine's GPU over its numbers.
+
+    Attributes:
+        points: by number of GPUs.
+        best: plan id of the number up to which more pay; None where none does the job, or where nobody knows
+            what an hour of it costs.
+        verdict: the same with the figures that decide.
+    """
+
+    worth: Worth
+    points: tuple[CurvePoint, ...]
+    best: str | None
+    verdict: Finding
+
+
+def curve_of(name: str, options: Sequence[Option], job: Job) -> ScalingCurve:
+    """The curve of the machine that a name means: its GPU, provider and market, in any region it leaves open.
+
+    Args:
+        name: an id of a plan, or words of one, its number of GPUs included or not.
+        options: what there is.
+        job: says what an hour is worth.
+
+    Raises:
+        InputError: no plan has this name.
+    """
+    worth, by_id = worth_for(job), {option.plan.id: option for option in options}
+    named = plans_with_words(name, [option.plan for option in options])
+    anchor = _kind(_best([by_id[plan.id] for plan in named], worth).plan)
+    alike = [option for option in options if _kind(option.plan) == anchor]
+    places = words_of_name(name) & {place for option in alike for place in places_of(option.plan)}
+    return scaling_curve([o for o in alike if not places or places & places_of(o.plan)], worth)
+
+
+def scaling_curve(options: Iterable[Option], worth: Worth) -> ScalingCurve:
+    """The curve of options with one GPU: the best of each number, and where more stop paying."""
+    by_number: dict[int, list[Option]] = {}
+    for option in options:
+        by_number.setdefault(option.plan.num_gpus, []).append(option)
+    points = tuple(_points([_best(by_number[number], worth) for number in sorted(by_number)], worth))
+    feasible = [point for point in points if point.option.feasible]
+    is_priced = all(point.option.plan.usd_per_h is not None for point in feasible)
+    best = least_total([point.option for point in feasible], worth) if feasible and is_priced else None
+    return ScalingCurve(
+        worth=worth,
+        points=points,
+        best=None if best is None else best.plan.id,
+        verdict=_verdict(feasible, best, worth) if is_priced else finding(Code.CURVE_UNPRICED),
+    )
+
+
+def _kind(plan: Plan) -> tuple[str, ...]:
+    """What is held while GPUs are added."""
+    return plan.gpu, plan.tier, plan.provider, "" if plan.offer is None else plan.offer.market
+
+
+def _best(options: Sequence[Option], worth: Worth) -> Option:
+    return min(options, key=lambda option: (not option.feasible, preference(option, worth)))
+
+
+def _points(options: Sequence[Option], worth: Worth) -> Iterator[CurvePoint]:
+    before: Option | None = None
+    for option in options:
+        saved = None if before is None or not option.feasible else _usd_per_h_saved(before, option, worth)
+        yield CurvePoint(option=option, total_usd=total_usd(option, worth), usd_per_h_saved=saved)
+        before = option if option.feasible else before
+
+
+def _usd_per_h_saved(fewer: Option, more: Option, worth: Worth) -> float:
+    saved_h = (whole_s(fewer) - whole_s(more)) / HOUR_S
+    return (whole_usd(more, worth) - whole_usd(fewer, worth)) / saved_h if saved_h > 0 else math.inf
+
+
+def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) -> Finding:
+    if best is None:
+        return finding(Code.CURVE_OF_NONE)
+    place = next(i for i, point in enumerate(feasible) if point.option is best)
+    following = feasible[place + 1] if place + 1 < len(feasible) else None
+    own = feasible[place].usd_per_h_saved
+    if following is None and own is None:
+        return finding(Code.CURVE_OF_ONE, machine=machine(best))
+    if following is None:
+        return finding(
+            Code.CURVE_PAYS, machine=machine(best), usd_per_h_saved=own, value_usd_per_h=worth.hour_usd
+        )
+    saved = following.usd_per_h_saved
+    return finding(
+        Code.CURVE_STOPS,
+        machine=machine(best),
+        next_num_gpus=following.option.plan.num_gpus,
+        usd_per_h_saved=None if saved is None or math.isinf(saved) else saved,
+        value_usd_per_h=worth.hour_usd,
+    )

@@ -1,0 +1,125 @@
+"""``advisor compare`` and ``advisor recommend --curve`` as a person types them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from advisor.formats.trace_files import write_trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+JOB = ("--epochs", "90", "--offline")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    folder: Path = tmp_path_factory.mktemp("compare")
+    write_trace(make_trace(), folder / "t.json.gz")
+    cluster = "clusters: [{name: lab, gpu: A100-SXM-80GB, num_gpus: 8, wait_p50: 1m, wait_p90: 2h}]\n"
+    (folder / ".config/advisor").mkdir(parents=True)
+    (folder / ".config/advisor/config.yaml").write_text(cluster)
+    return Shell(folder=folder)
+
+
+def test_two_machines_stand_line_by_line_with_what_decides_above(shell: Shell) -> None:
+    answer = shell.run("compare", "t.json.gz", "L4:4", "p4d.24xlarge on-demand", *JOB)
+    assert answer.code == 0
+    first = answer.out.partition(".\n")[0]
+    assert "faster" in first
+    assert "At $2.00 (--value-of-time) take" in " ".join(answer.out.split())
+    assert "4 x L4" in answer.out
+    assert "8 x A100-SXM-40GB" in answer.out
+    assert "'L4:4' is " in answer.err
+    assert "the cheapest of" in answer.err
+
+
+def test_figures_are_those_of_recommend_to_the_last_digit(shell: Shell) -> None:
+    alone = shell.run("recommend", "t.json.gz", *JOB, "--gpu", "L4", "--gpu", "A100", "--json").document
+    by_id = {option["id"]: option for option in alone["options"] if not option["what_if"]}
+    a, b = next(iter(by_id)), list(by_id)[-1]
+    pair = shell.run("compare", "t.json.gz", a, b, *JOB, "--json").document
+    for name, plan_id in (("a", a), ("b", b)):
+        for figure in ("iteration_s", "time_s", "cost_usd", "wait_s", "cost_breakdown", "expected", "risk"):
+            assert pair[name][figure] == by_id[plan_id][figure], figure
+
+
+def test_swapping_the_two_swaps_everything(shell: Shell) -> None:
+    there = shell.run("compare", "t.json.gz", "lab A100:8", "L4:4", *JOB, "--budget", "50", "--json").document
+    back = shell.run("compare", "t.json.gz", "L4:4", "lab A100:8", *JOB, "--budget", "50", "--json").document
+    assert (there["a"], there["b"]) == (back["b"], back["a"])
+    assert there["p_a_sooner"] + back["p_a_sooner"] == pytest.approx(1)
+    assert there["p_a_cheaper"] is None  # nobody configured what an hour of the cluster costs
+    assert there["verdict_finding"]["code"] == back["verdict_finding"]["code"]
+
+
+def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell: Shell) -> None:
+    job = (
+        "compare",
+        "t.json.gz",
+        "aws/g6.xlarge/us-east-1/on-demand",
+        "aws/g6.xlarge/us-east-1/on-demand",
+        *JOB,
+    )
+    rows = list(csv.DictReader(io.StringIO(shell.run(*job, "--format", "csv").out)))
+    assert {row["difference"] for row in rows} <= {"", "0", "0.0"}
+    assert next(row for row in rows if row["line"] == "p_sooner")["a"] == "0.5"
+    markdown = shell.run(*job, "--format", "markdown").out
+    assert "A and B come to the same" in markdown
+    assert "| A | B |" in markdown
+
+
+def test_two_p5_nodes_or_four_p4d(shell: Shell) -> None:
+    pair = ("compare", "t.json.gz", "2xp5.48xlarge on-demand", "A100-SXM-40GB:8x4 aws on-demand", *JOB)
+    facts = shell.run(*pair, "--json").document
+    assert [(facts[name]["num_nodes"], facts[name]["num_gpus"]) for name in "ab"] == [(2, 16), (4, 32)]
+    assert facts["a"]["id"].startswith("aws/2xp5.48xlarge/")
+    assert_plain_error(shell.run(*pair, "--max-nodes", "2"), 2, "no plan has 'A100-SXM-40GB:8x4'")
+
+
+@pytest.mark.parametrize(
+    ("a", "words"),
+    [
+        ("g6.xlrge", ("no plan has 'g6.xlrge'", "Did you mean 'g6.xlarge'")),
+        ("L4", ("'L4' is machines of", "add one of L4:1", "L4:4")),
+        ("L4:3", ("no plan has 'L4:3'; there are L4:1",)),
+        ("gcp g6.xlarge", ("no plan has them all",)),
+        ("", ("names no plan: give an id of a recommendation",)),
+        ("local", ("no plan has 'local'",)),
+    ],
+)
+def test_a_name_that_is_no_plan_is_an_error_with_what_is_allowed(
+    shell: Shell, a: str, words: tuple[str, ...]
+) -> None:
+    assert_plain_error(shell.run("compare", "t.json.gz", a, "L4:4", *JOB), 2, *words)
+
+
+def test_a_job_without_a_length_and_a_missing_plan_are_errors(shell: Shell) -> None:
+    assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", "L4:4", "--offline"), 2, "--epochs")
+    assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", *JOB), 2, "Missing argument 'B'")
+
+
+def test_two_plans_that_both_fail_end_with_4(shell: Shell) -> None:
+    answer = shell.run("compare", "t.json.gz", "L4:1", "L4:4", *JOB, "--deadline", "1m")
+    assert_plain_error(answer, 4, "neither plan does the job")
+    assert answer.out.startswith("Neither does the job: not A (")
+
+
+def test_a_curve_names_the_number_up_to_which_more_gpus_pay(shell: Shell) -> None:
+    curve = ("recommend", "t.json.gz", *JOB, "--curve", "aws A10G on-demand")
+    facts = shell.run(*curve, "--json").document
+    assert [point["num_gpus"] for point in facts["points"]] == [1, 4, 8]
+    totals = {point["id"]: point["total_usd"] for point in facts["points"]}
+    assert facts["best"] == min(totals, key=lambda plan_id: totals[plan_id])
+    shown = shell.run(*curve).out
+    assert "8 x A10G |" in shown
+    assert "pay" in shown.splitlines()[0]
+
+
+def test_a_curve_beside_another_view_or_of_no_plan_is_an_error(shell: Shell) -> None:
+    job = ("recommend", "t.json.gz", *JOB)
+    assert_plain_error(shell.run(*job, "--curve", "L4", "--explain", "1"), 2, "give one of them")
+    assert_plain_error(shell.run(*job, "--curve", "Z9"), 2, "no plan has 'Z9'")

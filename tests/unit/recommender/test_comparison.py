@@ -1,0 +1,123 @@
+"""Two plans side by side: what decides, by figures one can follow."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.core.findings import Code
+from advisor.core.units import HOUR_S
+from advisor.core.values import Means, Option, Quantiles
+from recommender.comparison import PlanComparison, compared
+from recommender.outcome.evaluate import Judged
+from tests.builders import make_job, make_plan
+from tests.findings import sample
+from tests.recommendations import make_option, removed
+
+
+def judged(option: Option, *, spread: float = 0.1) -> Judged:
+    """With draws around its medians, in the order of the strata that all plans share."""
+    factors = np.exp(np.linspace(-spread, spread, 999))
+    return Judged(
+        option=option,
+        train_s=option.train_s.p50 * factors,
+        time_s=option.time_s.p50 * factors,
+        cost_usd=option.counted_usd * factors,
+    )
+
+
+def pair(a: Option, b: Option, **job: Any) -> PlanComparison:
+    return compared(judged(a), judged(b), make_job(**{"value_of_time_usd_per_h": 2.0, **job}))
+
+
+FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
+
+
+@pytest.mark.parametrize(("value", "take"), [(2.0, "B"), (3.9, "B"), (4.1, "A"), (50.0, "A")])
+def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, take: str) -> None:
+    answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
+    facts = answer.verdict.facts
+    assert answer.verdict.code is Code.COMPARED_TRADE
+    assert (facts["faster"], facts["slower"], facts["take"]) == ("A", "B", take)
+    assert (facts["times_faster"], facts["times_dearer"]) == (pytest.approx(2), pytest.approx(1.4))
+    # 40 dollars more for ten hours less.
+    assert answer.even_usd_per_h == facts["even_usd_per_h"] == pytest.approx(4.0)
+    assert (answer.p_a_cheaper, answer.p_a_sooner) == (0.0, 1.0)
+
+
+def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:
+    answer = pair(SLOW, make_option("Best", 5, 50))
+    assert answer.verdict.code is Code.COMPARED_BETTER
+    facts = answer.verdict.facts
+    assert (facts["faster"], facts["times_faster"], facts["times_cheaper"]) == ("B", 4.0, 2.0)
+    assert answer.even_usd_per_h is None
+
+
+def test_of_two_as_fast_the_cheaper_one_is_better() -> None:
+    answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
+    assert answer.verdict.code is Code.COMPARED_BETTER
+    assert answer.verdict.facts["faster"] == "B"
+    assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
+
+
+def test_a_plan_beside_itself_is_the_same() -> None:
+    answer = pair(FAST, FAST)
+    assert answer.verdict.code is Code.COMPARED_SAME
+    assert (answer.p_a_cheaper, answer.p_a_sooner, answer.even_usd_per_h) == (0.5, 0.5, None)
+
+
+def test_changing_the_script_counts_as_money_and_as_time() -> None:
+    changed = make_option("Fast", 10, 140, script_changes=(sample(Code.WRAP_IN_DDP),))
+    answer = pair(changed, SLOW, change_usd=25.0)
+    whole, plain = answer.whole
+    assert (whole.usd, whole.time_s) == (165.0, 10.5 * HOUR_S)
+    assert (whole.change_usd, whole.change_s, plain.change_usd) == (25.0, 1800.0, 0.0)
+    assert whole.total_usd == pytest.approx(165 + 2 * 10.5)
+    assert answer.even_usd_per_h == pytest.approx(65 / 9.5)
+
+
+def test_only_one_that_does_the_job_is_taken_whatever_it_costs() -> None:
+    out = removed(make_option("Tiny", 1, 1), Code.MEMORY)
+    for answer, take in ((pair(SLOW, out), "A"), (pair(out, SLOW), "B")):
+        assert answer.verdict.code is Code.COMPARED_ONE
+        assert answer.verdict.facts["take"] == take
+        why = answer.verdict.facts["why"]
+        assert why == sample(Code.MEMORY)
+
+
+def test_of_two_that_fail_both_reasons_are_named() -> None:
+    answer = pair(removed(FAST, Code.MEMORY), removed(SLOW, Code.DEADLINE))
+    assert answer.verdict.code is Code.COMPARED_NEITHER
+    assert answer.verdict.facts == {"why_a": sample(Code.MEMORY), "why_b": sample(Code.DEADLINE)}
+
+
+def test_an_unknown_rent_is_never_the_cheaper_one() -> None:
+    free = make_option("Own", 30, 0, plan=make_plan("Own", None))
+    answer = pair(free, FAST)
+    assert answer.verdict.code is Code.COMPARED_BY_TIME
+    assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
+    assert answer.p_a_cheaper is answer.even_usd_per_h is None
+
+
+def test_beside_what_is_free_there_is_no_ratio_but_an_amount() -> None:
+    free = make_option("Own", 30, 0, plan=make_plan("Own", 0.0))
+    facts = pair(free, FAST).verdict.facts
+    assert (facts["times_dearer"], facts["more_usd"]) == (None, 140.0)
+
+
+def test_medians_stand_in_where_a_draw_never_ends() -> None:
+    endless = Means(wait_s=0.0, time_s=math.inf, cost_usd=math.inf, counted_usd=math.inf)
+    spot = make_option("Spot", 10, 140, expected=endless)
+    answer = pair(spot, SLOW)
+    assert [whole.time_s / HOUR_S for whole in answer.whole] == [10, 20]
+    assert answer.verdict.facts["times_dearer"] == pytest.approx(1.4)
+
+
+def test_odds_follow_from_the_draws() -> None:
+    near = make_option("Near", 20.0 * math.exp(0.05), 100, time_s=Quantiles(p50=20 * HOUR_S, p90=0.0))
+    wide = judged(near, spread=1.0)
+    answer = compared(judged(SLOW, spread=0.0), wide, make_job())
+    assert answer.p_a_sooner == pytest.approx(0.5, abs=0.01)

@@ -1,0 +1,111 @@
+"""A machine over its numbers of GPUs, and where more stop paying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.core.findings import Code
+from advisor.core.values import Market, Option
+from recommender.ranking.value import Worth
+from recommender.scaling_curve import curve_of, scaling_curve
+from tests.builders import make_job, make_offer, make_plan
+from tests.recommendations import make_option, removed
+
+WORTH = Worth(hour_usd=2.0)
+
+
+def of(num_gpus: int, hours: float, usd: float, *, region: str = "us-east-1", gpu: str = "L4") -> Option:
+    plan = make_plan(
+        gpu,
+        num_gpus=num_gpus,
+        id=f"aws/g{num_gpus}/{region}/spot",
+        offer=make_offer(gpu, num_gpus=num_gpus, region=region, market=Market.SPOT),
+    )
+    return make_option(gpu, hours, usd, plan=plan)
+
+
+def marginals(options: Sequence[Option]) -> list[float | None]:
+    return [point.usd_per_h_saved for point in scaling_curve(options, WORTH).points]
+
+
+CURVE = [of(1, 16, 10), of(2, 8, 11), of(4, 5, 20), of(8, 4, 60)]
+
+
+def test_a_step_costs_its_dollars_over_the_hours_it_saves() -> None:
+    assert marginals(CURVE) == [None, pytest.approx(1 / 8), pytest.approx(3.0), pytest.approx(40.0)]
+
+
+def test_more_gpus_pay_up_to_the_least_of_cost_and_time() -> None:
+    curve = scaling_curve(CURVE, WORTH)
+    assert curve.best == "aws/g2/us-east-1/spot"
+    assert curve.verdict.code is Code.CURVE_STOPS
+    assert curve.verdict.facts["next_num_gpus"] == 4
+    assert curve.verdict.facts["usd_per_h_saved"] == pytest.approx(3.0)
+    assert [point.total_usd for point in curve.points] == [42, 27, 30, 68]
+
+
+def test_whoever_pays_more_for_an_hour_goes_further() -> None:
+    best = [scaling_curve(CURVE, Worth(hour_usd=usd)).best for usd in (0.1, 2.0, 10.0, 100.0)]
+    assert best == [CURVE[i].plan.id for i in (0, 1, 2, 3)]
+
+
+def test_where_the_largest_pays_nothing_stops() -> None:
+    curve = scaling_curve(CURVE[:2], WORTH)
+    assert (curve.verdict.code, curve.best) == (Code.CURVE_PAYS, CURVE[1].plan.id)
+
+
+def test_a_step_that_saves_no_time_costs_without_end() -> None:
+    slower = scaling_curve([of(1, 4, 10), of(8, 5, 60)], WORTH)
+    assert slower.points[1].usd_per_h_saved == math.inf
+    assert slower.verdict.facts["usd_per_h_saved"] is None
+
+
+def test_what_does_not_do_the_job_is_no_step() -> None:
+    options = [
+        removed(of(1, 16, 10), Code.MEMORY),
+        of(2, 8, 11),
+        removed(of(4, 5, 20), Code.QUOTA),
+        of(8, 4, 60),
+    ]
+    assert marginals(options) == [None, None, None, pytest.approx(49 / 4)]
+    alone = scaling_curve(options[:3], WORTH)
+    assert (alone.verdict.code, alone.best) == (Code.CURVE_OF_ONE, options[1].plan.id)
+    none = scaling_curve(options[:1], WORTH)
+    assert (none.verdict.code, none.best) == (Code.CURVE_OF_NONE, None)
+
+
+def test_of_one_number_the_best_place_counts() -> None:
+    curve = scaling_curve([of(1, 16, 10), of(1, 16, 8, region="eu-west-1")], WORTH)
+    assert [point.option.plan.id for point in curve.points] == ["aws/g1/eu-west-1/spot"]
+
+
+def test_an_unknown_rent_has_no_end_of_paying() -> None:
+    own = make_option("L4", 4, 0, plan=make_plan("L4", None, num_gpus=4))
+    curve = scaling_curve([of(1, 16, 10), own], WORTH)
+    assert (curve.verdict.code, curve.best) == (Code.CURVE_UNPRICED, None)
+
+
+@pytest.mark.parametrize("name", ["L4", "L4:2", "aws/g2/us-east-1/spot", "g8", "aws L4 spot"])
+def test_any_name_of_the_machine_means_all_its_numbers(name: str) -> None:
+    dearer = make_option("L4", 1, 999, plan=make_plan("L4", num_gpus=16, id="aws/g16/us-east-1/on-demand"))
+    others = [of(3, 1, 1, gpu="T4"), dearer]
+    curve = curve_of(name, [*CURVE, *others], make_job())
+    assert [point.option.plan.num_gpus for point in curve.points] == [1, 2, 4, 8]
+
+
+def test_a_region_that_is_named_is_kept() -> None:
+    elsewhere = of(8, 4, 1, region="eu-west-1")
+    curve = curve_of("L4 us-east-1", [*CURVE, elsewhere], make_job())
+    assert {point.option.plan.offer.region for point in curve.points if point.option.plan.offer} == {
+        "us-east-1"
+    }
+    assert curve_of("L4", [*CURVE, elsewhere], make_job()).points[-1].option is elsewhere
+
+
+def test_a_name_of_no_plan_is_refused() -> None:
+    with pytest.raises(InputError, match="no plan has 'T4'"):
+        curve_of("T4", CURVE, make_job())
