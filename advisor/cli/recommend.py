@@ -95,7 +95,7 @@ def recommend(
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
         project=project,
-        what_if=view.what_if,
+        what_if=view.changes,
     )
     check(request, TERMINAL)
     if view.html is not None:

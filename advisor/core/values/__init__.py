@@ -19,6 +19,7 @@ from advisor.core.values.estimate import (
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.layout import Fabric, Layout, Link, Network
 from advisor.core.values.option import (
+    ChangeGain,
     Job,
     Means,
     Option,
@@ -48,6 +49,7 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Bound",
+    "ChangeGain",
     "Collective",
     "CostKind",
     "DataPlace",

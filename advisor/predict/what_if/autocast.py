@@ -17,6 +17,7 @@ from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import shared
+from advisor.predict.what_if.changed_memory import of_lower_precision
 
 FULL = "float32"
 _FORWARD_OF = {"threshold": "relu"}
@@ -31,9 +32,9 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
 
     None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
-    Float16 adds the gradient scaler's pass over the gradients. Memory is an upper bound: activations are
-    counted at full precision, and beside them the weights' copies. Times that were measured at full
-    precision are dropped.
+    Float16 adds the gradient scaler's pass over the gradients. Activations take the share that the forward
+    pass's results take, and beside them the copies that were cast. Times that were measured at full precision
+    are dropped.
 
     Args:
         trace: of the script as it is.
@@ -49,7 +50,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
         trace,
         ops=(*ops, *walk.casts),
         precision=replace(trace.precision, amp_dtype=dtype),
-        memory=_with_weight_copies(trace.memory),
+        memory=_memory(trace, ops, walk),
         iteration_s=None,
     )
 
@@ -70,10 +71,27 @@ def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
     )
 
 
-def _with_weight_copies(memory: MemoryUse) -> MemoryUse:
-    if memory.peak_bytes is None:
-        return memory
-    return replace(memory, peak_bytes=memory.peak_bytes + (memory.parameter_bytes or 0) // 2)
+def _memory(trace: Trace, ops: Sequence[Op], walk: _Walk) -> MemoryUse:
+    """Activations shrink as the forward pass's results do; copies of weights are kept until autocast ends.
+
+    A cast up serves one operator, so the largest stands for all of them.
+    """
+    before_bytes = _given_bytes(trace.ops)
+    share = _given_bytes(ops) / before_bytes if before_bytes else 1.0
+    forward = [op for op in walk.casts if op.phase is Phase.FORWARD]
+    weights = [op for op in forward if tuple(sorted(op.inputs[0].shape)) in walk.parameters]
+    copied_bytes = sum(op.count * _total_bytes(op.outputs) for op in weights)
+    up_bytes = [_total_bytes(op.outputs) for op in forward if op.outputs[0].dtype == FULL]
+    return of_lower_precision(trace.memory, share, copied_bytes + max(up_bytes, default=0))
+
+
+def _given_bytes(ops: Sequence[Op]) -> int:
+    """What forward operators give, those apart that write over what they are given."""
+    return sum(
+        op.count * _total_bytes(op.outputs[:1])
+        for op in ops
+        if op.phase is Phase.FORWARD and not base_name(op.name).endswith("_")
+    )
 
 
 def _unscale(gradient_bytes: int) -> Op:
@@ -101,8 +119,8 @@ class _Walk:
     Attributes:
         parameters: shapes of parameters, sorted.
         casts: casts met so far, those that the backward pass repeats the other way round included.
-        waiting: by number of elements, the dtypes of tensors that nobody has taken yet.
-        full: numbers of elements of which a float32 tensor was made.
+        waiting: by number of elements, the shapes and dtypes of tensors that nobody has taken yet.
+        dtypes: by shape, and by number of elements for what was given another one, those that were made.
         made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
             its casts. Thousands of calls share a few.
         forward: by name and number of elements, the dtype a forward operator ran in.
@@ -111,8 +129,8 @@ class _Walk:
     lower: str
     parameters: frozenset[Shape]
     casts: list[Op] = field(default_factory=list)
-    waiting: dict[int, list[str]] = field(default_factory=dict)
-    full: set[int] = field(default_factory=set)
+    waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
+    dtypes: dict[Shape, set[str]] = field(default_factory=dict)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
     made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
 
@@ -132,7 +150,7 @@ class _Walk:
         if op.phase is Phase.FORWARD and op.inputs:
             self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
         for tensor in lowered.outputs:
-            self._put(tensor)
+            self._put(tensor, op.phase)
         return lowered
 
     def _precision(self, op: Op) -> str | None:
@@ -151,18 +169,27 @@ class _Walk:
         """The dtype of an operand, which is float32 for parameters and for what came from outside."""
         if tensor.dtype != FULL or tuple(sorted(tensor.shape)) in self.parameters:
             return tensor.dtype
-        waiting = self.waiting.get(_numel(tensor))
+        size = _numel(tensor)
+        waiting = self.waiting.get(size)
         if waiting:
-            return waiting.pop()
-        is_full = waiting is None or _numel(tensor) in self.full
-        return FULL if is_full else self.lower
+            return waiting.pop(_last_of_shape(waiting, tensor.shape))[1]
+        seen = self.dtypes.get(tensor.shape) or self.dtypes.get((size,), {FULL})
+        return FULL if FULL in seen else self.lower
 
-    def _put(self, tensor: TensorSpec) -> None:
+    def _put(self, tensor: TensorSpec, phase: Phase) -> None:
         if tensor.dtype not in (FULL, self.lower):
             return
-        self.waiting.setdefault(_numel(tensor), []).append(tensor.dtype)
-        if tensor.dtype == FULL:
-            self.full.add(_numel(tensor))
+        size = _numel(tensor)
+        self.waiting.setdefault(size, []).append((tensor.shape, tensor.dtype))
+        # Of the backward pass it may be a guess, which would make more of them.
+        if phase is Phase.FORWARD or tensor.dtype != FULL:
+            self.dtypes.setdefault(tensor.shape, set()).add(tensor.dtype)
+            self.dtypes.setdefault((size,), set()).add(tensor.dtype)
+
+
+def _last_of_shape(waiting: Sequence[tuple[Shape, str]], shape: Shape) -> int:
+    """The place of the last one of the shape, else the last of all: it was given another shape."""
+    return next((i for i in reversed(range(len(waiting))) if waiting[i][0] == shape), -1)
 
 
 def _casts(op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> Iterator[Op]:
