@@ -42,6 +42,11 @@ class WhatIfScript:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """Those that can be written in."""
+        return ("batch", *dict.fromkeys((*self.edits, *self.extra)))
+
+    @property
     def name(self) -> str:
         """The script's, without its folder."""
         return Path(self.path).stem
@@ -91,6 +96,7 @@ SCRIPTS = (
                 ("images.to(device, non_blocking=True)", f"images.to(device, non_blocking=True, {_LAST})"),
             ),
             "accumulate": (*_ACCUMULATED_SCALER, _STEP),
+            "fused": (("weight_decay=1e-4)", "weight_decay=1e-4, fused=True)"),),
         },
         extra={"bf16": ("--amp",)},
     ),
@@ -105,6 +111,7 @@ SCRIPTS = (
         edits={
             "tf32": (('precision("highest")', 'precision("high")'),),
             "bf16": (_IN_BF16,),
+            "fused": (("weight_decay=0.1)", "weight_decay=0.1, fused=True)"),),
         },
         extra={"accumulate": ("--accumulate", str(ACCUMULATED))},
     ),
@@ -114,6 +121,7 @@ SCRIPTS = (
         arguments=("--length", "128"),
         base=(_TO_BF16, _NO_SCALER, ("scaler.unscale_(optimizer)", "pass")),
         edits={
+            "fused": (("weight_decay=0.01)", "weight_decay=0.01, fused=True)"),),
             "tf32": (_TF32,),
             "accumulate": (
                 *_ACCUMULATED_SCALER,
@@ -128,6 +136,7 @@ SCRIPTS = (
         batch_size=16,
         base=(_TO_BF16, _NO_SCALER, ("scaler.unscale_(optimizer)", "pass")),
         edits={
+            "fused": (("lr=1e-3)", "lr=1e-3, fused=True)"),),
             "tf32": (_TF32,),
             "accumulate": (
                 *_ACCUMULATED_SCALER,

@@ -253,6 +253,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},
     Code.SHARDED: {"num_ranks": 8},
     Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
+    Code.PATCH_BY_HAND: {"change": "fp16"},
+    Code.PATCH_SET_ALREADY: {"name": "autocast"},
     Code.WHAT_IF_BF16_INSTEAD: {"gpu": "A100-SXM-80GB"},
     Code.WHAT_IF_NO_RATE: {"gpu": "P100-PCIE-16GB", "rate": "bf16"},
     Code.WHAT_IF_NOT_FEASIBLE: {"gpu": "T4", "removed_by": ["memory"]},

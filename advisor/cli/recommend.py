@@ -96,6 +96,7 @@ def recommend(
         policies=tuple(policy or ()),
         project=project,
         what_if=view.changes,
+        patch=view.patch,
     )
     check(request, TERMINAL)
     if view.html is not None:

@@ -121,6 +121,13 @@ class ViewOptions:
     no_what_if: Annotated[
         bool, typer.Option("--no-what-if", help="Not even the line on the best change.")
     ] = False
+    patch: Annotated[
+        bool,
+        typer.Option(
+            "--patch",
+            help="Print these changes as a diff of the script; of all, those that surely save time.",
+        ),
+    ] = False
     top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
     plot: Annotated[

@@ -153,6 +153,16 @@ class Code(StrEnum):
     WHAT_IF_NOT_FED = "what-if-not-fed"
     WHAT_IF_NOTHING = "what-if-nothing"
 
+    # Why a change has no safe place in a script.
+    PATCH_BY_HAND = "patch-by-hand"
+    PATCH_LOOP_UNCLEAR = "patch-loop-unclear"
+    PATCH_NO_MODEL = "patch-no-model"
+    PATCH_NO_OPTIMIZER = "patch-no-optimizer"
+    PATCH_NO_TORCH = "patch-no-torch"
+    PATCH_NOT_HELPFUL = "patch-not-helpful"
+    PATCH_SET_ALREADY = "patch-set-already"
+    PATCH_SHARED_LINE = "patch-shared-line"
+
     # Where a fitted constant comes from.
     CONSTANT_ASSUMED = "constant-assumed"
     CONSTANT_CALIBRATED = "constant-calibrated"

@@ -12,12 +12,14 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import Job, Recommendation, Scaling, Trace
 from advisor.service.feeding import with_input
 from advisor.service.listening import Silence
+from advisor.service.script_patch import check_patchable, script_patch
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.findings import Finding
     from advisor.core.values import Plan
+    from advisor.edits.patch import Patch
     from advisor.predict.calibration.receipt_corrections import Correction
     from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
@@ -36,6 +38,7 @@ class RecommendRequest:
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
         what_if: names of changes of the script, ``all`` for every one; None for the best of one line.
+        patch: also write these changes into the script.
     """
 
     trace: TraceRequest
@@ -45,6 +48,7 @@ class RecommendRequest:
     policies: tuple[Path, ...] = ()
     project: str = ""
     what_if: tuple[str, ...] | None = None
+    patch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +72,14 @@ class RecommendAnswer:
         recommendation: with what-ifs only where some were asked for.
         best_what_if: the change of the script that helps most, if any was looked for and helps.
         entry_id: under which `keep_recommendation` is to keep it; None where it is not to be kept.
+        patch: the changes that were asked for, in the script; None where no patch was.
     """
 
     recommendation: Recommendation
     trace: Trace
     best_what_if: WhatIf | None
     entry_id: str | None
+    patch: Patch | None = None
 
 
 def check(request: RecommendRequest, listener: Listener) -> None:
@@ -90,6 +96,8 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     check_job(request.job, listener.name_of)
     what_if_names(request, listener)
     check_exists(request.trace.source)
+    if request.patch:
+        check_patchable(request, listener)
 
 
 def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
@@ -131,6 +139,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         trace=trace,
         best_what_if=best_what_if(ranked),
         entry_id=_entry_id(config, ranked),
+        patch=script_patch(request, ranked) if request.patch else None,
     )
 
 

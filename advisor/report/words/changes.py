@@ -35,6 +35,16 @@ CHANGES: Words = {
         "store the samples as training wants them (decoded and resized, or tokenised), so that workers"
         " only read"
     ),
+    Code.PATCH_BY_HAND: "{change} needs more than a line, which only the author can place",
+    Code.PATCH_LOOP_UNCLEAR: (
+        "no one loop calls the model, makes the loss and calls loss.backward() in plain statements"
+    ),
+    Code.PATCH_NO_MODEL: "no one variable is the model whose parameters the one optimizer takes",
+    Code.PATCH_NO_OPTIMIZER: "no call of Adam, AdamW or SGD was found",
+    Code.PATCH_NO_TORCH: "the script's top level does not import torch",
+    Code.PATCH_NOT_HELPFUL: "it is not sure to save time there",
+    Code.PATCH_SET_ALREADY: "the script speaks of {name} itself",
+    Code.PATCH_SHARED_LINE: "the statement shares its line with another",
     Code.RETUNE_LEARNING_RATE: retune_learning_rate,
     Code.SAVE_CHECKPOINTS: save_checkpoints,
     Code.USE_AUTOCAST: (
