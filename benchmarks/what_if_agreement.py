@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Agreement:
     """One change of one script: the supposed over the real, less 1.
 
     Attributes:
-        time_off: by GPU, in the order of ``GPUS``; empty where the change is refused.
+        time_off: by GPU, in the order they were asked for; empty where the change is refused.
         memory_off: of the allocator's peak.
         refused: the change makes no difference to the script.
     """
@@ -48,20 +48,21 @@ class Agreement:
         return max(map(abs, self.time_off), default=0.0)
 
 
-def agreements(folder: Path = FOLDER) -> Iterator[Agreement]:
+def agreements(folder: Path = FOLDER, gpus: Sequence[str] = GPUS) -> Iterator[Agreement]:
     """Every change of every script, from traces that lie in a folder."""
     for script in SCRIPTS:
         base = read_trace(_path(folder, script, None))
         for change in script.changes:
-            yield _agreement(script.name, change, base, read_trace(_path(folder, script, change)))
+            real = read_trace(_path(folder, script, change))
+            yield _agreement(script.name, change, base, real, gpus)
 
 
-def _agreement(script: str, change: str, base: Trace, real: Trace) -> Agreement:
+def _agreement(script: str, change: str, base: Trace, real: Trace, gpus: Sequence[str]) -> Agreement:
     supposed = CHANGES[change](base)
     if isinstance(supposed, Finding):
         return Agreement(script=script, change=change, refused=supposed)
-    trace, gpus = supposed.trace, map(resolve_gpu, GPUS)
-    pairs = [(predict(trace, gpu).device_s.p50, predict(real, gpu).device_s.p50) for gpu in gpus]
+    trace, specs = supposed.trace, map(resolve_gpu, gpus)
+    pairs = [(predict(trace, gpu).device_s.p50, predict(real, gpu).device_s.p50) for gpu in specs]
     return Agreement(
         script=script,
         change=change,

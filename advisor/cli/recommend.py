@@ -86,6 +86,7 @@ def recommend(
     from advisor.service.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
+    view.check()
     request = RecommendRequest(
         trace=TraceRequest(
             source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world

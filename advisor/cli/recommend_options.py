@@ -151,6 +151,17 @@ class ViewOptions:
             raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
         return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
 
+    def check(self) -> None:
+        """Refuse what cannot be shown together.
+
+        Raises:
+            InputError: a patch is wanted, and something else in its place.
+        """
+        from advisor.core.errors import InputError
+
+        if self.patch and (self.explain is not None or self.plot):
+            raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
+
     @property
     def num_rows(self) -> int | None:
         """Rows to show; None for all."""

@@ -3,13 +3,14 @@
 The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
 layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what
 they are given. A trace tells shapes, not which tensor goes where, so a tensor's dtype is that of the last one
-of its size that nobody has taken yet; where none is left, float32 if one of that size ever was. What is
-uncertain is thus taken as the slower float32.
+of its shape, else of its size, that nobody has taken yet; where none is left, the one that most of its shape
+have, and float32 where they are even.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -120,7 +121,8 @@ class _Walk:
         parameters: shapes of parameters, sorted.
         casts: casts met so far, those that the backward pass repeats the other way round included.
         waiting: by number of elements, the shapes and dtypes of tensors that nobody has taken yet.
-        dtypes: by shape, and by number of elements for what was given another one, those that were made.
+        made_as: by shape, and by number of elements for what was given another one, how many were made in
+            each dtype.
         made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
             its casts. Thousands of calls share a few.
         forward: by name and number of elements, the dtype a forward operator ran in.
@@ -130,7 +132,7 @@ class _Walk:
     parameters: frozenset[Shape]
     casts: list[Op] = field(default_factory=list)
     waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
-    dtypes: dict[Shape, set[str]] = field(default_factory=dict)
+    made_as: dict[Shape, Counter[str]] = field(default_factory=dict)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
     made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
 
@@ -150,7 +152,7 @@ class _Walk:
         if op.phase is Phase.FORWARD and op.inputs:
             self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
         for tensor in lowered.outputs:
-            self._put(tensor, op.phase)
+            self._put(tensor, op)
         return lowered
 
     def _precision(self, op: Op) -> str | None:
@@ -170,26 +172,25 @@ class _Walk:
         if tensor.dtype != FULL or tuple(sorted(tensor.shape)) in self.parameters:
             return tensor.dtype
         size = _numel(tensor)
-        waiting = self.waiting.get(size)
-        if waiting:
-            return waiting.pop(_last_of_shape(waiting, tensor.shape))[1]
-        seen = self.dtypes.get(tensor.shape) or self.dtypes.get((size,), {FULL})
-        return FULL if FULL in seen else self.lower
+        waiting = self.waiting.get(size, [])
+        own = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == tensor.shape), None)
+        if own is not None:
+            return waiting.pop(own)[1]
+        seen = self.made_as.get(tensor.shape)
+        if waiting and (seen is None or FULL in seen):  # given another shape
+            return waiting.pop()[1]
+        seen = seen or self.made_as.get((size,), Counter())
+        return FULL if seen[FULL] >= seen[self.lower] else self.lower
 
-    def _put(self, tensor: TensorSpec, phase: Phase) -> None:
+    def _put(self, tensor: TensorSpec, op: Op) -> None:
         if tensor.dtype not in (FULL, self.lower):
             return
         size = _numel(tensor)
         self.waiting.setdefault(size, []).append((tensor.shape, tensor.dtype))
         # Of the backward pass it may be a guess, which would make more of them.
-        if phase is Phase.FORWARD or tensor.dtype != FULL:
-            self.dtypes.setdefault(tensor.shape, set()).add(tensor.dtype)
-            self.dtypes.setdefault((size,), set()).add(tensor.dtype)
-
-
-def _last_of_shape(waiting: Sequence[tuple[Shape, str]], shape: Shape) -> int:
-    """The place of the last one of the shape, else the last of all: it was given another shape."""
-    return next((i for i in reversed(range(len(waiting))) if waiting[i][0] == shape), -1)
+        if op.phase is Phase.FORWARD or tensor.dtype != FULL:
+            for shape in {tensor.shape, (size,)}:
+                self.made_as.setdefault(shape, Counter())[tensor.dtype] += op.count
 
 
 def _casts(op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> Iterator[Op]:

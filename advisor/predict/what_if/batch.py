@@ -20,6 +20,8 @@ from advisor.predict.what_if.changed_memory import of_larger_batch
 
 _PRODUCTS = names("mm addmm")
 _RECURRENT = names("_cudnn_rnn _cudnn_rnn_backward")
+# Work is proportional to the batch; where shapes say otherwise, they were read wrongly.
+_MOST_OFF = 0.05
 Shape = tuple[int, ...]
 
 
@@ -33,7 +35,7 @@ def with_batch(trace: Trace, factor: int) -> Trace | None:
         factor: 2 for twice the batch.
 
     Returns:
-        None where the batch is not known.
+        None where the batch is not known, or work does not grow with it as far as shapes tell.
     """
     if trace.batch_size is None or trace.batch_size % trace.accumulation:
         return None
@@ -44,11 +46,18 @@ def with_batch(trace: Trace, factor: int) -> Trace | None:
         parameters=_parameter_shapes(trace.ops, batch),
         inner=_inner_sizes(trace.ops),
     )
+    ops = tuple(map(growing.op, trace.ops))
+    if abs(_pass_flops(ops) - factor * _pass_flops(trace.ops)) > _MOST_OFF * factor * _pass_flops(trace.ops):
+        return None
     return replace(
         with_larger_steps(trace, factor),
-        ops=tuple(map(growing.op, trace.ops)),
+        ops=ops,
         memory=of_larger_batch(trace.memory, factor),
     )
+
+
+def _pass_flops(ops: Iterable[Op]) -> int:
+    return sum(op.flops * op.count for op in ops if op.phase is not Phase.OPTIMIZER)
 
 
 def with_larger_steps(trace: Trace, factor: int) -> Trace:
@@ -104,7 +113,7 @@ class _Growing:
         if op.phase is Phase.OPTIMIZER:
             return op
         name = base_name(op.name)
-        if name in _PRODUCTS:
+        if name in _PRODUCTS and _is_product(op):
             inputs, outputs = self._product(op)
         else:
             axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
@@ -138,6 +147,11 @@ class _Growing:
     def _along(self, tensor: TensorSpec, axis: int) -> TensorSpec:
         shape = tuple(size * self.factor if i == axis else size for i, size in enumerate(tensor.shape))
         return replace(tensor, shape=shape, stride=_stride(tensor, axis, self.factor))
+
+
+def _is_product(op: Op) -> bool:
+    """Whether both operands are matrices: a profiler may leave shapes out."""
+    return len(op.outputs) == 1 and [len(tensor.shape) for tensor in op.inputs[-2:]] == [2, 2]
 
 
 def _is_transposed(tensor: TensorSpec) -> bool:

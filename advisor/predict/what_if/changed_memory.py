@@ -36,13 +36,13 @@ def of_more_passes(memory: MemoryUse) -> MemoryUse:
 
 
 def of_lower_precision(memory: MemoryUse, share: float, copied_bytes: int) -> MemoryUse:
-    """Activations at a share of their bytes, and what autocast copied, which goes as they go."""
+    """Activations at a share of their bytes, and what autocast copied while most of them are there."""
     passes = _passes(memory)
     if passes is None:
         return memory
     most_bytes = round(share * passes.most_bytes) + copied_bytes
-    left = passes.activation_bytes / passes.most_bytes if passes.most_bytes else 1.0
-    activation_bytes = round(left * most_bytes)
+    is_full = 2 * passes.activation_bytes >= passes.most_bytes
+    activation_bytes = round(share * passes.activation_bytes) + (copied_bytes if is_full else 0)
     moved_bytes = passes.peak_bytes - passes.activation_bytes + activation_bytes
     return _with(
         memory,
