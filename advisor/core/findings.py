@@ -96,6 +96,7 @@ class Code(StrEnum):
     ACCUMULATE = "accumulate", Severity.CHANGE
     ADD_GRAD_SCALER = "add-grad-scaler", Severity.CHANGE
     ALLOW_TF32 = "allow-tf32", Severity.CHANGE
+    COMPILE_MODEL = "compile-model", Severity.CHANGE
     ENLARGE_BATCH = "enlarge-batch", Severity.CHANGE
     FUSE_OPTIMIZER = "fuse-optimizer", Severity.CHANGE
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE

@@ -14,6 +14,8 @@ from advisor.core.values import GpuSpec, IterationEstimate, Trace
 SIGMA_AUTOCAST = 0.1
 SIGMA_REWRITTEN = 0.03
 SIGMA_NOT_COMPARED = 0.25
+# Compiled over eager steps of eleven published models (docs/methods/what-if.md).
+SIGMA_COMPILED = 0.15
 
 
 def _suits_any(_: GpuSpec) -> Finding | None:

@@ -18,8 +18,9 @@ from advisor.predict.feeding import faster_feeding
 from advisor.predict.what_if.accumulation import accumulated
 from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.batch import with_batch
-from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_NOT_COMPARED, Change
+from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_COMPILED, SIGMA_NOT_COMPARED, Change
 from advisor.predict.what_if.channels_last import in_channels_last
+from advisor.predict.what_if.compiled import compiled, is_compiled
 from advisor.predict.what_if.flash import with_fused_attention
 from advisor.predict.what_if.fused_optimizer import with_fused_optimizer
 from advisor.predict.what_if.tf32 import allow_tf32
@@ -99,6 +100,19 @@ def _channels_last(trace: Trace) -> Change | Finding:
         new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
         steps=(finding(Code.USE_CHANNELS_LAST),),
         assumption=finding(Code.WHAT_IF_REWRITTEN, change="channels_last"),
+    )
+
+
+def _compile(trace: Trace) -> Change | Finding:
+    changed = compiled(trace)
+    if changed is None:
+        return _already() if is_compiled(trace) else _nothing("operators that could be fused")
+    return Change(
+        name="compile",
+        trace=changed,
+        sigma=SIGMA_COMPILED,
+        steps=(finding(Code.COMPILE_MODEL),),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
     )
 
 
@@ -189,6 +203,7 @@ CHANGES: Mapping[str, Maker] = {
     "bf16": partial(_autocast, "bf16"),
     "fp16": partial(_autocast, "fp16"),
     "channels_last": _channels_last,
+    "compile": _compile,
     "fused": _fused,
     "flash": _flash,
     "batch": _batch,

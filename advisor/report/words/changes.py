@@ -24,6 +24,7 @@ CHANGES: Words = {
     Code.ACCUMULATE: "add up the gradients of {passes} batches before each step of the optimizer",
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
     Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
+    Code.COMPILE_MODEL: "compile the model (torch.compile)",
     Code.ENLARGE_BATCH: "make the batch {factor} times as large",
     Code.FUSE_OPTIMIZER: "make the optimizer with fused=True",
     Code.INSTALL_AARCH64: "the host is Arm: every package needs an aarch64 build",

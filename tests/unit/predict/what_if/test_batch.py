@@ -125,9 +125,7 @@ def memory(**changes: int | None) -> MemoryUse:
 
 
 def peak(use: MemoryUse, factor: int = 2) -> int | None:
-    trace: Trace | None = with_batch(
-        make_trace(ops=(ACTIVATIONS, STEP), batch_size=BATCH, memory=use), factor
-    )
+    trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), batch_size=BATCH, memory=use), factor)
     assert trace is not None
     return trace.memory.peak_bytes
 
