@@ -64,7 +64,7 @@ def diff(
         job=Job(epochs=epochs, iterations=iterations, iterations_per_epoch=iterations_per_epoch),
         gpus=tuple(gpu or ()),
         policies=tuple(policy or ()),
-        what_if=False,
+        what_if=(),
         num_nodes=offers.nodes,
     )
     config = settings_with(**offers.settings(), **script.settings())

@@ -75,6 +75,7 @@ def recommend(
     from advisor.service.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
+    view.check()
     request = RecommendRequest(
         trace=TraceRequest(
             source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
@@ -84,7 +85,8 @@ def recommend(
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
         project=project,
-        what_if=view.what_if,
+        what_if=view.changes,
+        patch=view.patch,
         num_nodes=offers.nodes,
     )
     check(request, TERMINAL)
