@@ -24,7 +24,6 @@ from advisor.core.values.memory import (
     MemoryPart,
     Remedy,
     Sharding,
-    fit_of,
 )
 from advisor.core.values.option import (
     ChangeGain,
@@ -109,5 +108,4 @@ __all__ = [
     "TensorSpec",
     "Tier",
     "Trace",
-    "fit_of",
 ]

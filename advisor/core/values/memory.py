@@ -30,6 +30,13 @@ class Fit(StrEnum):
     LIKELY = "likely"
     NO = "no"
 
+    @classmethod
+    def of(cls, need_bytes: Interval, limit_bytes: float) -> Fit:
+        """Of a need in so much memory."""
+        if need_bytes.p90 <= limit_bytes:
+            return cls.CERTAIN
+        return cls.LIKELY if need_bytes.p50 <= limit_bytes else cls.NO
+
 
 class Sharding(StrEnum):
     """What of a model each rank holds a part of, in the terms of ZeRO (Rajbhandari et al., SC 2020).
@@ -97,11 +104,4 @@ class MemoryEstimate:
         >>> MemoryEstimate(parts={MemoryPart.WEIGHTS: 10**10}, need_bytes=need).fit(11e9).value
         'likely'
         """
-        return fit_of(self.need_bytes, limit_bytes)
-
-
-def fit_of(need_bytes: Interval, limit_bytes: float) -> Fit:
-    """Whether so much memory is enough for a need."""
-    if need_bytes.p90 <= limit_bytes:
-        return Fit.CERTAIN
-    return Fit.LIKELY if need_bytes.p50 <= limit_bytes else Fit.NO
+        return Fit.of(self.need_bytes, limit_bytes)

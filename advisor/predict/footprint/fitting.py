@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace, fit_of
+from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace
 from advisor.predict.distinct import SameTrace
 from advisor.predict.footprint.batches import largest_batch, largest_share
 from advisor.predict.footprint.need import need_bytes
@@ -126,7 +126,7 @@ def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_byt
         changes=names,
         batch_size=_samples(version),
         need_bytes=need,
-        fit=fit_of(need, limit_bytes),
+        fit=Fit.of(need, limit_bytes),
         slower=spread(version.seconds.total / script.seconds.total, sigma),
     )
 
