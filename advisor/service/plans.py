@@ -227,6 +227,8 @@ def _rented(
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
+    if (asked.nodes.most or 1) > 1 and all(plan.num_nodes == 1 for plan in plans):
+        listener.note("no machine that is asked for makes a plan of several nodes: each stays alone")
     return plans, (*answer.warnings, *unknown)
 
 

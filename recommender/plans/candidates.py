@@ -122,13 +122,11 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
     fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
     layout = Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
     local = machine.tier is Tier.LOCAL
-    place = "local" if local else f"cluster/{machine.name}"
-    nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
     wait_s, notes = _wait_of(machine, layout)
     return Plan(
-        id=f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}",
+        id=_id_of(machine, layout),
         tier=machine.tier,
         provider="local" if local else machine.name,
         gpu=machine.gpu,
@@ -145,6 +143,12 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
         num_vcpus=_vcpus_of(machine, layout.gpus_per_node),
         notes=(*machine.in_use, *notes, *extras.notes),
     )
+
+
+def _id_of(machine: Machine, layout: Layout) -> str:
+    place = "local" if machine.tier is Tier.LOCAL else f"cluster/{machine.name}"
+    nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
+    return f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}"
 
 
 def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:

@@ -124,3 +124,15 @@ def test_a_machine_that_cannot_be_clustered_says_so(shell: Shell) -> None:
     assert refused.code != 0
     assert "--nodes 2" in refused.err
     assert "Without --nodes there is 1" in refused.err
+    alone = shell.run(*JOB, "--gpu", "RTX-4090", "--max-nodes", "4", "--provider", "*", "--json", **sources)
+    assert {option["num_nodes"] for option in options(alone).values()} == {1}
+    assert "each stays alone" in alone.err
+
+
+def test_a_change_is_priced_on_several_nodes_too(shell: Shell) -> None:
+    ops = (make_op("aten::mm", flops=2 * 10**13, num_bytes=10**9),)
+    write_trace(make_trace(ops=ops), shell.folder / "slower.json.gz")
+    asked = ("--gpu", "A100-SXM-40GB", "--nodes", "2", "--iterations", "200000", "--offline", "--json")
+    change = shell.run("diff", "small.json.gz", "slower.json.gz", *asked).document["change"]
+    assert change["base"]["id"].startswith(("aws/2xp4d", "gcp/2xa2"))
+    assert change["relative"] > 0.5
