@@ -63,7 +63,6 @@ NO_SPREAD = Spread(latency=0.0, network_latency=0.0, unknown_network=0.0, unseen
 
 def parameters(architectures: frozenset[str]) -> Mapping[str, Parameter]:
     """All that is fitted, by name."""
-    paths = [*(link.value for link in Link), Network.INFINIBAND.value]
     return {
         "launch_s": Parameter(start=5e-6),
         IN_ONE_PROCESS: Parameter(start=0.7, sigma=0.5),
@@ -72,7 +71,7 @@ def parameters(architectures: frozenset[str]) -> Mapping[str, Parameter]:
         "hop of RDMA": Parameter(start=_RDMA_HOP_S, sigma=0.5),
         "own share": Parameter(start=0.5, sigma=0.3),
         "efficiency": Parameter(start=0.75),
-        **{f"efficiency of {path}": Parameter(start=1.0, sigma=0.15) for path in paths},
+        **{f"efficiency of {path}": Parameter(start=1.0, sigma=0.15) for path in (*Link, Network.INFINIBAND)},
         **{f"pace of {name}": Parameter(start=1.0, sigma=0.4) for name in sorted(architectures)},
         "LL bytes_per_s": Parameter(start=15e9, sigma=1.0),
         "LL128 latency": Parameter(start=1.3, sigma=0.5),
@@ -101,19 +100,7 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
             for name, value in values.items()
             if name.startswith("pace of ")
         },
-        "protocols": {
-            "peers": {
-                "LL": {"latency": 1.0, "payload": 1 / 2, "bytes_per_s": values["LL bytes_per_s"]},
-                "Simple": {"latency": values["Simple latency"], "payload": 1.0},
-            },
-            "rings": {
-                "LL128": {
-                    "latency": values["LL128 latency"],
-                    "payload": 15 / 16,
-                    "bytes_per_s": values["LL128 bytes_per_s"],
-                },
-            },
-        },
+        "protocols": _protocols(values),
         "in_switch": {
             "architectures": ["Hopper", "Blackwell"],
             "latency": values["in switch latency"],
@@ -125,6 +112,18 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
             network.value: {**_network(network, values), **spread.of(network)} for network in Network
         },
     }
+
+
+def _protocols(values: Mapping[str, float]) -> dict[str, dict[str, dict[str, float]]]:
+    """LL sends a flag with every four bytes, LL128 one of eight bytes with 120."""
+    low_latency = {"latency": 1.0, "payload": 1 / 2, "bytes_per_s": values["LL bytes_per_s"]}
+    of_128 = {
+        "latency": values["LL128 latency"],
+        "payload": 15 / 16,
+        "bytes_per_s": values["LL128 bytes_per_s"],
+    }
+    simple = {"latency": values["Simple latency"], "payload": 1.0}
+    return {"peers": {"LL": low_latency, "Simple": simple}, "rings": {"LL128": of_128}}
 
 
 def _manners(values: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -6,6 +6,7 @@ network is unknown.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -23,9 +24,7 @@ from advisor.core.values import Fabric, GpuSpec, Link, Network
 FABRICS_FILE = "fabrics.toml"
 Kind = TypeVar("Kind")
 _WORDS = {"ib": Network.INFINIBAND, "ethernet": Network.TCP, **{kind.value: kind for kind in Network}}
-# As everywhere, b is for bits and B for bytes.
-_BYTES = {"Gbit": 1e9 / 8, "Gb": 1e9 / 8, "GB": 1e9}
-_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*(Gbit|Gb|GB)(?:/s|ps)?")
+_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*([Gg]bit|Gb|GB)(?:/s|ps)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +162,21 @@ def stated_fabric(gpu: GpuSpec, link: str | None = None, network: str | None = N
 def _parsed(text: str, kinds: Mapping[str, Kind], what: str) -> tuple[Kind, float | None]:
     """The kind and the bytes per second, None where the text has no rate."""
     word, _, rest = text.strip().partition(" ")
-    match = _RATE.fullmatch(rest.strip())
-    is_rate = match is not None and float(match[2]) * int(match[1] or 1) > 0
-    if word.lower() not in kinds or (rest.strip() and not is_rate):
-        near = did_you_mean(word, kinds) if word.lower() not in kinds else ""
+    kind, rate = kinds.get(word.lower()), _bytes_per_s(rest.strip())
+    if kind is None or (rest.strip() and rate is None):
+        near = did_you_mean(word, kinds) if kind is None else ""
         raise ConfigError(
             f"{text!r} is no {what}: write one of {', '.join(kinds)}, and a rate such as 200 Gbit,"
             f" 8x400 Gbit or 25 GB/s.{near}"
         )
+    return kind, rate
+
+
+def _bytes_per_s(text: str) -> float | None:
+    """None where it is no rate. As everywhere, b is for bits and B for bytes."""
+    match = _RATE.fullmatch(text)
     if match is None:
-        return kinds[word.lower()], None
+        return None
     count, number, unit = match.groups()
-    return kinds[word.lower()], int(count or 1) * float(number) * _BYTES[unit]
+    rate = float(count or 1) * float(number) * (1e9 if unit == "GB" else 1e9 / 8)
+    return rate if 0 < rate < math.inf else None

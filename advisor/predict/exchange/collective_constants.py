@@ -94,8 +94,8 @@ class CollectiveConstants:
     Attributes:
         launch_s: of a kernel that takes no steps.
         pace: latency within a node, by architecture, relative to the mean of all.
-        protocols: the fastest is chosen.
-        ring: those of rings; peers do not know all of them.
+        peer_protocols: of which the fastest is taken.
+        ring_protocols: those and more.
         unknown_network_bytes_per_s: of a node whose network nobody stated.
         latency_sigma: of the logarithm of latency within a node; `network_latency_sigma` between nodes.
         unknown_sigma: of the rate of a network that nobody stated.
@@ -145,14 +145,15 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
         ValueError: a link, network or manner that is none.
         TypeError: an entry has other fields.
     """
-    peer = {name: Protocol(**row) for name, row in table["protocols"]["peers"].items()}
-    ring = {name: Protocol(**row) for name, row in table["protocols"]["rings"].items()}
+    peers, rings = (
+        tuple(Protocol(**row) for row in table["protocols"][name].values()) for name in ("peers", "rings")
+    )
     switch = table["in_switch"]
     return CollectiveConstants(
         launch_s=table["launch_s"],
         pace=table["pace"],
-        peer_protocols=tuple(peer.values()),
-        ring_protocols=(*peer.values(), *ring.values()),
+        peer_protocols=peers,
+        ring_protocols=(*peers, *rings),
         in_switch=InSwitch(**{**switch, "architectures": tuple(switch["architectures"])}),
         manners={Manner(name): Exchange(**row) for name, row in table["manners"].items()},
         links={Link(name): Road(**row) for name, row in table["links"].items()},
