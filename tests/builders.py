@@ -14,6 +14,8 @@ from advisor.core.values import (
     Job,
     Layout,
     Market,
+    MemoryEstimate,
+    MemoryPart,
     MemoryUse,
     Method,
     OccupancyLimits,
@@ -167,7 +169,17 @@ def make_estimate(
         "memory_limit_bytes": 16 * GIB,
         "assumptions": (),
     }
-    return IterationEstimate(**(facts | changes))
+    given = facts | changes
+    if "memory_bytes" in given:
+        given["memory"] = make_memory(given.pop("memory_bytes"))
+    return IterationEstimate(**given)
+
+
+def make_memory(num_bytes: int | None) -> MemoryEstimate | None:
+    """A need without uncertainty, all of it weights; None if it is unknown."""
+    if num_bytes is None:
+        return None
+    return MemoryEstimate(parts={MemoryPart.WEIGHTS: num_bytes}, need_bytes=exactly(num_bytes))
 
 
 def make_offer(gpu: str = "X", usd_per_h: float = 1.0, **changes: Any) -> Offer:

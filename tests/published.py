@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.core.values import Trace
 from advisor.formats.trace_files import read_trace, write_trace
+from benchmarks import llama_steps
 from benchmarks.published import CASES, Case
 from benchmarks.speedups import Network
 
@@ -22,8 +23,9 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("published_traces")
 INDEX = FOLDER / "index.json"
 SOURCES = (
-    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/published.py", "benchmarks/transformer_xl.py",
-    "benchmarks/translation.py", "examples/train_gpt.py", "examples/train_resnet50.py",
+    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/llama_steps.py", "benchmarks/published.py",
+    "benchmarks/transformer_xl.py", "benchmarks/translation.py", "examples/train_gpt.py",
+    "examples/train_resnet50.py",
 )  # fmt: skip
 
 
@@ -54,6 +56,11 @@ def recorded_trace(case: Case) -> Trace:
     return _read(index()["traces"][_name(case)])
 
 
+def recorded_llama(sequences: int, length: int) -> Trace:
+    """The step of a Llama on so many sequences."""
+    return _read(index()["traces"][_llama(sequences, length)])
+
+
 def index() -> Any:
     """Each row's file, and the digests of what the traces were made of."""
     return json.loads(INDEX.read_text())
@@ -78,10 +85,14 @@ def _name(case: Case) -> str:
     return f"{case.name} on {case.gpu}"
 
 
-def _write(case: Case) -> str:
-    """The file of the row's trace; rows with the same work share one."""
+def _llama(sequences: int, length: int) -> str:
+    return f"Llama-3.2-1B {sequences} x {length}"
+
+
+def _write(recorded: Trace) -> str:
+    """The file of a row's trace; rows with the same work share one."""
     temporary = FOLDER / "new.json.gz"
-    trace = same_work(case.build())
+    trace = same_work(recorded)
     write_trace(trace, temporary)
     digest = hashlib.sha256(repr(trace).encode()).hexdigest()[:12]
     return temporary.rename(FOLDER / f"{digest}.json.gz").name
@@ -91,7 +102,8 @@ def main() -> None:
     """Profile all rows."""
     for old in FOLDER.glob("*.json.gz"):
         old.unlink()
-    traces = {_name(case): _write(case) for case in CASES}
+    traces = {_name(case): _write(case.build()) for case in CASES}
+    traces |= {_llama(*batch): _write(llama_steps.trace_of(*batch)) for batch in llama_steps.BATCHES}
     INDEX.write_text(json.dumps({"sources": digests(), "traces": traces}, indent=1) + "\n")
 
 

@@ -5,8 +5,9 @@
 DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE`` adds kernels recorded by
 ``advisor measure``. Each data set of ``training/data_sets.py`` has a flag, which may come more than once.
 FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card. ``--network NAME`` trains that
-one alone, and takes the others from what ships: weights do not depend on each other. ``--steps FILE`` and
-``--recorded DIR`` are whole training steps (``training/whole_steps.py``).
+one alone, and takes constants and the others from what ships. ``--steps FILE`` and ``--recorded DIR`` are
+whole training steps (``training/whole_steps.py``); the network that learns from them comes last, since what
+they hold besides is predicted by the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.core.errors import AdvisorError, InputError
@@ -36,7 +38,7 @@ def train(
     samples: Samples,
     seed: int,
     knowledge: Knowledge,
-    only: Collection[str] = (),
+    only: Collection[str],
     whole: WholeSteps | None = None,
 ) -> dict[str, Network]:
     """Networks by name; progress goes to standard error.
@@ -45,12 +47,12 @@ def train(
         samples: what they learn from.
         seed: of the start and of the order of batches.
         knowledge: the constants that rates are fractions of.
-        only: the networks to train, by default all that have samples.
+        only: the networks to train, those of them that have samples.
         whole: training steps, for the network that learns from them.
     """
     networks = {}
     for name, table in sorted(tables(samples, knowledge).items()):
-        if only and name not in only:
+        if name not in only:
             continue
         _say(f"{name}: {len(table.time_s):,} calls")
         _, knobs = rows().network[name]
@@ -108,15 +110,26 @@ def run(options: argparse.Namespace) -> None:
         [data_set for data_set, _ in used],
         {data_set.flag: set(part.gpus.tolist()) for data_set, part in used},
     )
-    networks = dict(shipped().networks) if options.network else {}
-    knowledge = Knowledge(tables=parsed(text), networks=networks)
-    networks |= train(samples, options.seed, knowledge, options.network, _whole(options, knowledge))
+    networks = _networks(options, samples, shipped() if options.network else _fitted(text))
     options.out.mkdir(parents=True, exist_ok=True)
     write_atomically(options.out / CONSTANTS, text.encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)
     write_atomically(options.out / CARD, text.encode())
     _say(f"wrote {options.out}")
+
+
+def _fitted(constants: str) -> Knowledge:
+    return Knowledge(tables=parsed(constants), networks={})
+
+
+def _networks(options: argparse.Namespace, samples: Samples, knowledge: Knowledge) -> dict[str, Network]:
+    """Those of the knowledge, and what is trained."""
+    wanted = set(options.network or rows().network)
+    networks = dict(knowledge.networks)
+    networks |= train(samples, options.seed, knowledge, wanted - {NETWORK})
+    whole = _whole(options, replace(knowledge, networks=networks)) if NETWORK in wanted else None
+    return networks | train(samples, options.seed, knowledge, wanted & {NETWORK}, whole)
 
 
 def _whole(options: argparse.Namespace, knowledge: Knowledge) -> WholeSteps | None:

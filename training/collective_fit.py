@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from advisor.predict.exchange.collective_constants import CollectiveConstants, constants_from
 from advisor.predict.exchange.collective_time import CollectiveTimes, law_of
-from training.collective_parameters import NO_SPREAD, Floats, Spread, parameters, table_of
+from training.collective_parameters import IN_ONE_PROCESS, NO_SPREAD, Floats, Spread, parameters, table_of
 from training.collective_tables import MeasuredCollective
 from training.least_squares import least_squares
 
@@ -30,10 +30,16 @@ class Fit:
         """As the answer reads them from the file."""
         return constants_from(table_of(self.values, spread))
 
+    def in_one_process(self, architecture: str, spread: Spread = NO_SPREAD) -> CollectiveConstants:
+        """As `constants`, for threads that drive GPUs of an architecture."""
+        constants = self.constants(spread)
+        pace = self.values[IN_ONE_PROCESS] * constants.pace.get(architecture, 1.0)
+        return replace(constants, pace={architecture: pace})
+
     def off(self, rows: Sequence[MeasuredCollective]) -> Floats:
         """Log(predicted / measured), [N]."""
         grouped = Grouped(rows)
-        return np.log(grouped.times(self.constants()).seconds) - grouped.log_s
+        return np.log(grouped.times(self).seconds) - grouped.log_s
 
 
 class Grouped:
@@ -42,16 +48,21 @@ class Grouped:
     def __init__(self, rows: Sequence[MeasuredCollective]) -> None:
         index = defaultdict(list)
         for i, row in enumerate(rows):
-            index[row.group].append(i)
-        self._index = {group: np.array(own) for group, own in index.items()}
+            index[row.group, row.in_one_process].append(i)
+        self._index = {key: np.array(own) for key, own in index.items()}
         self._num_bytes = np.array([row.num_bytes for row in rows])
         self.log_s = np.log([row.time_s for row in rows])
 
-    def times(self, constants: CollectiveConstants) -> CollectiveTimes:
+    def times(self, fit: Fit, spread: Spread = NO_SPREAD) -> CollectiveTimes:
         """Of each row, [N]."""
+        constants = fit.constants(spread)
         seconds, sigma = np.empty(len(self.log_s)), np.empty(len(self.log_s))
-        for group, own in self._index.items():
-            times = law_of(group, constants).times(self._num_bytes[own])
+        for (group, in_one_process), own in self._index.items():
+            if in_one_process:
+                law = law_of(group, fit.in_one_process(group.architecture, spread))
+            else:
+                law = law_of(group, constants)
+            times = law.times(self._num_bytes[own])
             seconds[own], sigma[own] = times.seconds, times.sigma
         return CollectiveTimes(seconds=seconds, sigma=sigma)
 
@@ -73,7 +84,7 @@ def fit_of(rows: Sequence[MeasuredCollective]) -> Fit:
 
     def residuals(logs: Floats) -> Floats:
         values = dict(zip(wanted, np.exp(logs).tolist(), strict=True))
-        seconds = grouped.times(Fit(values=values).constants()).seconds
+        seconds = grouped.times(Fit(values=values)).seconds
         return np.concatenate([weights * (np.log(seconds) - grouped.log_s), held * (logs - start)])
 
     answer = np.exp(least_squares(residuals, start)).tolist()

@@ -13,9 +13,7 @@ from training.collective_parameters import Spread, table_of
 from training.collective_tables import ORIGIN, MeasuredCollective
 from training.judge_collectives import RANKS, SIZES, SOURCES, TOPOLOGIES, Trial, coverage
 
-_HEAD = (
-    "| | rows | median error | nine in ten within | inside p10..p90 |\n| --- | ---: | ---: | ---: | ---: |"
-)
+_HEAD = "| | rows | median error | 90th percentile | inside p10..p90 |\n| --- | ---: | ---: | ---: | ---: |"
 STAS = "stas00"
 
 

@@ -24,6 +24,8 @@ _OTHER_HOP_S = (_TCP_HOP_S * _RDMA_HOP_S) ** 0.5
 _UNKNOWN_NETWORK_BYTES_PER_S = 10e9 / 8
 # No row tells of small messages between nodes: steps may take a third or three times as long.
 NETWORK_LATENCY_SIGMA = 0.85
+# Latency of threads, of that of processes; it does not ship, since trainings are processes.
+IN_ONE_PROCESS = "latency in one process"
 NVLINKS = (Link.NVSWITCH, Link.NVLINK_MESH, Link.NVLINK_PAIRS)
 
 
@@ -61,15 +63,15 @@ NO_SPREAD = Spread(latency=0.0, network_latency=0.0, unknown_network=0.0, unseen
 
 def parameters(architectures: frozenset[str]) -> Mapping[str, Parameter]:
     """All that is fitted, by name."""
-    paths = [*(link.value for link in Link), Network.INFINIBAND.value]
     return {
         "launch_s": Parameter(start=5e-6),
+        IN_ONE_PROCESS: Parameter(start=0.7, sigma=0.5),
         "hop of NVLink": Parameter(start=1e-6),
         "hop of PCIe": Parameter(start=1.5e-6, sigma=0.5),
         "hop of RDMA": Parameter(start=_RDMA_HOP_S, sigma=0.5),
         "own share": Parameter(start=0.5, sigma=0.3),
         "efficiency": Parameter(start=0.75),
-        **{f"efficiency of {path}": Parameter(start=1.0, sigma=0.15) for path in paths},
+        **{f"efficiency of {path}": Parameter(start=1.0, sigma=0.15) for path in (*Link, Network.INFINIBAND)},
         **{f"pace of {name}": Parameter(start=1.0, sigma=0.4) for name in sorted(architectures)},
         "LL bytes_per_s": Parameter(start=15e9, sigma=1.0),
         "LL128 latency": Parameter(start=1.3, sigma=0.5),
@@ -89,7 +91,6 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
     """``collectives.toml`` as a table, from values of `parameters`."""
     return {
         "launch_s": values["launch_s"],
-        "own_share": min(1.0, values["own share"]),
         "latency_sigma": spread.latency,
         "network_latency_sigma": spread.network_latency,
         "unknown_network_bytes_per_s": _UNKNOWN_NETWORK_BYTES_PER_S,
@@ -99,25 +100,13 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
             for name, value in values.items()
             if name.startswith("pace of ")
         },
-        "protocols": {
-            "peers": {
-                "LL": {"latency": 1.0, "payload": 1 / 2, "bytes_per_s": values["LL bytes_per_s"]},
-                "Simple": {"latency": values["Simple latency"], "payload": 1.0},
-            },
-            "rings": {
-                "LL128": {
-                    "latency": values["LL128 latency"],
-                    "payload": 15 / 16,
-                    "bytes_per_s": values["LL128 bytes_per_s"],
-                },
-            },
-        },
+        "protocols": _protocols(values),
         "in_switch": {
             "architectures": ["Hopper", "Blackwell"],
             "latency": values["in switch latency"],
             "efficiency": values["in switch efficiency"],
         },
-        "kinds": _kinds(values),
+        "manners": _manners(values),
         "links": {link.value: {**_link(link, values), **spread.of(link)} for link in Link},
         "networks": {
             network.value: {**_network(network, values), **spread.of(network)} for network in Network
@@ -125,8 +114,21 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
     }
 
 
-def _kinds(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _protocols(values: Mapping[str, float]) -> dict[str, dict[str, dict[str, float]]]:
+    """LL sends a flag with every four bytes, LL128 one of eight bytes with 120."""
+    low_latency = {"latency": 1.0, "payload": 1 / 2, "bytes_per_s": values["LL bytes_per_s"]}
+    of_128 = {
+        "latency": values["LL128 latency"],
+        "payload": 15 / 16,
+        "bytes_per_s": values["LL128 bytes_per_s"],
+    }
+    simple = {"latency": values["Simple latency"], "payload": 1.0}
+    return {"peers": {"LL": low_latency, "Simple": simple}, "rings": {"LL128": of_128}}
+
+
+def _manners(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
     return {
+        "ring": {"rate": 1.0, "stream": 1.0, "own_share": min(1.0, values["own share"])},
         "all_to_all": {
             "rate": values["all_to_all rate"],
             "stream": 1.0,

@@ -57,6 +57,8 @@ class MeasuredCollective:
         source: of the table, a word.
         board: the GPU, as the catalog calls it if it has it.
         fits: whether constants may be fitted to it; otherwise it only judges.
+        in_one_process: whether threads of one process drove the GPUs, which launch sooner than the processes
+            of a training do.
     """
 
     source: str
@@ -65,6 +67,7 @@ class MeasuredCollective:
     num_bytes: float
     time_s: float
     fits: bool = True
+    in_one_process: bool = False
 
     @property
     def topology(self) -> str:
@@ -134,6 +137,7 @@ def _of_tensor_cores(path: Path) -> Iterator[MeasuredCollective]:
             num_bytes=float(row["message_bytes"]),
             time_s=float(row["time_us"]) * 1e-6,
             fits=_is_sound(row["gpu"], group),
+            in_one_process=row["source"] == "aiconfigurator",
         )
         if row["source"] != "vidur" or _is_busy(measured):
             yield measured

@@ -35,7 +35,7 @@ def main(say: Callable[[str], object] = print) -> None:
     except FileNotFoundError as error:
         parser.error(f"no {error.filename}: name the folders of measurements.")
     fit = fit_of([row for row in rows if row.fits])
-    trials = judged(rows)
+    trials = list(judged(rows))
     spread = spread_of(trials)
     write_atomically(options.out, rendered(fit, spread).encode())
     say(page(fit, spread, trials, judges))

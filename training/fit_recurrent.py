@@ -177,7 +177,11 @@ def main() -> None:
     parser.add_argument("--measurements", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.toml")
     options = parser.parse_args()
-    write_atomically(options.out, render(fit_steps(read_layers(options.measurements))).encode())
+    try:
+        layers = read_layers(options.measurements)
+    except FileNotFoundError as error:
+        parser.error(f"no {error.filename}: name the folder of measurements.")
+    write_atomically(options.out, render(fit_steps(layers)).encode())
 
 
 if __name__ == "__main__":

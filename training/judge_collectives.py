@@ -47,17 +47,18 @@ class Trial:
 
     def latency_share(self) -> Floats:
         """The part of each predicted time that does not grow with the size, [N]."""
-        return Grouped(self.rows).times(self.fit.constants(_ONLY_LATENCY)).sigma
+        return Grouped(self.rows).times(self.fit, _ONLY_LATENCY).sigma
 
 
-def judged(rows: Sequence[MeasuredCollective]) -> list[Trial]:
-    """All trials."""
-    return [
-        _trial(SIZES, rows, [row for row in rows if row.fits and _is_drawn(f"{_octave(row):.0f} octaves")]),
-        _trial(RANKS, rows, list(_drawn_ranks(rows))),
-        *_by_source(rows),
-        *_by_topology(rows),
+def judged(rows: Sequence[MeasuredCollective]) -> Iterator[Trial]:
+    """All trials, one after the other; each fits anew."""
+    sizes = [
+        row for row in rows if row.fits and _is_drawn(f"half octave {round(2 * math.log2(row.num_bytes))}")
     ]
+    yield _trial(SIZES, rows, sizes)
+    yield _trial(RANKS, rows, list(_drawn_ranks(rows)))
+    yield from _by_source(rows)
+    yield from _by_topology(rows)
 
 
 def _trial(name: str, rows: Sequence[MeasuredCollective], out: Sequence[MeasuredCollective]) -> Trial:
@@ -68,11 +69,6 @@ def _trial(name: str, rows: Sequence[MeasuredCollective], out: Sequence[Measured
 
 def _is_drawn(text: str) -> bool:
     return fraction_of(text) < _JUDGED_SHARE
-
-
-def _octave(row: MeasuredCollective) -> float:
-    """In halves, as sizes are kept."""
-    return 2 * math.log2(row.num_bytes)
 
 
 def _drawn_ranks(rows: Sequence[MeasuredCollective]) -> Iterator[MeasuredCollective]:
@@ -91,7 +87,8 @@ def _by_source(rows: Sequence[MeasuredCollective]) -> Iterator[Trial]:
     for row in rows:
         sources[row.topology].add(row.source)
     for name in sorted({row.source for row in rows}):
-        out = [row for row in rows if row.fits and row.source == name and len(sources[row.topology]) > 1]
+        others = {topology for topology, own in sources.items() if own - {name}}
+        out = [row for row in rows if row.fits and row.source == name and row.topology in others]
         if out:
             yield _trial(SOURCES, rows, out)
 
@@ -104,7 +101,8 @@ def _by_topology(rows: Sequence[MeasuredCollective]) -> Iterator[Trial]:
 def spread_of(trials: Sequence[Trial]) -> Spread:
     """Sigmas by which four fifths of the errors lie between the tenth and the ninetieth percentile."""
     hosts, left_out = _named(trials, SOURCES), _named(trials, TOPOLOGIES)
-    of_host = _sigma(_mostly_rate(hosts))
+    within = [trial for trial in hosts if any(row.group.num_nodes == 1 for row in trial.rows)]
+    of_host = _sigma(_mostly_rate(within))
     roads = {}
     for road in [*Link, *Network]:
         own = [trial for trial in left_out if trial.rows[0].topology.startswith(f"{road},")]
@@ -121,13 +119,11 @@ def spread_of(trials: Sequence[Trial]) -> Spread:
 
 
 def coverage(trials: Iterable[Trial], spread: Spread) -> float:
-    """The share of rows between the tenth and ninetieth percentile; layouts of boards weigh alike."""
-    inside, weights = [], []
-    for trial in trials:
-        sigma = Grouped(trial.rows).times(trial.fit.constants(spread)).sigma
-        inside.append(np.abs(trial.off) <= Z90 * sigma)
-        weights.append(_weights(trial.rows))
-    return float(np.average(np.concatenate(inside), weights=np.concatenate(weights)))
+    """The share of rows between the tenth and ninetieth percentile."""
+    inside = [
+        np.abs(trial.off) <= Z90 * Grouped(trial.rows).times(trial.fit, spread).sigma for trial in trials
+    ]
+    return float(np.concatenate(inside).mean())
 
 
 def _named(trials: Sequence[Trial], name: str) -> list[Trial]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from advisor.cli.listening import warn
+from advisor.cli.listening import note, warn
 from advisor.cli.recommend_options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
@@ -15,6 +15,7 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
+from advisor.report.patch import patch_document
 from advisor.report.printing import Format, write_page
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -49,7 +50,7 @@ def show(
         plot=view.plot,
         recorded_as=answer.entry_id,
     )
-    hand_out(_part(recommendation, view) or whole)
+    hand_out(_part(answer, view) or whole)
     warn(sentences(recommendation.warnings))
     if view.html is not None:
         write_page(whole, view.html)
@@ -69,8 +70,9 @@ def _check_view(view: ViewOptions, output: Format) -> None:
         )
 
 
-def _part(recommendation: Recommendation, view: ViewOptions) -> Document | None:
+def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     """What is asked for of the answer; None for all of it."""
+    recommendation = answer.recommendation
     if view.explain is not None:
         return option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
     if view.curve is not None:
@@ -79,7 +81,11 @@ def _part(recommendation: Recommendation, view: ViewOptions) -> Document | None:
 
         curve = curve_of(view.curve, recommendation.options, recommendation.job)
         return curve_document(curve, recommendation)
-    return None
+    if answer.patch is None:
+        return None
+    for change, why in answer.patch.refused.items():
+        note(f"{change} is not in the patch: {sentence(why)}")
+    return patch_document(answer.patch)
 
 
 def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Option:

@@ -64,7 +64,7 @@ def compare(
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
         num_nodes=offers.nodes,
-        what_if=False,
+        what_if=(),
     )
     config = settings_with(
         local__gpu=local_gpu, **offers.settings(), **data_set.settings(), **script.settings()

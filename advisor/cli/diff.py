@@ -12,7 +12,7 @@ from advisor.cli.option_groups import OfferOptions, ScriptOptions, with_groups
 from advisor.cli.shared_options import (
     ArgumentsArgument,
     FormatOption,
-    GpuOption,
+    GpusOption,
     IterationsOption,
     IterationsPerEpochOption,
     JsonOption,
@@ -37,7 +37,7 @@ def diff(
         str | None,
         typer.Option(metavar="PERCENT", help="Exit with 5 if a run gets dearer by more than this: 10%."),
     ] = None,
-    gpu: GpuOption = None,
+    gpu: GpusOption = None,
     offers: OfferOptions,
     policy: PolicyOption = None,
     script: ScriptOptions,
@@ -64,7 +64,7 @@ def diff(
         job=Job(epochs=epochs, iterations=iterations, iterations_per_epoch=iterations_per_epoch),
         gpus=tuple(gpu or ()),
         policies=tuple(policy or ()),
-        what_if=False,
+        what_if=(),
         num_nodes=offers.nodes,
     )
     config = settings_with(**offers.settings(), **script.settings())

@@ -7,7 +7,7 @@ from advisor.cli.option_groups import ScriptOptions, with_groups
 from advisor.cli.shared_options import (
     ArgumentsArgument,
     FormatOption,
-    GpuOption,
+    GpusOption,
     JsonOption,
     LoaderOption,
     OriginGpuOption,
@@ -21,7 +21,7 @@ def predict(
     source: SourceArgument,
     arguments: ArgumentsArgument = None,
     *,
-    gpu: GpuOption = None,
+    gpu: GpusOption = None,
     origin_gpu: OriginGpuOption = None,
     loader_s_per_sample: LoaderOption = None,
     script: ScriptOptions,

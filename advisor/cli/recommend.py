@@ -15,7 +15,7 @@ from advisor.cli.shared_options import (
     AllowVendorOption,
     ArgumentsArgument,
     FormatOption,
-    GpuOption,
+    GpusOption,
     JsonOption,
     LocalGpuOption,
     OriginGpuOption,
@@ -49,7 +49,7 @@ def recommend(
     arguments: ArgumentsArgument = None,
     *,
     job: JobOptions,
-    gpu: GpuOption = None,
+    gpu: GpusOption = None,
     local_gpu: LocalGpuOption = None,
     origin_gpu: OriginGpuOption = None,
     offers: OfferOptions,
@@ -75,6 +75,7 @@ def recommend(
     from advisor.service.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
+    view.check()
     request = RecommendRequest(
         trace=TraceRequest(
             source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
@@ -84,7 +85,8 @@ def recommend(
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
         project=project,
-        what_if=view.what_if,
+        what_if=view.changes,
+        patch=view.patch,
         num_nodes=offers.nodes,
     )
     check(request, TERMINAL)

@@ -27,7 +27,17 @@ GpuOption = Annotated[
         "--gpu",
         "-g",
         metavar="GPU",
-        help="GPU or family, with counts of all nodes: L4, A100:8, H100:1..8. Repeatable.",
+        help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
+        autocompletion=gpu_names,
+    ),
+]
+GpusOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        metavar="GPU",
+        help="GPU or family, with counts of all nodes: L4, A100:8, H100:1..8, H100:8x4. Repeatable.",
         autocompletion=gpu_names,
     ),
 ]

@@ -68,6 +68,9 @@ class MemoryJson(TypedDict):
     optimizer_bytes: int | None
     activation_bytes: int | None
     peak_bytes: int | None
+    pass_activation_bytes: NotRequired[int | None]
+    pass_peak_bytes: NotRequired[int | None]
+    most_activation_bytes: NotRequired[int | None]
 
 
 class RankWorkJson(TypedDict):

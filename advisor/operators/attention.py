@@ -72,7 +72,7 @@ def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
     rate = _RATES.get(call.dtype, "")
     if rate not in gpu.tensor_flops_per_s:
         return None
-    kernel = _kernel(call, backend_of(call, gpu))
+    kernel = kernel_of(call, backend_of(call, gpu))
     if kernel is None:
         return None
     return FittedTime(
@@ -90,7 +90,8 @@ def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
     return kernel.sigma if gpu.architecture in kernel.architectures else kernel.sigma_unseen
 
 
-def _kernel(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
+def kernel_of(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
+    """What the backend's kernel reaches, forward or backward; None where nobody measured it."""
     if backend is not Backend.EFFICIENT:
         return kernels().get((backend, call.is_backward))
     return _efficient_kernel(call.is_backward)

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from advisor.core.values import MemoryUse, Op, Phase, Trace
+from advisor.predict.distinct import Same
+from advisor.predict.footprint.tensors import copied_bytes
 from advisor.predict.interval import Z90
 from advisor.predict.methods import OpTimes
 
@@ -66,15 +69,20 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         batch_size=None if batch_size is None else max(1, round(batch_size * share.whole)),
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
-        memory=_memory_at(trace.memory, share.batch),
-        ops=tuple(_op_at(op, share.passes) for op in trace.ops) if share.passes != 1 else trace.ops,
+        memory=_memory_at(trace, share.batch),
+        ops=_ops_at(Same(trace.ops), share.passes) if share.passes != 1 else trace.ops,
     )
 
 
-def times_at(times: OpTimes, share: BatchShare) -> OpTimes:
-    """The times of the operators at a share."""
-    time_s = np.where(times.columns.is_optimizer, times.time_s, times.time_s * share.time)
+def times_at(times: OpTimes, share: BatchShare, optimizer: float = 1.0) -> OpTimes:
+    """The times of the operators at a share; the optimizer's are so many times as long."""
+    time_s = times.time_s * np.where(times.columns.is_optimizer, optimizer, share.time)
     return replace(times, time_s=time_s)
+
+
+@lru_cache(maxsize=8)
+def _ops_at(same: Same, passes: float) -> tuple[Op, ...]:
+    return tuple(_op_at(op, passes) for op in same.ops)
 
 
 def _op_at(op: Op, passes: float) -> Op:
@@ -86,12 +94,28 @@ def _times(count: int, passes: float) -> int:
     return max(1, math.ceil(round(count * passes, 6)))
 
 
-def _memory_at(memory: MemoryUse, batch: float) -> MemoryUse:
-    """Activations grow with the batch of one pass."""
+def _memory_at(trace: Trace, batch: float) -> MemoryUse:
+    """Activations grow with the batch of one pass, but for the weights that autocast copies."""
+    memory, copies = trace.memory, copied_bytes(trace)
     if memory.activation_bytes is None:
         return memory
-    activation_bytes = round(memory.activation_bytes * batch)
-    peak_bytes = memory.peak_bytes
-    if peak_bytes is not None:
-        peak_bytes += activation_bytes - memory.activation_bytes
-    return replace(memory, activation_bytes=activation_bytes, peak_bytes=peak_bytes)
+
+    def growth(held_bytes: int | None) -> int:
+        return round(max((held_bytes or 0) - copies, 0) * (batch - 1))
+
+    if memory.pass_peak_bytes is None or memory.peak_bytes is None:
+        more = growth(memory.activation_bytes)
+        peak_bytes = None if memory.peak_bytes is None else memory.peak_bytes + more
+        return replace(memory, activation_bytes=memory.activation_bytes + more, peak_bytes=peak_bytes)
+    pass_bytes, more = memory.pass_peak_bytes, growth(memory.pass_activation_bytes)
+    # What the optimizer's step holds stays.
+    step_bytes = memory.peak_bytes if memory.peak_bytes > pass_bytes else 0
+    peak_bytes = max(pass_bytes + more, step_bytes)
+    return replace(
+        memory,
+        activation_bytes=max(memory.activation_bytes + peak_bytes - memory.peak_bytes, 0),
+        peak_bytes=peak_bytes,
+        pass_activation_bytes=(memory.pass_activation_bytes or 0) + more,
+        pass_peak_bytes=pass_bytes + more,
+        most_activation_bytes=(memory.most_activation_bytes or 0) + growth(memory.most_activation_bytes),
+    )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from advisor.core.values import Op, Precision
+from advisor.core.values import Op, Precision, Trace
 from advisor.operators.family import Family
 from advisor.operators.rates import wanted_rate
 from advisor.operators.registry import family_of
@@ -29,6 +29,22 @@ class Same:
 
     def __hash__(self) -> int:
         return id(self.ops)
+
+
+class SameTrace:
+    """A trace that equals another of the same sequence of operators, precision, memory and batch."""
+
+    __slots__ = ("_facts", "trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._facts = Same(trace.ops), trace.precision, trace.memory, trace.batch_size, trace.accumulation
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameTrace) and self._facts == other._facts
+
+    def __hash__(self) -> int:
+        return hash(self._facts)
 
 
 def asked_rates(ops: Sequence[Op], precision: Precision) -> tuple[tuple[str, Family], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +13,26 @@ from numpy.typing import NDArray
 from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Trace
-from advisor.predict.autocast import under_autocast
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Phase, Trace
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import merged
-from advisor.predict.exchange.collectives import (
-    collectives_s,
-    holds_buckets,
-    reduced_bytes,
-    sharded_over,
-)
-from advisor.predict.exchange.data_parallel import exposed_communication_s
+from advisor.predict.distinct import SameTrace, merged
+from advisor.predict.exchange.collectives import holds_buckets, resharded, shard_growth, sharded_over
+from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
+from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.footprint.fitting import fitted
+from advisor.predict.footprint.need import memory_need
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
-from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import METHODS, OpTimes, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
-from advisor.predict.tf32 import allow_tf32
+from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.tf32 import allow_tf32
 
 __all__ = [
     "HOST_DISPATCH_S",
@@ -43,11 +42,11 @@ __all__ = [
     "predict_counts",
     "sharded_over",
     "under_autocast",
-    "what_would_fit",
     "widened",
 ]
 
 HOST = "waiting for the host"
+OTHERS = "waiting for the slowest GPU"
 
 
 def predict(
@@ -102,10 +101,32 @@ def predict_counts(
     by_bound = bounds_of(trace, gpu, constants, times)
     shares = [batch_share(trace, share_of(layout.num_gpus)) for layout in layouts]
     unfed = (
-        _at_share(trace, gpu, layout, times, parts, by_bound, notes, share)
+        _at_share(trace, gpu, layout, times, parts, by_bound, notes, share, knowledge.scaling)
         for layout, share in zip(layouts, shares, strict=True)
     )
-    return tuple(fed(corrected(estimate, correction), None) for estimate in unfed)
+
+    @cache
+    def phases_s(share: BatchShare, changed: SameTrace) -> Mapping[Phase, float]:
+        changed_times = op_times(changed.trace, gpu, constants, knowledge)
+        return _phases_s(times_at(changed_times, replace(share, passes=1.0)))
+
+    return tuple(
+        fitted(
+            fed(corrected(estimate, correction), None),
+            trace_at(resharded(trace, estimate.num_gpus), share),
+            gpu,
+            partial(phases_s, share),
+            slowdown=knowledge.scaling.slowdown,
+        )
+        for estimate, share in zip(unfed, shares, strict=True)
+    )
+
+
+def _phases_s(times: OpTimes) -> Mapping[Phase, float]:
+    """Seconds of the operators of each phase."""
+    backward, optimizer = times.columns.is_backward, times.columns.is_optimizer
+    members = {Phase.FORWARD: ~(backward | optimizer), Phase.BACKWARD: backward, Phase.OPTIMIZER: optimizer}
+    return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
 
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
@@ -125,18 +146,21 @@ def _at_share(
     by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
     share: BatchShare,
+    scaling: Scaling,
 ) -> IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch, without its input."""
-    if share.whole == 1:
-        return _estimate(trace, gpu, layout, parts, by_bound, notes)
-    there, other = trace_at(trace, share), _parts(times_at(times, share))
+    growth, trace = shard_growth(trace, layout.num_gpus), resharded(trace, layout.num_gpus)
+    if share.whole == growth == 1:
+        return _estimate(trace, gpu, layout, parts, by_bound, notes, scaling)
+    there, other = trace_at(trace, share), _parts(times_at(times, share, growth))
     before_s, after_s = parts.gpu_s, other.gpu_s
     if trace.iteration_s is not None:
         there = replace(there, iteration_s=trace.iteration_s - (before_s - after_s))
     # What binds an operator hardly changes with its batch.
     bounds = {bound: seconds * after_s / before_s for bound, seconds in by_bound.items()}
-    note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
-    return _estimate(there, gpu, layout, other, bounds, (*notes, note), sigma_share=share.sigma)
+    if share.whole != 1:
+        notes = [*notes, finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)]
+    return _estimate(there, gpu, layout, other, bounds, notes, scaling, sigma_share=share.sigma)
 
 
 def _estimate(
@@ -146,6 +170,7 @@ def _estimate(
     parts: _Parts,
     by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
+    scaling: Scaling,
     *,
     sigma_share: float = 0.0,
 ) -> IterationEstimate:
@@ -153,17 +178,19 @@ def _estimate(
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
     work = input_work(trace) if measured is None else work_beside_measured(trace, measured)
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
-    communication_s = _communication_s(trace, parts.backward_s, gpu, num_gpus)
-    device_s = gpu_s + host_s + communication_s
-    waits = {HOST: host_s} if host_s else {}
+    exchange = _exchange(trace, parts, gpu, layout, scaling)
+    others_s = scaling.waiting(num_gpus) * (gpu_s + host_s)
+    device_s = gpu_s + host_s + others_s + exchange.seconds
+    waits = {wait: seconds for wait, seconds in ((HOST, host_s), (OTHERS, others_s)) if seconds}
     variance = (
         (parts.sigma * gpu_s) ** 2
         + (sigma_share * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
-        + (SIGMA_COMMUNICATION * communication_s) ** 2
+        + exchange.sigma_s**2
+        + (scaling.sigma * device_s) ** 2 * (num_gpus > 1)
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
-    memory_bytes, assumed = _memory_bytes(trace, num_gpus), assumed_note(work)
+    memory, assumed = memory_need(trace, gpu, layout), assumed_note(work)
     interval = spread(device_s, math.sqrt(variance) / device_s)
     return IterationEstimate(
         gpu=gpu.name,
@@ -172,41 +199,43 @@ def _estimate(
         device_s=interval,
         input=work,
         input_s=None,
-        by_bound=_bounds(by_bound, host_s if measured is None else 0.0, communication_s),
+        by_bound=_bounds(by_bound, host_s if measured is None else 0.0, others_s, exchange.seconds),
         by_family=_sorted(waits | parts.by_family),
         by_method=_with_waits(parts.by_method, waits),
         by_operator=_sorted(waits | parts.by_operator),
-        communication_s=communication_s,
+        communication_s=exchange.seconds,
         loading_s=0.0,
-        memory_bytes=memory_bytes,
+        memory=memory,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *notes,
-            *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
+            *limit_notes(trace, num_gpus, host_s, scaling, has_memory=memory is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
             *([] if assumed is None else [assumed]),
         ),
     )
 
 
-def _bounds(by_bound: Mapping[Bound, float], host_s: float, communication_s: float) -> Mapping[Bound, float]:
-    """Where kernels wait to be launched, the host decides over all the time that they take."""
+def _bounds(
+    by_bound: Mapping[Bound, float], host_s: float, others_s: float, communication_s: float
+) -> Mapping[Bound, float]:
+    """Where kernels wait to be launched, the host decides over all the time that they take.
+
+    The slowest GPU is late with what all of them do, whatever binds it.
+    """
     own = {Bound.HOST: sum(by_bound.values()) + host_s} if host_s else dict(by_bound)
+    late = 1 + others_s / sum(own.values())
+    own = {bound: seconds * late for bound, seconds in own.items()}
     return own | ({Bound.NETWORK: communication_s} if communication_s else {})
 
 
-def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
+def _exchange(trace: Trace, parts: _Parts, gpu: GpuSpec, layout: Layout, scaling: Scaling) -> Exchange:
+    slowdown = scaling.slowdown
     if sharded_over(trace):
-        return collectives_s(trace, gpu)
-    recorded = reduced_bytes(trace)
-    exchanged = trace.memory.gradient_bytes or 0 if recorded is None else recorded
-    return exposed_communication_s(exchanged, backward_s, gpu, num_gpus)
-
-
-def _memory_bytes(trace: Trace, num_gpus: int) -> int | None:
-    if sharded_over(trace) not in (None, num_gpus):
-        return None
-    return needed_bytes(trace.memory, num_gpus=1 if holds_buckets(trace) else num_gpus)
+        compute_s = parts.gpu_s - parts.optimizer_s
+        return exchange_of_shards(trace, compute_s, gpu, layout, slowdown=slowdown)
+    backward_s = parts.backward_s
+    return exchange_of_gradients(trace, parts.time_s, backward_s, gpu, layout, slowdown=slowdown)
 
 
 def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
@@ -221,8 +250,10 @@ def _host_s(trace: Trace) -> float:
 class _Parts:
     """Seconds of the operators, also by what they are, the same for any number of GPUs."""
 
+    time_s: NDArray[np.float64]
     gpu_s: float
     backward_s: float
+    optimizer_s: float
     sigma: float
     by_family: dict[str, float]
     by_operator: dict[str, float]
@@ -235,8 +266,10 @@ def _parts(times: OpTimes) -> _Parts:
     named = ((*divmod(call, len(METHODS)), time_s) for call, time_s in _summed(calls, times.time_s))
     by_method = {METHODS[method]: time_s for method, time_s in _summed(times.methods, times.time_s)}
     return _Parts(
+        time_s=times.time_s,
         gpu_s=sum(times_s),
         backward_s=sum(times.time_s[columns.is_backward].tolist()),
+        optimizer_s=sum(times.time_s[columns.is_optimizer].tolist()),
         sigma=sigma_of(times_s, times.shared_sigma.tolist()),
         by_family={columns.words[word]: s for word, s in _summed(columns.word_index, times.time_s)},
         by_operator={f"{columns.names[name]} ({METHODS[method]})": time_s for name, method, time_s in named},
@@ -258,5 +291,5 @@ def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
 
 def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
     seconds = dict(by_method)
-    seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
+    seconds[Method.ROOFLINE] += sum(waits.values())
     return {method: s for method, s in seconds.items() if s}

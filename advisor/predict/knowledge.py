@@ -13,6 +13,7 @@ from typing import TypedDict
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.predict.calibration.calibration_files import Constants
+from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import read_networks
 
@@ -37,6 +38,7 @@ class Knowledge:
         corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
             calibrated.
         is_calibrated_here: whether this machine's calibrations count as well.
+        scaling: what several GPUs cost each other.
     """
 
     tables: Tables
@@ -44,6 +46,7 @@ class Knowledge:
     fingerprint: str | None = None
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     is_calibrated_here: bool = False
+    scaling: Scaling = field(default_factory=Scaling)
 
 
 def in_bursts(knowledge: Knowledge) -> Knowledge:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
-from advisor.predict.exchange.collectives import sharded_over
-from advisor.predict.exchange.data_parallel import DDP_BUCKET_BYTES, OVERLAP_FRACTION
-from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
+from advisor.predict.exchange.collectives import sharded_over, sharding_group
+from advisor.predict.exchange.gradients import BUCKET_BYTES
+from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.footprint.overheads import fragmentation
 from advisor.predict.methods import OpTimes
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from advisor.predict.wave import rests_on_unknown_resources
@@ -63,29 +66,34 @@ def _families(times: OpTimes, method: Method) -> set[str]:
     return {times.columns.families[i].word for i in times.by(method)}
 
 
-def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool) -> list[Finding]:
+def limit_notes(
+    trace: Trace, num_gpus: int, host_s: float, scaling: Scaling, *, has_memory: bool
+) -> list[Finding]:
     """What bounds the iteration, and what is not counted."""
     notes = [finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=HOST_DISPATCH_S)]
     if host_s:
         notes.append(finding(Code.HOST_BOUND))
-    notes.append(_MEMORY if has_memory else finding(Code.MEMORY_NOT_COUNTED))
+    notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(finding(Code.GRADIENTS_UNKNOWN))
+    return [*notes, *_notes_on_several(trace, num_gpus, scaling)]
+
+
+def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
     world = sharded_over(trace)
-    if world is None:
-        return [*notes, _DATA_PARALLEL] if num_gpus > 1 else notes
-    notes.append(finding(Code.SHARDED, num_ranks=world))
-    if world != num_gpus:
-        notes.append(finding(Code.OTHER_WORLD, num_ranks=world, num_gpus=num_gpus))
-    return notes
+    if world is not None:
+        yield finding(Code.SHARDED, num_ranks=world, hides=sharding_group(trace) is not None)
+    if world not in (None, num_gpus):
+        yield finding(Code.OTHER_WORLD, num_ranks=world, num_gpus=num_gpus)
+    if world is None and num_gpus > 1:
+        yield finding(
+            Code.DATA_PARALLEL,
+            bucket_bytes=BUCKET_BYTES,
+            slowdown=scaling.slowdown,
+            spread=scaling.spread,
+        )
 
 
-_MEMORY = finding(
-    Code.MEMORY_COUNTED,
-    fragmentation_factor=FRAGMENTATION,
-    workspace_bytes=WORKSPACE_BYTES,
-    context_bytes=CONTEXT_BYTES,
-)
-_DATA_PARALLEL = finding(
-    Code.DATA_PARALLEL, bucket_bytes=DDP_BUCKET_BYTES, hidden_share_of_backward=OVERLAP_FRACTION
-)
+def _memory() -> Finding:
+    lost = fragmentation()
+    return finding(Code.MEMORY_BY_PART, fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Finding
-from advisor.core.values import IterationEstimate, Layout, Trace
+from advisor.core.values import Fit, IterationEstimate, Layout, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
 from advisor.report.iterations_chart import iterations_chart
+from advisor.report.memory_parts import memory_facts, memory_json
 from advisor.report.trace import summary
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
@@ -27,7 +28,7 @@ COLUMNS = (
 NARROW_COLUMNS = (*COLUMNS[:2], Column(_ITERATION, INTERVAL), *COLUMNS[3:5], COLUMNS[6])
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
-_FITS = {True: "yes", False: "no", None: "?"}
+_FITS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
 
 
 def estimates_document(
@@ -41,7 +42,7 @@ def estimates_document(
         **warnings_json(warnings),
         "doubt_findings": list(map(finding_json, doubts)),
     }
-    blocks: tuple[Block, ...] = _table(estimates), *_assumptions(estimates)
+    blocks: tuple[Block, ...] = _table(estimates), *_memory(trace, estimates), *_assumptions(estimates)
     return Document(
         facts=facts,
         blocks=blocks,
@@ -68,6 +69,14 @@ def _table(estimates: Sequence[IterationEstimate]) -> Table:
     )
 
 
+def _memory(trace: Trace, estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+    """Part by part where it is one GPU that was asked about: a table of all has no room for it."""
+    if len(estimates) > 1:
+        return ()
+    facts = tuple(fact for one in estimates for fact in memory_facts(one, trace.batch_size))
+    return (Section("Memory of one GPU", facts),) if facts else ()
+
+
 def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
     texts = [(sentence(assumption), gpus) for assumption, gpus in by_gpus(estimates)]
     lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in texts)
@@ -89,6 +98,7 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
         "memory_bytes": estimate.memory_bytes,
         "memory_limit_bytes": estimate.memory_limit_bytes,
         "fits_memory": estimate.fits_memory,
+        "memory": memory_json(estimate),
         "by_family": estimate.by_family,
         "by_method": estimate.by_method,
         "by_operator": estimate.by_operator,
@@ -110,7 +120,7 @@ def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
         _number(estimate.layout),
         estimate.iteration_s,
         "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
-        _FITS[estimate.fits_memory],
+        _FITS[estimate.fit],
         ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest),
         ", ".join(f"{s / total_s:.0%} {name}" for name, s in methods if s >= _LEAST_SHARE * total_s),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Fabric, Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, money, operators, time
 from advisor.report.document import BLANK, Block, Document, Fact, Section
+from advisor.report.memory_parts import memory_facts
 from advisor.report.options import gpus, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
 
@@ -22,7 +23,7 @@ def option_document(option: Option, recommendation: Recommendation) -> Document:
         Section("Rates", tuple(_rates(option))),
         Section("One iteration", iteration(option)),
         Section("Its largest operators, and how their time was found", (operators(option),)),
-        Section("Memory of one GPU", tuple(_memory(option))),
+        Section("Memory of one GPU", tuple(memory_facts(option.estimate))),
         Section("What to change in the script", tuple(sentences(option.script_changes))),
         Section("Notes", tuple(sentences(option.reasons))),
         Section("What the estimate rests on", tuple(sentences(option.estimate.assumptions))),
@@ -96,10 +97,3 @@ def _prices(offer: Offer) -> Iterator[Fact]:
     known = {name: usd_per_h for name, usd_per_h in prices.items() if usd_per_h is not None}
     if len(known) > 1:
         yield from (Fact(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items())
-
-
-def _memory(option: Option) -> Iterator[Fact]:
-    estimate = option.estimate
-    needed = estimate.memory_bytes
-    yield Fact("needed", "unknown" if needed is None else format_bytes(needed))
-    yield Fact("available", format_bytes(estimate.memory_limit_bytes))

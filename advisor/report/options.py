@@ -8,6 +8,7 @@ from dataclasses import asdict
 from advisor.core.findings import Code
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
+from advisor.report.memory_parts import memory_json
 from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from recommender.outcome.steps import Steps, steps_of
@@ -223,6 +224,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "p_within_deadline": option.p_within_deadline,
         "memory_bytes": estimate.memory_bytes,
         "fits_memory": estimate.fits_memory,
+        "memory": memory_json(estimate),
         "risk": sentence(option.risk),
         "risk_finding": finding_json(option.risk),
         "feasible": option.feasible,

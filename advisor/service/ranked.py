@@ -24,12 +24,12 @@ def recommendation_of(
     config: Config,
     *,
     spot: SpotTerms,
-    what_if: bool | None,
+    what_if: tuple[str, ...] | None,
     policy: Policy | None,
     spent: Spent | None,
     corrections: Mapping[str, Correction],
 ) -> Recommendation:
-    """Rank the plans; ``what_if`` asks for options of a changed script: all, the best alone (None), or none.
+    """Rank the plans; ``what_if`` names changes of the script: the best of one line if None, none if empty.
 
     Raises:
         InputError: the length of the job is unknown.
@@ -41,22 +41,20 @@ def recommendation_of(
     from advisor.core.gpus import load_gpus
     from advisor.service.shifts import with_later_starts
     from recommender.engine import ranked
-    from recommender.ranking.what_if import with_what_ifs
+    from recommender.ranking.gains import with_gains
+    from recommender.ranking.what_if import ground_of, with_what_ifs
 
     judged = judged_of(trace, plans, job, spot=spot, policy=policy, spent=spent, corrections=corrections)
     answer = with_later_starts(ranked(judged, trace, job), config)
-    if what_if is False:
+    if what_if == ():
         return answer
-    return with_what_ifs(
-        answer,
-        trace,
-        load_gpus(),
-        rng=np.random.default_rng(SEED),
-        spot=spot,
-        interruptions=_interruptions(spot),
-        best_only=what_if is None,
-        corrections=corrections,
+    rng, interruptions = np.random.default_rng(SEED), _interruptions(spot)
+    ground = ground_of(
+        answer, load_gpus(), rng=rng, spot=spot, interruptions=interruptions, corrections=corrections
     )
+    if what_if is None:
+        return with_what_ifs(ground, trace, best_only=True)
+    return with_gains(with_what_ifs(ground, trace, names=what_if), ground, trace, what_if)
 
 
 def judged_of(

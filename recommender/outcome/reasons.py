@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
-from advisor.predict.exchange.collectives import holds_buckets, sharded_over
+from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
+from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.loading import assumed_note, input_note
-from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
 from recommender.outcome.gangs import times_of_one
@@ -19,6 +18,8 @@ from recommender.outcome.steps import Source, Steps
 from recommender.outcome.vcpus import vcpus_per_gpu
 from recommender.plans import software
 
+# Changes that a reason names; all are in the estimate.
+_MOST_REMEDIES = 3
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
@@ -29,8 +30,8 @@ _RISKS = {
 
 
 def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
-    """Whether the trace is of a rank that holds a part of the model, with another number of ranks."""
-    return sharded_over(trace) not in (None, num_gpus)
+    """Whether the trace is of a rank that holds a part of the model, and tells nothing of so many ranks."""
+    return not is_known_at(trace, num_gpus)
 
 
 def reasons_of(
@@ -41,7 +42,7 @@ def reasons_of(
         yield plan.blocked
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
-    yield from _memory(plan, estimate, gpu, trace)
+    yield from _memory(plan, estimate, trace)
     yield from _input(plan, estimate)
     yield from _scaling(plan.num_gpus, trace, steps)
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
@@ -55,19 +56,36 @@ def reasons_of(
         yield finding(Code.WAIT_UNKNOWN)
 
 
-def _memory(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[Finding]:
+def _memory(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
     if is_of_another_world(trace, plan.num_gpus):
         yield finding(Code.SHARDING, num_ranks=sharded_over(trace), num_gpus=plan.num_gpus)
     elif estimate.fits_memory is None:
         yield finding(Code.MEMORY_UNKNOWN)
     if estimate.fits_memory is False:
-        copies = 1 if holds_buckets(trace) else plan.num_gpus
+        yield _does_not_fit(estimate, trace)
+    elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
         yield finding(
-            Code.MEMORY,
+            Code.MEMORY_TIGHT,
             needed_bytes=estimate.memory_bytes,
+            needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,
-            **what_would_fit(trace.memory, gpu, trace.batch_size, copies),
         )
+
+
+def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
+    largest = estimate.largest_batch
+    return finding(
+        Code.MEMORY,
+        needed_bytes=estimate.memory_bytes,
+        available_bytes=estimate.memory_limit_bytes,
+        fitting_share=None if largest is None else largest.share,
+        batch_size=trace.batch_size,
+        fitting_batch_size=None if largest is None else largest.likely,
+        remedies=[
+            {"changes": one.changes, "needed_bytes": round(one.need_bytes.p50), "slower": one.slower.p50}
+            for one in estimate.remedies[:_MOST_REMEDIES]
+        ],
+    )
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from advisor.core.values import Fabric, Layout, Offer
 from advisor.pricing.answer.node_counts import fabric_of_offer
@@ -13,12 +14,13 @@ def layout_of(offer: Offer, num_nodes: int = 1) -> Layout:
 
     Plans that exchange over the same share an estimate, whatever else differs between their machines.
     """
-    fabric = fabric_of_offer(offer)
-    return Layout(
-        gpus_per_node=offer.num_gpus,
-        num_nodes=num_nodes,
-        fabric=None if fabric is None else used_of(fabric, offer.num_gpus, num_nodes),
-    )
+    return _layout(fabric_of_offer(offer), offer.num_gpus, num_nodes)
+
+
+@cache
+def _layout(fabric: Fabric | None, gpus_per_node: int, num_nodes: int) -> Layout:
+    used = None if fabric is None else used_of(fabric, gpus_per_node, num_nodes)
+    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=used)
 
 
 def used_of(fabric: Fabric, gpus_per_node: int, num_nodes: int) -> Fabric | None:

@@ -32,5 +32,10 @@ def summary_of(
             time_p90_s=time_s.p90,
             is_cost_known=chosen.plan.usd_per_h is not None,
         ),
-        finding(Code.SUMMARY_DOUBT, risk=chosen.risk.code.value, tipped_by=tipped_by),
+        finding(
+            Code.SUMMARY_DOUBT,
+            risk=chosen.risk.code.value,
+            num_nodes=chosen.plan.num_nodes,
+            tipped_by=tipped_by,
+        ),
     )

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, Scaling, Trace
 from advisor.formats.trace_files import read_trace, write_trace
-from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.collectives import resharded, sharded_over
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from recommender.outcome.steps import seen_scaling
@@ -22,6 +22,7 @@ RUNS = {
     "torchrun": ("ddp_torchrun.py", 8),
     "torchrun alone": ("ddp_torchrun.py", None),
     "fsdp2": ("fsdp2.py", 8),
+    "fsdp2 of four": ("fsdp2.py", 4),
     "tensor parallel": ("tensor_parallel.py", 4),
 }
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
@@ -94,16 +95,28 @@ def test_ranks_of_a_tensor_parallel_model_hold_a_part_and_reduce_activations(tra
     assert sharded_over(trace) == 4
 
 
-def test_a_share_is_predicted_for_its_own_world_alone(traces):
-    one, eight = predict_counts(traces["fsdp2"], resolve_gpu("A100-SXM-80GB"), [1, 8])
+def test_a_share_of_parameters_is_predicted_for_other_worlds_as_if_profiled_there(traces):
+    four, eight = resharded(traces["fsdp2"], 4), traces["fsdp2"]
+    profiled = traces["fsdp2 of four"]
+    assert four.collectives == profiled.collectives
+    for name in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "peak_bytes"):
+        assert getattr(four.memory, name) == pytest.approx(getattr(profiled.memory, name), rel=0.03), name
+    gpu = resolve_gpu("A100-SXM-80GB")
+    estimates = [predict_counts(trace, gpu, [4])[0] for trace in (eight, profiled)]
+    assert estimates[0].iteration_s.p50 == pytest.approx(estimates[1].iteration_s.p50, rel=0.03)
+
+
+def test_a_share_of_layers_is_predicted_for_its_own_world_alone(traces):
+    one, four = predict_counts(traces["tensor parallel"], resolve_gpu("A100-SXM-80GB"), [1, 4])
     assert one.memory_bytes is None
-    assert eight.memory_bytes is not None
-    assert eight.communication_s > 0
+    assert four.memory_bytes is not None
+    assert four.communication_s > 0
     assert "--world 1" in said(one.assumptions)
 
 
 def test_who_holds_a_part_of_the_model(traces):
-    assert {name for name, trace in traces.items() if trace.is_sharded} == {"fsdp2", "tensor parallel"}
+    sharded = {name for name, trace in traces.items() if trace.is_sharded}
+    assert sharded == {"fsdp2", "fsdp2 of four", "tensor parallel"}
 
 
 @pytest.fixture
@@ -122,12 +135,12 @@ def test_the_command_takes_a_world_once(shell, traces):
 
 
 def test_nothing_is_recommended_for_another_number_of_ranks(shell, traces):
-    write_trace(traces["fsdp2"], shell.folder / "fsdp2.json.gz")
-    answer = shell.run("recommend", "fsdp2.json.gz", "--iterations", "1000", "-g", "L4:1")
+    write_trace(traces["tensor parallel"], shell.folder / "tp.json.gz")
+    answer = shell.run("recommend", "tp.json.gz", "--iterations", "1000", "-g", "L4:1")
     assert_plain_error(answer, 4, "--world 1")
-    both = shell.run("recommend", "fsdp2.json.gz", "--iterations", "1000", "-g", "L4:1,8", "--json").document
+    both = shell.run("recommend", "tp.json.gz", "--iterations", "1000", "-g", "L4:1,4", "--json").document
     feasible = {option["num_gpus"]: option["feasible"] for option in both["options"]}
-    assert feasible == {1: False, 8: True}
+    assert feasible == {1: False, 4: True}
 
 
 LIGHTNING_DDP = """

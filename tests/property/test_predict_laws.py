@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
-from advisor.predict.exchange.data_parallel import all_reduce_s, exposed_communication_s
 from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.loading import fed
-from advisor.predict.memory import needed_bytes
 from advisor.predict.roofline import op_time
 from advisor.predict.samples import assumed_cpu_s
-from tests.builders import make_gpu, make_op, make_trace
+from tests.builders import make_op, make_trace
 
 NAMES = [
     "aten::mm",
@@ -169,29 +167,3 @@ def test_an_unknown_loader_is_never_faster_than_its_kind(
 def test_counts_agree_with_single_predictions(ops: list[Op], gpu: GpuSpec) -> None:
     trace = make_trace(ops=tuple(ops))
     assert predict_counts(trace, gpu, [1, 4]) == (predict(trace, gpu, 1), predict(trace, gpu, 4))
-
-
-@given(st.integers(0, 10**10), st.integers(1, 64), st.floats(1e9, 1e12), FASTER)
-def test_all_reduce_grows_with_gpus_and_shrinks_with_bandwidth(
-    num_bytes: int, num_gpus: int, rate: float, faster: float
-) -> None:
-    base = all_reduce_s(num_bytes, num_gpus, rate)
-    assert all_reduce_s(num_bytes, num_gpus + 1, rate) >= base
-    assert all_reduce_s(num_bytes, num_gpus, rate * faster) <= base
-
-
-@given(st.integers(0, 10**10), st.floats(0, 10), st.floats(0, 10))
-def test_a_longer_backward_hides_more(num_bytes: int, backward_s: float, more_s: float) -> None:
-    gpu = make_gpu()
-    base = exposed_communication_s(num_bytes, backward_s, gpu, 8)
-    assert 0 <= exposed_communication_s(num_bytes, backward_s + more_s, gpu, 8) <= base
-
-
-@given(st.integers(0, 10**11), st.integers(0, 10**10))
-def test_memory_grows_with_the_peak_and_with_data_parallelism(peak: int, gradients: int) -> None:
-    memory = replace(make_trace().memory, peak_bytes=peak, gradient_bytes=gradients)
-    larger = replace(memory, peak_bytes=peak + 10**9)
-    needs = [needed_bytes(memory), needed_bytes(memory, num_gpus=2), needed_bytes(larger)]
-    alone, in_parallel, of_larger = (need or 0 for need in needs)
-    assert peak < alone < of_larger
-    assert in_parallel >= alone

@@ -114,6 +114,8 @@ JOBS = st.fixed_dictionaries(
         "regions": st.sampled_from([["us-*"], ["*"]]),
         "markets": st.sampled_from([["spot"], ["on-demand"]]),
         "providers": st.sampled_from([["aws"], ["gcp"]]),
+        "max_nodes": st.sampled_from([1, 2, 4]),
+        "num_nodes": st.sampled_from([1, 2]),
     },
 )
 

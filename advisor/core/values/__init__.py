@@ -10,15 +10,23 @@ from advisor.core.values.estimate import (
     Bound,
     EmpiricalWait,
     InputWork,
-    Interval,
     IterationEstimate,
     Method,
-    Quantiles,
     StartWait,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
+from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Fabric, Layout, Link, Network
+from advisor.core.values.memory import (
+    Fit,
+    LargestBatch,
+    MemoryEstimate,
+    MemoryPart,
+    Remedy,
+    Sharding,
+)
 from advisor.core.values.option import (
+    ChangeGain,
     Job,
     Means,
     Option,
@@ -48,6 +56,7 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Bound",
+    "ChangeGain",
     "Collective",
     "CostKind",
     "DataPlace",
@@ -55,6 +64,7 @@ __all__ = [
     "DeliverWhen",
     "EmpiricalWait",
     "Fabric",
+    "Fit",
     "FittedConstants",
     "GpuSpec",
     "InputWork",
@@ -62,10 +72,13 @@ __all__ = [
     "IterationEstimate",
     "Job",
     "Kernel",
+    "LargestBatch",
     "Layout",
     "Link",
     "Market",
     "Means",
+    "MemoryEstimate",
+    "MemoryPart",
     "MemoryUse",
     "Method",
     "Network",
@@ -86,9 +99,11 @@ __all__ = [
     "QuoteKind",
     "RankWork",
     "Recommendation",
+    "Remedy",
     "RunStatus",
     "Scaling",
     "Schedule",
+    "Sharding",
     "StartWait",
     "TensorSpec",
     "Tier",

@@ -9,7 +9,9 @@ from enum import StrEnum
 from typing import Self
 
 from advisor.core.findings import Finding
+from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Layout
+from advisor.core.values.memory import Fit, LargestBatch, MemoryEstimate, Remedy
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 
@@ -22,26 +24,6 @@ class Method(StrEnum):
     WAVE = "wave"
     ROOFLINE = "roofline"
     ASSUMED = "assumed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Quantiles of an uncertain quantity; the unit is in the name of the field that holds it."""
-
-    p10: float
-    p50: float
-    p90: float
-
-    def __post_init__(self) -> None:
-        assert self.p10 <= self.p50 <= self.p90, self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantiles:
-    """Median and 90 % quantile."""
-
-    p50: float
-    p90: float
 
 
 class Bound(StrEnum):
@@ -140,7 +122,9 @@ class IterationEstimate:
         by_operator: the same seconds by operator and method, such as ``"addmm (wave)"``, largest first.
         communication_s: gradient exchange that does not hide behind the backward pass.
         loading_s: how long each iteration waits for its data, part of ``by_family``.
-        memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
+        memory: what one GPU must hold; None if unknown.
+        largest_batch: that it could hold; None if unknown.
+        remedies: changes after which it fits, the one that costs the least time first; none where it does.
         assumptions: what the estimate rests on.
         correction: by what receipts of earlier runs multiplied the time of GPU, host and communication.
     """
@@ -157,10 +141,12 @@ class IterationEstimate:
     by_operator: Mapping[str, float]
     communication_s: float
     loading_s: float
-    memory_bytes: int | None
+    memory: MemoryEstimate | None
     memory_limit_bytes: int
     assumptions: tuple[Finding, ...]
     correction: float = 1.0
+    largest_batch: LargestBatch | None = None
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def num_gpus(self) -> int:
@@ -180,6 +166,16 @@ class IterationEstimate:
         return Bound.INPUT if self.loading_s > least_s else largest
 
     @property
+    def memory_bytes(self) -> int | None:
+        """The median of what one GPU must hold, context and fragmentation included; None if unknown."""
+        return None if self.memory is None else round(self.memory.need_bytes.p50)
+
+    @property
+    def fit(self) -> Fit | None:
+        """Whether one GPU can hold its share, and how surely; None where the need is unknown."""
+        return None if self.memory is None else self.memory.fit(self.memory_limit_bytes)
+
+    @property
     def fits_memory(self) -> bool | None:
-        """Whether one GPU can hold its share; None where the need is unknown."""
-        return None if self.memory_bytes is None else self.memory_bytes <= self.memory_limit_bytes
+        """Whether it can more likely than not; None where the need is unknown."""
+        return None if self.fit is None else self.fit is not Fit.NO

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from advisor.core.values.estimate import Interval
+from advisor.core.values.interval import Interval
 
 
 class Market(StrEnum):

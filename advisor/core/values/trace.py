@@ -77,6 +77,13 @@ class MemoryUse:
     """Device memory of the steady state, as the allocator would count it (512-byte blocks).
 
     A profiler's trace tells the gradients at most; what it leaves out is None.
+
+    Attributes:
+        activation_bytes: what is alive at the peak besides parameters, gradients and optimizer state.
+        pass_activation_bytes: the same at the peak of forward and backward passes, which the optimizer's
+            step may exceed.
+        pass_peak_bytes: the peak of those passes.
+        most_activation_bytes: the most that activations take in them, whatever else is there by then.
     """
 
     parameter_bytes: int | None
@@ -84,6 +91,9 @@ class MemoryUse:
     optimizer_bytes: int | None
     activation_bytes: int | None
     peak_bytes: int | None
+    pass_activation_bytes: int | None = None
+    pass_peak_bytes: int | None = None
+    most_activation_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,16 @@ class Operator(TypedDict):
 
 
 class Memory(TypedDict):
-    """Bytes by what they hold."""
+    """Bytes by what they hold; those of passes alone are not known of a real GPU."""
 
     parameter_bytes: int
     gradient_bytes: int
     optimizer_bytes: int
     activation_bytes: int
     peak_bytes: int
+    pass_activation_bytes: int | None
+    pass_peak_bytes: int | None
+    most_activation_bytes: int | None
 
 
 class Communication(TypedDict):

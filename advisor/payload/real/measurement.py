@@ -124,6 +124,9 @@ class Measurement:
             **owned,
             "activation_bytes": max(0, self._peak_bytes - known),
             "peak_bytes": self._peak_bytes,
+            "pass_activation_bytes": None,
+            "pass_peak_bytes": None,
+            "most_activation_bytes": None,
         }
 
     def _usual_samples(self) -> int:

@@ -126,6 +126,7 @@ class Iterations:
         self._period.begin_step(optimizer)
         self._step_depth += 1
         session.recorder.begin_step()
+        session.memory.begin_step()
         self._tag_gradients(parameters(optimizer))
         return (
             tuple(self._evaluated_as_forward(value) for value in args),
@@ -151,6 +152,7 @@ class Iterations:
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Args, kwargs: Kwargs) -> None:  # noqa: ARG002
         self._step_depth -= 1
+        self._session.memory.end_step()
         if self._step_depth <= 0:
             self._session.recorder.phase = "forward"
         if self._period.is_bound_by(optimizer) and not self._holds_training():

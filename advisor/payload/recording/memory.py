@@ -33,6 +33,8 @@ class MemoryTracker:
         self._kinds: dict[int, str] = {}
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
+        self._of_steps: list[range] = []
+        self._step_began = 0
 
     def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
@@ -92,20 +94,35 @@ class MemoryTracker:
         """Begin a new iteration."""
         self._span_start = {serial: size for serial, size, _ in self._alive()}
         self._span_events = []
+        self._of_steps = []
+        self._step_began = 0
         live = self._span_start
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
+
+    def begin_step(self) -> None:
+        """An optimizer's step begins, whose own tensors do not grow with the batch."""
+        self._step_began = len(self._span_events)
+
+    def end_step(self) -> None:
+        """The optimizer's step is over."""
+        self._of_steps.append(range(self._step_began, len(self._span_events)))
 
     def usage(self) -> Memory:
         """Bytes by kind in the current span.
 
         Parameters, gradients and optimizer state are totals; activations are what else is alive at
-        the peak, so the four exceed the peak where gradients are not all alive by then.
+        the peak, so the four exceed the peak where gradients are not all alive by then. The same again
+        where only forward and backward passes are looked at, and the most that activations take in them.
         """
-        at_peak = self._alive_at_peak()
+        of_steps = frozenset(index for step in self._of_steps for index in step)
+        events, kinds = list(self._span_events), self._kinds
+        at_peak = self._alive_at_peak(events)
+        in_passes = self._alive_at_peak(events, of_steps)
+        unnamed = [(serial, 0 if serial in kinds else size) for serial, size in events]
+        most = self._alive_at_peak(unnamed, of_steps)
         ever = dict(self._span_start)
         ever.update((serial, size) for serial, size in self._span_events if size > 0)
         still = {serial for serial, _, _ in self._alive()}
-        known = sum(size for serial, size in at_peak.items() if serial in self._kinds)
         total = sum(at_peak.values())
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
         for serial, kind in self._kinds.items():
@@ -116,23 +133,31 @@ class MemoryTracker:
             "parameter_bytes": sums["parameter"],
             "gradient_bytes": sums["gradient"],
             "optimizer_bytes": sums["optimizer"],
-            "activation_bytes": total - known,
+            "activation_bytes": self._unnamed_bytes(at_peak),
             "peak_bytes": total,
+            "pass_activation_bytes": self._unnamed_bytes(in_passes),
+            "pass_peak_bytes": sum(in_passes.values()),
+            "most_activation_bytes": self._unnamed_bytes(most),
         }
 
     def _alive(self) -> list[tuple[int, int, weakref.ref[torch.UntypedStorage]]]:
         # A copy: a storage may end at any time, in another thread or by the garbage collector.
         return list(self._live.values())
 
-    def _alive_at_peak(self) -> dict[int, int]:
+    def _unnamed_bytes(self, alive: dict[int, int]) -> int:
+        return sum(size for serial, size in alive.items() if serial not in self._kinds)
+
+    def _alive_at_peak(
+        self, events: list[tuple[int, int]], left_out: frozenset[int] = frozenset()
+    ) -> dict[int, int]:
         total = best = sum(self._span_start.values())
         position = 0
-        for index, (_, size) in enumerate(self._span_events, start=1):
+        for index, (_, size) in enumerate(events, start=1):
             total += size
-            if total > best:
+            if total > best and index - 1 not in left_out:
                 best, position = total, index
         alive = dict(self._span_start)
-        for serial, size in self._span_events[:position]:
+        for serial, size in events[:position]:
             if size > 0:
                 alive[serial] = size
             else:

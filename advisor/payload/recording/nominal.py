@@ -123,4 +123,9 @@ def _times(value: Number | None, factor: int) -> Number | None:
 
 
 def _with_gradients(memory: Memory) -> Memory:
-    return {**memory, "peak_bytes": memory["peak_bytes"] + memory["gradient_bytes"]}
+    gradient_bytes, pass_peak_bytes = memory["gradient_bytes"], memory["pass_peak_bytes"]
+    return {
+        **memory,
+        "peak_bytes": memory["peak_bytes"] + gradient_bytes,
+        "pass_peak_bytes": None if pass_peak_bytes is None else pass_peak_bytes + gradient_bytes,
+    }

@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,22 @@ class InSwitch:
     efficiency: float
 
 
+class Manner(StrEnum):
+    """How ranks exchange: along a ring, each with each, or one with one."""
+
+    RING = "ring"
+    ALL_TO_ALL = "all_to_all"
+    SEND = "send"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeerKind:
-    """Collectives that send from peer to peer, against those along a ring.
+class Exchange:
+    """What a manner of exchange reaches.
 
     Attributes:
         rate: of the link, relative to a ring's.
         stream: of the CPU, relative to a ring's.
-        own_share: as `CollectiveConstants.own_share`.
+        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
     """
 
     rate: float
@@ -84,22 +93,20 @@ class CollectiveConstants:
 
     Attributes:
         launch_s: of a kernel that takes no steps.
-        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
         pace: latency within a node, by architecture, relative to the mean of all.
-        protocols: the fastest is chosen.
-        ring: those of rings; peers do not know all of them.
+        peer_protocols: of which the fastest is taken.
+        ring_protocols: those and more.
         unknown_network_bytes_per_s: of a node whose network nobody stated.
         latency_sigma: of the logarithm of latency within a node; `network_latency_sigma` between nodes.
         unknown_sigma: of the rate of a network that nobody stated.
     """
 
     launch_s: float
-    own_share: float
     pace: Mapping[str, float]
     peer_protocols: tuple[Protocol, ...]
     ring_protocols: tuple[Protocol, ...]
     in_switch: InSwitch
-    kinds: Mapping[str, PeerKind]
+    manners: Mapping[Manner, Exchange]
     links: Mapping[Link, Road]
     networks: Mapping[Network, Road]
     unknown_network_bytes_per_s: float
@@ -135,20 +142,20 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
 
     Raises:
         KeyError: an entry is missing.
-        ValueError: a kind of link or network that is none.
+        ValueError: a link, network or manner that is none.
         TypeError: an entry has other fields.
     """
-    peer = {name: Protocol(**row) for name, row in table["protocols"]["peers"].items()}
-    ring = {name: Protocol(**row) for name, row in table["protocols"]["rings"].items()}
+    peers, rings = (
+        tuple(Protocol(**row) for row in table["protocols"][name].values()) for name in ("peers", "rings")
+    )
     switch = table["in_switch"]
     return CollectiveConstants(
         launch_s=table["launch_s"],
-        own_share=table["own_share"],
         pace=table["pace"],
-        peer_protocols=tuple(peer.values()),
-        ring_protocols=(*peer.values(), *ring.values()),
+        peer_protocols=peers,
+        ring_protocols=(*peers, *rings),
         in_switch=InSwitch(**{**switch, "architectures": tuple(switch["architectures"])}),
-        kinds={name: PeerKind(**row) for name, row in table["kinds"].items()},
+        manners={Manner(name): Exchange(**row) for name, row in table["manners"].items()},
         links={Link(name): Road(**row) for name, row in table["links"].items()},
         networks={Network(name): Road(**row) for name, row in table["networks"].items()},
         unknown_network_bytes_per_s=table["unknown_network_bytes_per_s"],

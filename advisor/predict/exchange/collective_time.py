@@ -21,6 +21,7 @@ from advisor.core.fabrics import board_fabric
 from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
 from advisor.predict.exchange.collective_constants import (
     CollectiveConstants,
+    Manner,
     Protocol,
     Road,
     collective_constants,
@@ -28,8 +29,8 @@ from advisor.predict.exchange.collective_constants import (
 
 Floats = NDArray[np.float64]
 _NEIGHBOURS = ("send", "recv")
-# Each rank sends to others without a ring.
-_PEERS = {"all_to_all": "all_to_all", "send": "send", "recv": "send"}
+# All others go along a ring.
+_MANNERS = {"all_to_all": Manner.ALL_TO_ALL, "send": Manner.SEND, "recv": Manner.SEND}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,9 @@ class Line:
 class CollectiveLaw:
     """The time of one kind of collective over one layout, by size: the least of its lines.
 
+    A machine that is slow in one part is taken to be slow in the other: where both count, protocols change,
+    and nothing is surer than either.
+
     Attributes:
         latency_sigma: of the part of the time that does not grow with the size.
         rate_sigma: of the part that does.
@@ -76,7 +80,7 @@ class CollectiveLaw:
         seconds = line.latency_s + moving_s
         if not seconds:
             return CollectiveTime(seconds=0.0, sigma=0.0)
-        sigma = math.hypot(line.latency_s * self.latency_sigma, moving_s * self.rate_sigma) / seconds
+        sigma = (line.latency_s * self.latency_sigma + moving_s * self.rate_sigma) / seconds
         return CollectiveTime(seconds=seconds, sigma=sigma)
 
     def times(self, num_bytes: Floats) -> CollectiveTimes:
@@ -86,7 +90,7 @@ class CollectiveLaw:
         best = np.argmin(latency_s + moving_s, axis=-1)
         waits_s, moves_s = latency_s[best], np.take_along_axis(moving_s, best[..., None], axis=-1)[..., 0]
         seconds = waits_s + moves_s
-        spread_s = np.hypot(waits_s * self.latency_sigma, moves_s * self.rate_sigma)
+        spread_s = waits_s * self.latency_sigma + moves_s * self.rate_sigma
         sigma = np.divide(spread_s, seconds, out=np.zeros_like(seconds), where=seconds > 0)
         return CollectiveTimes(seconds=seconds, sigma=sigma)
 
@@ -134,6 +138,11 @@ class Group:
     def num_gpus(self) -> int:
         """Of all nodes."""
         return self.gpus_per_node * self.num_nodes
+
+    @property
+    def manner(self) -> Manner:
+        """How ranks exchange."""
+        return _MANNERS.get(self.kind, Manner.RING)
 
     @property
     def link(self) -> Link:
@@ -185,12 +194,12 @@ def law_of(group: Group, constants: CollectiveConstants) -> CollectiveLaw:
     return CollectiveLaw(
         lines=tuple(lines),
         latency_sigma=constants.latency_sigma if group.num_nodes == 1 else constants.network_latency_sigma,
-        rate_sigma=network_sigma if network_s >= link_s else link.sigma,
+        rate_sigma=max(network_sigma, link.sigma),
     )
 
 
 def _protocols(group: Group, constants: CollectiveConstants) -> tuple[Protocol, ...]:
-    return constants.peer_protocols if group.kind in _PEERS else constants.ring_protocols
+    return constants.ring_protocols if group.manner is Manner.RING else constants.peer_protocols
 
 
 def _in_switch(group: Group, constants: CollectiveConstants) -> Iterator[Line]:
@@ -211,7 +220,7 @@ def _steps(group: Group) -> tuple[int, int]:
     per_node, nodes = group.gpus_per_node, group.num_nodes
     if group.kind == "all_reduce":
         return 2 * (per_node - 1), 2 * math.ceil(math.log2(nodes))
-    if group.kind in _PEERS:
+    if group.manner is not Manner.RING:
         return 1, min(1, nodes - 1)
     return nodes * (per_node - 1), nodes - 1
 
@@ -220,8 +229,7 @@ def _shares(group: Group, constants: CollectiveConstants) -> float:
     """How much of the buffer crosses each link; a rank's own share costs a part of one that it sends."""
     if group.kind in _NEIGHBOURS or group.kind in ("broadcast", "reduce"):
         return 1.0
-    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
-    own_share = peers.own_share if peers else constants.own_share
+    own_share = constants.manners[group.manner].own_share
     return (_rounds(group.kind) * (group.num_gpus - 1) + own_share) / group.num_gpus
 
 
@@ -233,9 +241,8 @@ def _link_s_per_byte(group: Group, constants: CollectiveConstants) -> float:
     """Zero where a node has one GPU."""
     if group.gpus_per_node == 1:
         return 0.0
-    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
-    rate = constants.links[group.link].efficiency * group.link_bytes_per_s * (peers.rate if peers else 1.0)
-    return _shares(group, constants) / rate
+    efficiency = constants.links[group.link].efficiency * constants.manners[group.manner].rate
+    return _shares(group, constants) / (efficiency * group.link_bytes_per_s)
 
 
 def _network(group: Group, constants: CollectiveConstants) -> tuple[Road, float, float]:
@@ -250,8 +257,7 @@ def _network(group: Group, constants: CollectiveConstants) -> tuple[Road, float,
     road = constants.networks[kind]
     if group.num_nodes == 1:
         return road, 0.0, 0.0
-    peers = constants.kinds.get(_PEERS.get(group.kind, ""))
-    streams = road.stream_bytes_per_s * group.gpus_per_node * (peers.stream if peers else 1.0)
+    streams = road.stream_bytes_per_s * group.gpus_per_node * constants.manners[group.manner].stream
     return road, sigma, _crossing(group) * (1 / (road.efficiency * bytes_per_s) + 1 / streams)
 
 

@@ -1,24 +1,45 @@
 """What the ranks of a distributed script exchange, as far as its recorded collectives tell.
 
 Data parallelism reduces every gradient; whoever reduces less, or scatters what it reduces, holds a part of
-the model in each rank. A trace of such a rank says nothing about another number of ranks.
+the model in each rank. A trace of such a rank tells of another number of ranks where it gathers whole
+parameters and scatters whole gradients (`resharded`), and nothing where it exchanges activations.
 """
 
 from __future__ import annotations
 
-from advisor.core.values import Collective, GpuSpec, Trace
-from advisor.predict.exchange.data_parallel import ALL_REDUCE_LATENCY_S, link_bytes_per_s
+from dataclasses import replace
+
+from advisor.core.values import Collective, MemoryUse, Trace
 
 # Gradients that a hook compresses to half their precision are still all gradients.
 _LEAST_SHARE_REDUCED = 0.45
-# One rank sends all of it.
-_WHOLE = ("broadcast", "reduce", "send", "recv")
+# A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
+_MOST_SHARE_SCATTERED = 1.05
 
 
 def reduced_bytes(trace: Trace) -> int | None:
     """Bytes that a rank all-reduces per iteration; None where none were recorded."""
     reductions = [c for c in trace.collectives if c.kind == "all_reduce" and c.num_bytes is not None]
     return sum((c.num_bytes or 0) * c.count for c in reductions) if reductions else None
+
+
+def exchanging_passes(trace: Trace) -> int:
+    """Backward passes of an iteration after which all gradients are reduced: one, under `no_sync`."""
+    reduced, once = reduced_bytes(trace), trace.memory.gradient_bytes
+    if not reduced or not once:
+        return 1
+    return min(max(round(reduced / once), 1), trace.accumulation)
+
+
+def buckets_of_pass(trace: Trace) -> tuple[int, ...]:
+    """Bytes of the all-reduces of one exchanging pass, in order; empty where none were recorded."""
+    passes = exchanging_passes(trace)
+    return tuple(
+        c.num_bytes
+        for c in trace.collectives
+        if c.kind == "all_reduce" and c.num_bytes is not None
+        for _ in range(-(-c.count // passes))
+    )
 
 
 def holds_buckets(trace: Trace) -> bool:
@@ -39,16 +60,79 @@ def sharded_over(trace: Trace) -> int | None:
     return None if reduces_all or not trace.collectives else trace.world_size
 
 
-def collectives_s(trace: Trace, gpu: GpuSpec) -> float:
-    """Seconds of all recorded collectives in their own groups, one after the other."""
-    return sum(c.count * _ring_s(c, link_bytes_per_s(gpu)) for c in trace.collectives)
+def sharding_group(trace: Trace) -> int | None:
+    """Ranks among which parameters are gathered and gradients scattered; None if anything else is exchanged.
+
+    They are of FSDP and ZeRO-3: each rank keeps an equal part of every tensor, and what is scattered in an
+    iteration is all gradients, once or after each pass.
+    """
+    scatters = [c for c in trace.collectives if c.kind == "reduce_scatter" and c.num_bytes is not None]
+    groups = {c.world_size for c in trace.collectives if c.kind in ("reduce_scatter", "all_gather")}
+    group = next(iter(groups), None)
+    if len(groups) != 1 or group is None or sharded_over(trace) is None:
+        return None
+    scattered = sum((c.num_bytes or 0) * c.count for c in scatters)
+    once = (trace.memory.gradient_bytes or 0) * group
+    most = _MOST_SHARE_SCATTERED * trace.accumulation * once
+    return group if 0 < _LEAST_SHARE_REDUCED * once <= scattered <= most else None
 
 
-def _ring_s(collective: Collective, bytes_per_s: float) -> float:
-    """Seconds of one collective: a ring moves (N - 1) / N of the whole, all-reduce twice."""
-    num_ranks = collective.world_size or 1
-    if num_ranks == 1 or collective.num_bytes is None:
-        return 0.0
-    rounds = 2 if collective.kind == "all_reduce" else 1
-    share = 1.0 if collective.kind in _WHOLE else (num_ranks - 1) / num_ranks
-    return ALL_REDUCE_LATENCY_S + rounds * share * collective.num_bytes / bytes_per_s
+def is_known_at(trace: Trace, num_ranks: int) -> bool:
+    """Whether the trace tells what one of so many ranks does."""
+    world = sharded_over(trace)
+    return world in (None, num_ranks) or _group_at(trace, num_ranks) is not None
+
+
+def shard_growth(trace: Trace, num_ranks: int) -> float:
+    """How many times as large a rank's part of the model is among so many ranks than it was recorded."""
+    group, other = sharding_group(trace), _group_at(trace, num_ranks)
+    return group / other if group is not None and other is not None else 1.0
+
+
+def resharded(trace: Trace, num_ranks: int) -> Trace:
+    """The trace of one of so many ranks, where that is known: groups grow, shares of the model shrink.
+
+    Ranks that shard among a part of the world (hybrid sharding) go on doing so, in more such groups.
+    """
+    group, world, other = sharding_group(trace), trace.world_size, _group_at(trace, num_ranks)
+    if group is None or world is None or other is None or num_ranks == world:
+        return trace
+    sizes = {group: other} | ({world // group: num_ranks // group} if group < world else {world: num_ranks})
+    return replace(
+        trace,
+        world_size=num_ranks,
+        is_sharded=other > 1,
+        collectives=tuple(_among(c, sizes) for c in trace.collectives),
+        memory=_grown(trace.memory, group / other),
+    )
+
+
+def _group_at(trace: Trace, num_ranks: int) -> int | None:
+    """Ranks of a group that shards among so many ranks in all."""
+    group = sharding_group(trace)
+    if group is None or group == trace.world_size:
+        return None if group is None else num_ranks
+    return group if num_ranks % group == 0 else None
+
+
+def _among(collective: Collective, sizes: dict[int, int]) -> Collective:
+    world = collective.world_size
+    return collective if world is None else replace(collective, world_size=sizes.get(world, world))
+
+
+def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
+    """With a rank's parts of parameters, gradients and optimizer state that are so many times as large."""
+    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
+    more = (growth - 1) * sum(part or 0 for part in parts)
+    known = None not in parts and memory.peak_bytes is not None
+    return replace(
+        memory,
+        parameter_bytes=_times(memory.parameter_bytes, growth),
+        gradient_bytes=_times(memory.gradient_bytes, growth),
+        optimizer_bytes=_times(memory.optimizer_bytes, growth),
+        peak_bytes=round((memory.peak_bytes or 0) + more) if known else None,
+    )
+
+
+def _times(num_bytes: int | None, growth: float) -> int | None:
+    return None if num_bytes is None else round(num_bytes * growth)

@@ -1,49 +1,67 @@
-"""Data parallelism on one node: ring all-reduce of the gradients, partly hidden behind backward.
+"""How much longer an iteration takes because its GPUs exchange all gradients.
 
-Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009: N GPUs move
-``2 (N - 1) / N`` of the gradient bytes each. PyTorch DDP (Li et al., VLDB 2020) reduces buckets as
-backward fills them, so that all but the last bucket can overlap.
+Buckets are exchanged one after the other, each as soon as it is complete. Meanwhile kernels of the backward
+pass run slower, since both need SMs and memory bandwidth. What is left when the pass ends is exposed: at
+least the last bucket. PyTorch DDP also copies gradients into its buckets and back.
 """
 
 from __future__ import annotations
 
-from advisor.core.units import MIB
-from advisor.core.values import GpuSpec
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import GpuSpec, Layout, Trace
+from advisor.predict.exchange.collective_time import collective_law
+from advisor.predict.exchange.collectives import exchanging_passes
+from advisor.predict.exchange.gradients import buckets_of
+from advisor.predict.interval import Z90
 
 COMMUNICATION = "exposed communication"
 """What takes time beside operators and waits, where times are listed by name."""
-DDP_BUCKET_BYTES = 25 * MIB
-# NCCL reaches about these shares of a link's rate with large messages.
-NVLINK_FRACTION = 0.75
-PCIE_FRACTION = 0.55
-# Communication kernels take SMs and bandwidth from backward, so it hides only this share of it.
-OVERLAP_FRACTION = 0.7
-ALL_REDUCE_LATENCY_S = 30e-6
+# Into the buckets and back: each copy reads and writes.
+_COPIED = 4
+
+Floats = NDArray[np.float64]
 
 
-def link_bytes_per_s(gpu: GpuSpec) -> float:
-    """Bytes per second and direction between GPUs of one node."""
-    if gpu.nvlink_bytes_per_s:
-        return NVLINK_FRACTION * gpu.nvlink_bytes_per_s
-    return PCIE_FRACTION * gpu.pcie_bytes_per_s
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """Seconds by which exchanging lengthens an iteration, and their standard deviation."""
+
+    seconds: float = 0.0
+    sigma_s: float = 0.0
 
 
-def all_reduce_s(num_bytes: float, num_gpus: int, bytes_per_s: float) -> float:
-    """Seconds of one ring all-reduce over ``num_gpus``.
+def exchange_of_gradients(
+    trace: Trace, time_s: Floats, backward_s: float, gpu: GpuSpec, layout: Layout, *, slowdown: float
+) -> Exchange:
+    """What data parallelism adds to an iteration.
 
-    >>> all_reduce_s(1e9, 1, 1e9)
-    0.0
+    Args:
+        trace: tells of gradients, buckets and passes.
+        time_s: seconds of each operator on one GPU.
+        backward_s: of all backward passes together; operators keep their shares of them.
+        gpu: of which kind all are.
+        layout: how many they are, and over what they exchange.
+        slowdown: of kernels while GPUs exchange, as a share of their time.
     """
-    if num_gpus == 1:
-        return 0.0
-    return ALL_REDUCE_LATENCY_S + 2 * (num_gpus - 1) / num_gpus * num_bytes / bytes_per_s
+    if layout.num_gpus == 1:
+        return Exchange()
+    buckets, passes = buckets_of(trace), exchanging_passes(trace)
+    pass_s = backward_s / trace.accumulation
+    ready_s = buckets.ready(time_s) * pass_s
+    times = collective_law("all_reduce", layout, gpu).times(np.array(buckets.num_bytes, dtype=np.float64))
+    median_s = _added_s(times.seconds, ready_s, pass_s, slowdown)
+    late_s = _added_s(times.seconds * np.exp(Z90 * times.sigma), ready_s, pass_s, slowdown)
+    copies_s = _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s
+    return Exchange(seconds=passes * (median_s + copies_s), sigma_s=passes * (late_s - median_s) / Z90)
 
 
-def exposed_communication_s(gradient_bytes: int, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
-    """Seconds of all-reduce that backward does not hide: at least the last bucket."""
-    if num_gpus == 1:
-        return 0.0
-    rate = link_bytes_per_s(gpu)
-    total_s = all_reduce_s(gradient_bytes, num_gpus, rate)
-    last_s = all_reduce_s(min(gradient_bytes, DDP_BUCKET_BYTES), num_gpus, rate)
-    return max(last_s, total_s - OVERLAP_FRACTION * backward_s)
+def _added_s(lasts_s: Floats, ready_s: Floats, pass_s: float, slowdown: float) -> float:
+    """Seconds by which exchanging buckets, ready at these times, lengthens a backward pass."""
+    # Kernels run slower for as long as both go on.
+    stretched = 1 + slowdown * min(1.0, float(lasts_s.sum()) / pass_s) if pass_s else 1.0
+    to_come_s = np.cumsum(lasts_s[::-1])[::-1]
+    return max(float(np.max(ready_s * stretched + to_come_s)), pass_s * stretched) - pass_s

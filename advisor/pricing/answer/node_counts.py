@@ -61,7 +61,8 @@ class NodeCounts:
 
     def possible(self, offer: Offer) -> tuple[int, ...]:
         """The same whatever number of GPUs is asked for."""
-        if self.largest.get((offer.provider, offer.gpu)) != offer.num_gpus or not _has_network(offer):
+        is_largest = self.largest and self.largest.get((offer.provider, offer.gpu)) == offer.num_gpus
+        if not is_largest or not _has_network(offer):
             return () if self.limits.exactly not in (None, 1) else (1,)
         beyond, asked = (whose.get(offer.gpu, ()) for whose in (self.beyond, self.wanted))
         most = self.limits.exactly or self.limits.most or 1
@@ -79,7 +80,8 @@ def node_counts(
 ) -> NodeCounts:
     """For offers of which the largest machines may be put together; arguments as the attributes."""
     largest: dict[tuple[str, str], int] = {}
-    for offer in () if limits.is_one else offers:
+    is_unasked = limits.most is None and limits.exactly is None and not beyond
+    for offer in () if limits.is_one or is_unasked else offers:
         if _has_network(offer):
             key = offer.provider, offer.gpu
             largest[key] = max(offer.num_gpus, largest.get(key, 0))

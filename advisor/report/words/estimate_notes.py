@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.core.findings import Code
-from advisor.core.units import GIB, MIB
+from advisor.core.units import MIB
 from advisor.report.words.table import Words
 
 
@@ -46,12 +46,23 @@ def custom_operators(*, names: Sequence[str]) -> str:
     return f"custom operators, only their bytes are known: {', '.join(names)}"
 
 
-def data_parallel(*, bucket_bytes: float, hidden_share_of_backward: float) -> str:
-    """How gradients are exchanged."""
+def data_parallel(*, bucket_bytes: float, slowdown: float, spread: float) -> str:
+    """How gradients are exchanged, and what else several GPUs cost."""
     return (
-        f"data parallel: ring all-reduce of the gradients in {bucket_bytes / MIB:g} MiB buckets,"
-        f" {hidden_share_of_backward * 100:.0f} % of backward can hide it"
+        f"data parallel: gradients are all-reduced in {bucket_bytes / MIB:g} MiB buckets as backward"
+        f" completes them, kernels run {slowdown * 100:.0f} % slower meanwhile; steps of single GPUs vary by"
+        f" {spread * 100:.0f} %, and all wait for the slowest"
     )
+
+
+def sharded(*, num_ranks: int, hides: bool) -> str:
+    """What of the exchange of ranks that share a model is hidden."""
+    how = (
+        "gathers and scatters hide behind computation, but for the first and the last"
+        if hides
+        else "the recorded collectives, none hidden behind computation"
+    )
+    return f"sharded over {num_ranks:,} ranks: {how}"
 
 
 def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
@@ -60,12 +71,11 @@ def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
     return f"each kernel takes {kernel_us:g} us or more, each operator {operator_us:g} us of the host"
 
 
-def memory_counted(*, fragmentation_factor: float, workspace_bytes: float, context_bytes: float) -> str:
+def memory_by_part(*, fragmentation_p50: float, fragmentation_p90: float) -> str:
     """What the need of memory consists of."""
-    fragmentation_pct = (fragmentation_factor - 1) * 100
     return (
-        f"memory: tracked peak + {fragmentation_pct:.0f} % fragmentation + {workspace_bytes / GIB:g} GiB"
-        f" workspace + {context_bytes / GIB:g} GiB CUDA context"
+        f"memory: tracked peak + {fragmentation_p50:.0%} fragmentation ({fragmentation_p90:.0%} at worst)"
+        " + workspaces + CUDA context"
     )
 
 
@@ -92,6 +102,11 @@ def corrected_by_receipts(*, num_runs: int, num_jobs: int, factor: float, band: 
     return (
         f"{moved} after {runs} of {jobs} of yours on this GPU, its band {band:.0%} as wide (predict.receipts)"
     )
+
+
+def what_if_not_feasible(*, gpu: str, removed_by: Sequence[str]) -> str:
+    """What stands against a change on the machine."""
+    return f"then not feasible on {gpu}: {', '.join(removed_by)}"
 
 
 def drift(*, gpu: str, num_runs: int, num_outside: int, ratio: float) -> str:
@@ -134,7 +149,7 @@ ESTIMATES: Words = {
         "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
         " short as this one may wait for it"
     ),
-    Code.MEMORY_COUNTED: memory_counted,
+    Code.MEMORY_BY_PART: memory_by_part,
     Code.MEMORY_NOT_COUNTED: (
         "memory: the profile does not tell how much the script needs, so nothing was excluded"
     ),
@@ -145,10 +160,7 @@ ESTIMATES: Words = {
     ),
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
-    Code.SHARDED: (
-        "sharded over {num_ranks} ranks: the recorded collectives on a ring, none hidden behind computation,"
-        " which is an upper bound"
-    ),
+    Code.SHARDED: sharded,
     Code.TIME_OF_UNSUPPORTED_GPU: "{gpu}: {why}; its time is what the hardware could do",
     Code.WAVE_RESOURCES_UNKNOWN: (
         "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
@@ -159,5 +171,14 @@ ESTIMATES: Words = {
         "what if: the forward pass and the loss under autocast to {dtype}; casts estimated from the order of"
         " operators, activations still counted in FP32 (an upper bound); not profiled so"
     ),
+    Code.WHAT_IF_REWRITTEN: "what if: {change}, written into the trace by its rules; not profiled so",
+    Code.WHAT_IF_ALREADY: "the script does so already",
+    Code.WHAT_IF_BATCH_UNKNOWN: "how many samples a step takes, or what it trains, is unknown",
+    Code.WHAT_IF_BF16_INSTEAD: "bf16 is as fast on {gpu} and needs no gradient scaler",
+    Code.WHAT_IF_NO_MACHINE: "no machine is recommended for the script as it is",
+    Code.WHAT_IF_NO_RATE: "{gpu} has no tensor cores for {rate}",
+    Code.WHAT_IF_NOT_FEASIBLE: what_if_not_feasible,
+    Code.WHAT_IF_NOT_FED: "the GPU does not wait for its input, or nothing is known of it",
+    Code.WHAT_IF_NOTHING: "the script has no {lacking}",
     Code.WHAT_IF_TF32: "what if: products in TF32 instead of FP32; not profiled so",
 }

@@ -46,15 +46,22 @@ def cost_and_time(
     return f"It costs about {cost}, with 9 in 10 odds {most} at most; {time}"
 
 
-def doubt(*, risk: str, tipped_by: str) -> str:
+def doubt(*, risk: str, num_nodes: int, tipped_by: str) -> str:
     """What could go wrong, by the code of its risk, and the fact that would change the advice."""
-    return f"What could go wrong: {_in_plain_words(risk)}. What would change this advice: {tipped_by}"
+    words = _in_plain_words(risk, num_nodes)
+    return f"What could go wrong: {words}. What would change this advice: {tipped_by}"
 
 
-def _in_plain_words(risk: str) -> str:
+def _in_plain_words(risk: str, num_nodes: int) -> str:
     match risk:
+        case Code.RISK_CAPACITY if num_nodes > 1:
+            return f"fewer than {num_nodes} machines are free when you ask for them"
         case Code.RISK_CAPACITY:
             return "no machine is free when you ask for one"
+        case Code.RISK_PREEMPTION if num_nodes > 1:
+            return (
+                f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
+            )
         case Code.RISK_PREEMPTION:
             return "the machine is taken away while it trains, and the job goes on later"
         case Code.RISK_WAIT:

@@ -101,6 +101,12 @@ def gpu_busy(*, gpu_index: int, busy_share: float) -> str:
     return f"GPU {gpu_index} is in use: {100 * busy_share:.0f} % busy"
 
 
+def memory_tight(*, needed_bytes: float, needed_p90_bytes: float, available_bytes: float) -> str:
+    """By how much it may not fit after all."""
+    need, most, has = map(format_bytes, (needed_bytes, needed_p90_bytes, available_bytes))
+    return f"may not fit: needs {need}, in one of ten cases {most}, and the GPU has {has}"
+
+
 def gpu_memory_taken(*, gpu_index: int, used_bytes: float, memory_bytes: float) -> str:
     """Somebody's data is on it."""
     used, total = format_bytes(used_bytes), format_bytes(memory_bytes)
@@ -209,6 +215,7 @@ OPTIONS: Words = {
     Code.GPU_BUSY: gpu_busy,
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
     Code.LATER_START: later_start,
+    Code.MEMORY_TIGHT: memory_tight,
     Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
     Code.NEAR_TIE: near_tie,
     Code.PRICE_DERIVED: "price never quoted, {source}: it counts at its p90",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from advisor.core.findings import Code
 from advisor.core.units import HOUR_S, format_bytes, format_duration, format_usd
+from advisor.report.remedies import remedy_text
 from advisor.report.words.table import Words
 
 
@@ -17,22 +19,24 @@ def memory(
     fitting_share: float | None,
     batch_size: int | None,
     fitting_batch_size: int | None,
+    remedies: Sequence[Mapping[str, Any]],
 ) -> str:
-    """What lacks, and what would fit."""
+    """What lacks, what would fit, and the change that costs the least time."""
     fix = _what_would_fit(fitting_share, batch_size, fitting_batch_size)
     need, has = format_bytes(needed_bytes), format_bytes(available_bytes)
-    return f"does not fit: needs {need}, the GPU has {has}; {fix}"
+    cheapest = "".join(f"; the least slow change: {remedy_text(one)}" for one in remedies[:1])
+    return f"does not fit: needs {need}, the GPU has {has}; {fix}{cheapest}"
 
 
 def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | None) -> str:
     if share is None:
         return "profile the script to learn what would fit"
     if not share:
-        return "weights, gradients and optimizer state alone do not fit: shard them or use a larger GPU"
+        return "weights, gradients and optimizer state alone do not fit"
     if batch_size is None or fitting is None:
         return f"a batch of about {share:.0%} of this one would fit"
     if fitting < 1:
-        return "not even a batch of one fits: use activation checkpointing or a larger GPU"
+        return "not even a batch of one fits"
     return f"a batch of {fitting} instead of {batch_size} would fit"
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from advisor.core.values import Interval
+from advisor.core.values import Interval, Layout
+from advisor.predict.exchange.data_parallel import exchange_of_gradients
+from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.interval import sigma_of, spread, widened
 from advisor.predict.iteration import predict
+from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.roofline import HOST_DISPATCH_S
 from tests.builders import make_gpu, make_op, make_trace
 
@@ -60,10 +65,28 @@ def test_the_host_adds_its_own_variance() -> None:
 def test_communication_adds_its_own_variance() -> None:
     gpu = make_gpu()
     op = make_op(measured_s=0.01)
-    estimate = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu, 2)
-    parts = math.hypot(0.03 * 0.01, 0.4 * estimate.communication_s)
-    assert estimate.communication_s > 0
-    assert sigma(estimate.iteration_s) == pytest.approx(parts / (0.01 + estimate.communication_s))
+    trace, pair = make_trace(ops=(op,), origin_gpu=gpu.name), Layout(gpus_per_node=2)
+    estimate = predict(trace, gpu, pair, knowledge=replace(shipped(), scaling=Scaling(sigma=0.0, spread=0.0)))
+    exchange = exchange_of_gradients(trace, np.array([0.01]), 0.0, gpu, pair, slowdown=0.0)
+    assert estimate.communication_s == pytest.approx(exchange.seconds)
+    parts = math.hypot(0.03 * 0.01, exchange.sigma_s)
+    assert sigma(estimate.iteration_s) == pytest.approx(parts / (0.01 + exchange.seconds))
+
+
+def test_what_scaling_leaves_unexplained_adds_to_several_gpus_alone() -> None:
+    gpu = make_gpu()
+    trace = make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name)
+    widths = [
+        [
+            sigma(
+                predict(trace, gpu, count, knowledge=replace(shipped(), scaling=Scaling(sigma=wide))).device_s
+            )
+            for count in (1, 2)
+        ]
+        for wide in (0.0, 0.1)
+    ]
+    assert widths[0][0] == widths[1][0]
+    assert widths[1][1] == pytest.approx(math.hypot(widths[0][1], 0.1))
 
 
 def test_what_was_measured_is_sure_to_three_percent() -> None:
@@ -83,3 +106,7 @@ def test_sides_widen_each_by_itself() -> None:
     wide = widened(lopsided, 0.1)
     assert wide.p10 == pytest.approx(spread(1.0, 0.1).p10)
     assert wide.p90 == pytest.approx(math.exp(math.hypot(math.log(2), Z90 * 0.1)))
+
+
+def _unexplained(sigma: float) -> Knowledge:
+    return replace(shipped(), scaling=Scaling(sigma=sigma))

@@ -106,7 +106,7 @@ def span(*, fetches: int = 1, batch: int = 16, **changes: Any) -> dict[str, Any]
         "loading": {"fetches": fetches, "samples": fetches * batch, "seconds": 0.5,
                     "cpu_seconds": 0.25, "num_batches": 63, "batch_sizes": [8, batch]},
         "num_backward_passes": fetches, "most_steps": 1,
-        "memory": {"gradient_bytes": 10, "peak_bytes": 100},
+        "memory": {"gradient_bytes": 10, "peak_bytes": 100, "pass_peak_bytes": 90},
     } | changes  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_passes_are_counted_as_often_as_they_will_run():
     assert (grown["loading"]["seconds"], grown["loading"]["cpu_seconds"]) == (2.0, 1.0)
     assert grown["loading"]["num_batches"] == 63
     assert (grown["num_backward_passes"], grown["collectives"][0]["count"]) == (4, 4)
-    assert grown["memory"]["peak_bytes"] == 110
+    assert grown["memory"] == {"gradient_bytes": 10, "peak_bytes": 110, "pass_peak_bytes": 100}
     assert "16 samples a step" in warning
     assert "nominal batch size of 64 (4 batches of 16)" in warning
 

@@ -96,6 +96,13 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
             "memory_bytes": 5 * GIB,
             "memory_limit_bytes": 16 * GIB,
             "fits_memory": True,
+            "memory": {
+                "parts": {"weights_bytes": 5 * GIB},
+                "need_bytes": {"p10": 5 * GIB, "p50": 5 * GIB, "p90": 5 * GIB},
+                "fit": "certain",
+                "largest_batch": None,
+                "remedies": [],
+            },
             "by_family": {"gemm": 0.1, "optimizer": 0.05, "embedding": 0.02},
             "by_method": {"roofline": 0.17},
             "by_operator": {"mm (roofline)": 0.1},

@@ -302,7 +302,7 @@ def test_long_lines_are_broken_where_the_terminal_ends() -> None:
 
 def test_memory_needed_and_available() -> None:
     title = "Memory of one GPU"
-    assert value(make_option(), title, "needed") == "5 GiB"
+    assert value(make_option(), title, "needed") == "5 GiB (5 GiB .. 5 GiB)"
     assert value(make_option(), title, "available") == "16 GiB"
     unknown = make_option(estimate=make_estimate(memory_bytes=None))
     assert value(unknown, title, "needed") == "unknown"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings import Code, finding
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -98,3 +98,31 @@ def test_nothing_feasible_has_no_summary() -> None:
 def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> None:
     text = on_screen(recommendation_document(answer(), make_trace(), top=15), width)
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("risk", "one", "two"),
+    [
+        (Code.RISK_CAPACITY, "no machine is free", "fewer than 2 machines are free when you ask for them"),
+        (
+            Code.RISK_PREEMPTION,
+            "the machine is taken away",
+            "one of the 2 machines is taken away, which stops",
+        ),
+        (Code.RISK_WAIT, "the queue takes longer", "the queue takes longer"),
+    ],
+)
+def test_what_could_go_wrong_with_several_nodes(risk: Code, one: str, two: str) -> None:
+    for num_nodes, words in ((1, one), (2, two)):
+        doubt = finding(
+            Code.SUMMARY_DOUBT, risk=risk.value, num_nodes=num_nodes, tipped_by=finding(Code.NOTHING_TIPS)
+        )
+        assert f"What could go wrong: {words}" in sentences([doubt])[0]
+
+
+def test_several_nodes_of_a_machine_are_counted() -> None:
+    rented = sample(Code.MACHINE)
+    two = finding(Code.MACHINE, **{**rented.facts, "num_gpus": 16, "num_nodes": 2})
+    assert sentence(two) == "2 x 8 x L4 (aws 2 x g6.xlarge us-east-1 spot)"
+    own = {"tier": "cluster", "provider": "lab", "instance_type": None}
+    assert sentence(finding(Code.MACHINE, **{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"

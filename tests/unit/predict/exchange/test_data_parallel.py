@@ -1,84 +1,150 @@
-"""Ring all-reduce in hand arithmetic, and how much of it shows."""
+"""What exchanging gradients adds to an iteration, in hand arithmetic."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.values import Phase
-from advisor.predict.exchange.data_parallel import (
-    all_reduce_s,
-    exposed_communication_s,
-    link_bytes_per_s,
+from advisor.core.values import (
+    Bound,
+    Collective,
+    Fabric,
+    IterationEstimate,
+    Layout,
+    Link,
+    Network,
+    Phase,
+    Trace,
 )
-from advisor.predict.iteration import predict_counts
+from advisor.predict.exchange.collective_time import collective_time
+from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
+from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.iteration import HOST, OTHERS, predict, predict_counts
+from advisor.predict.knowledge import shipped
 from tests.builders import make_gpu, make_op, make_trace
 from tests.findings import sample
 
-LATENCY_S = 30e-6
-BUCKET_BYTES = 25 * 1024 * 1024
-# 16 GB/s of PCIe, of which 55 % arrive.
-PCIE_BYTES_PER_S = 8.8e9
+GPU = make_gpu(nvlink_bytes_per_s=300e9)
+PAIR = Layout(gpus_per_node=2)
+MIB = 2**20
+# No tensor is known, so 1 MiB, 25 MiB and 24 MiB are exchanged as backward goes on.
+GRADIENT_BYTES = 50 * MIB
+COPIES_S = 4 * GRADIENT_BYTES / GPU.memory_bytes_per_s
 
 
-@pytest.mark.parametrize(("num_gpus", "share"), [(2, 1.0), (4, 1.5), (8, 1.75)])
-def test_each_gpu_moves_twice_its_share(num_gpus: int, share: float) -> None:
-    # 1 GB at 10 GB/s: 0.1 s for each time the gradients cross a link, 2 (N - 1) / N of them.
-    assert all_reduce_s(1e9, num_gpus, 1e10) == pytest.approx(LATENCY_S + share * 0.1)
+def trace_of(gradient_bytes: int | None = GRADIENT_BYTES, **changes: object) -> Trace:
+    trace = make_trace(**changes)
+    return replace(trace, memory=replace(trace.memory, gradient_bytes=gradient_bytes))
 
 
-def test_nothing_to_exchange_still_takes_the_latency() -> None:
-    assert all_reduce_s(0, 2, 1e10) == pytest.approx(LATENCY_S)
+def exchange(
+    backward_s: float, trace: Trace | None = None, *, slowdown: float = 0.0, layout: Layout = PAIR
+) -> Exchange:
+    trace = trace_of() if trace is None else trace
+    time_s = np.array([1.0, backward_s / trace.accumulation, 1.0])
+    return exchange_of_gradients(trace, time_s, backward_s, GPU, layout, slowdown=slowdown)
+
+
+def bucket_s(num_bytes: float, layout: Layout = PAIR) -> float:
+    return collective_time("all_reduce", num_bytes, layout, GPU).seconds
 
 
 def test_one_gpu_exchanges_nothing() -> None:
-    assert all_reduce_s(1e9, 1, 1e10) == 0
-    assert exposed_communication_s(10**9, 0.0, make_gpu(), 1) == 0
+    assert exchange(1.0, layout=Layout(gpus_per_node=1)) == Exchange(seconds=0.0, sigma_s=0.0)
 
 
-def test_the_link_is_nvlink_where_there_is_one() -> None:
-    assert link_bytes_per_s(make_gpu(nvlink_bytes_per_s=300e9)) == pytest.approx(225e9)
-    assert link_bytes_per_s(make_gpu(nvlink_bytes_per_s=0.0)) == pytest.approx(PCIE_BYTES_PER_S)
+def test_only_the_last_bucket_shows_behind_a_long_backward_pass() -> None:
+    assert exchange(10.0).seconds == pytest.approx(bucket_s(24 * MIB) + COPIES_S)
 
 
-def test_without_backward_all_of_it_shows() -> None:
-    expected_s = LATENCY_S + 10**9 / PCIE_BYTES_PER_S
-    assert exposed_communication_s(10**9, 0.0, make_gpu(), 2) == pytest.approx(expected_s)
+def test_without_a_backward_pass_all_of_it_shows() -> None:
+    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    assert exchange(0.0).seconds == pytest.approx(whole_s + COPIES_S)
 
 
-def test_seven_tenths_of_backward_hide_it() -> None:
-    expected_s = LATENCY_S + 10**9 / PCIE_BYTES_PER_S - 0.7 * 0.1
-    assert exposed_communication_s(10**9, 0.1, make_gpu(), 2) == pytest.approx(expected_s)
+def test_a_bucket_waits_for_the_one_before_it() -> None:
+    # A short pass: the network is busy from the first bucket, a fiftieth into the pass, to the end.
+    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    backward_s = whole_s / 10
+    expected_s = backward_s / 50 + whole_s - backward_s + COPIES_S
+    assert exchange(backward_s).seconds == pytest.approx(expected_s)
 
 
-def test_the_last_bucket_always_shows() -> None:
-    expected_s = LATENCY_S + BUCKET_BYTES / PCIE_BYTES_PER_S
-    assert exposed_communication_s(10**9, 100.0, make_gpu(), 2) == pytest.approx(expected_s)
+def test_kernels_run_slower_while_gpus_exchange() -> None:
+    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    added_s = exchange(10.0, slowdown=0.5).seconds - exchange(10.0).seconds
+    assert added_s == pytest.approx(0.5 * whole_s)
 
 
-def test_a_model_of_less_than_a_bucket_hides_nothing() -> None:
-    expected_s = LATENCY_S + 10**6 / PCIE_BYTES_PER_S
-    assert exposed_communication_s(10**6, 100.0, make_gpu(), 2) == pytest.approx(expected_s)
+def test_gradients_are_copied_into_buckets_and_back() -> None:
+    slower = replace(GPU, memory_bytes_per_s=GPU.memory_bytes_per_s / 2)
+    time_s = np.array([1.0, 10.0, 1.0])
+    seconds = exchange_of_gradients(trace_of(), time_s, 10.0, slower, PAIR, slowdown=0.0).seconds
+    assert seconds - exchange(10.0).seconds == pytest.approx(COPIES_S)
 
 
-def test_only_backward_hides_communication() -> None:
-    gpu = make_gpu()
-    ops = (make_op(flops=10**12), make_op(flops=10**12, phase=Phase.BACKWARD))
-    memory = replace(make_trace().memory, gradient_bytes=4 * 10**9)
-    trace = make_trace(ops=ops, memory=memory)
-    one, two = predict_counts(trace, gpu, [1, 2])
-    backward_s = one.by_family["gemm"] / 2
-    expected_s = LATENCY_S + 4 * 10**9 / PCIE_BYTES_PER_S - 0.7 * backward_s
-    assert two.communication_s == pytest.approx(expected_s)
-    assert two.iteration_s.p50 == pytest.approx(one.iteration_s.p50 + expected_s)
+def test_accumulated_gradients_are_exchanged_once_behind_the_last_pass() -> None:
+    four = trace_of(accumulation=4)
+    assert exchange(0.004, four).seconds == pytest.approx(exchange(0.001).seconds)
+
+
+def test_a_script_that_reduces_after_each_pass_pays_for_each() -> None:
+    buckets = Collective(kind="all_reduce", num_bytes=GRADIENT_BYTES, world_size=8, count=4)
+    each = trace_of(accumulation=4, collectives=(buckets,), world_size=8)
+    once = trace_of(accumulation=4, collectives=(replace(buckets, count=1),), world_size=8)
+    assert exchange(0.4, each).seconds == pytest.approx(4 * exchange(0.4, once).seconds)
+
+
+def test_what_nobody_knows_of_the_network_widens_the_interval() -> None:
+    link = Fabric(link=Link.NVSWITCH, link_bytes_per_s=300e9)
+    unknown = exchange(0.01, layout=Layout(gpus_per_node=2, num_nodes=2, fabric=link))
+    network = replace(link, network=Network.INFINIBAND, network_bytes_per_s=25e9)
+    known = exchange(0.01, layout=Layout(gpus_per_node=2, num_nodes=2, fabric=network))
+    assert unknown.sigma_s / unknown.seconds > known.sigma_s / known.seconds
+
+
+def two(trace: Trace, scaling: Scaling) -> tuple[IterationEstimate, IterationEstimate]:
+    knowledge = replace(shipped(), scaling=scaling)
+    one, other = predict_counts(trace, GPU, [1, 8], knowledge=knowledge)
+    return one, other
+
+
+def test_all_wait_for_the_slowest() -> None:
+    # The largest of eight draws lies 1.42 standard deviations above the mean.
+    one, eight = two(trace_of(), Scaling(spread=0.1, slowdown=0.0))
+    assert OTHERS not in one.by_family
+    late_s = eight.by_family[OTHERS]
+    assert late_s == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
+    assert eight.device_s.p50 == pytest.approx(one.device_s.p50 + late_s + eight.communication_s)
+    assert sum(eight.by_family.values()) + eight.communication_s == pytest.approx(eight.device_s.p50)
+    assert sum(eight.by_bound.values()) == pytest.approx(eight.device_s.p50)
+    assert eight.by_bound[Bound.NETWORK] == eight.communication_s
+
+
+def test_who_waits_for_the_host_waits_for_the_slowest_host() -> None:
+    trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=Phase.BACKWARD)))
+    one, eight = two(trace, Scaling(spread=0.1))
+    assert one.by_family[HOST] == eight.by_family[HOST]
+    assert eight.by_family[OTHERS] == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
+
+
+def test_several_gpus_are_less_sure_than_one() -> None:
+    one, eight = two(trace_of(), Scaling(sigma=0.2))
+    assert eight.iteration_s.p90 / eight.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50
+
+
+def test_the_network_binds_where_it_takes_longest() -> None:
+    slow = Fabric(link=Link.PCIE, link_bytes_per_s=16e9, network=Network.TCP, network_bytes_per_s=1e8)
+    estimate = predict(trace_of(10**10), GPU, Layout(gpus_per_node=1, num_nodes=2, fabric=slow))
+    assert estimate.binds is Bound.NETWORK
 
 
 def test_unknown_gradients_cost_the_latency_and_widen_the_interval() -> None:
-    memory = replace(make_trace().memory, gradient_bytes=None)
-    one, two = predict_counts(make_trace(memory=memory), make_gpu(), [1, 2])
-    assert two.communication_s == pytest.approx(LATENCY_S)
-    assert two.iteration_s.p90 / two.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
-    assert sample(Code.GRADIENTS_UNKNOWN) in two.assumptions
+    one, several = two(trace_of(None), Scaling(slowdown=0.0))
+    assert several.communication_s == pytest.approx(bucket_s(0, Layout(gpus_per_node=8)))
+    assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
+    assert sample(Code.GRADIENTS_UNKNOWN) in several.assumptions
     assert sample(Code.GRADIENTS_UNKNOWN) not in one.assumptions

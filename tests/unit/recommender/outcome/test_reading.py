@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code
 from advisor.core.units import GIB
-from advisor.core.values import Bound, Interval, Option, Plan
+from advisor.core.values import Bound, Interval, Layout, Option, Plan
 from advisor.predict.loading import reading
 from advisor.pricing.catalog.instance_types import load_instances
 from recommender.engine import recommend
@@ -44,6 +44,16 @@ def test_a_known_network_gives_half_its_rate() -> None:
     assert each_s is not None
     assert each_s.p50 == pytest.approx(8 * GIB / 1.25e9)
     assert (each_s.p10, each_s.p90) == (pytest.approx(each_s.p50 / 2), pytest.approx(each_s.p50 * 2))
+
+
+def test_each_node_reads_its_part_over_its_own_network() -> None:
+    one = machine("g5.48xlarge", 1000.0, num_gpus=8)
+    two = replace(one, layout=Layout(gpus_per_node=8, num_nodes=2))
+    assert network_bits_per_s(two) == network_bits_per_s(one)
+    of_one, of_two = read_s(one, 1000), read_s(two, 1000)
+    assert of_one is not None
+    assert of_two is not None
+    assert of_two.p50 == pytest.approx(of_one.p50 / 2)
 
 
 def test_terabits_between_gpus_are_not_for_storage() -> None:

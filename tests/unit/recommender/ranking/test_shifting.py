@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.values import Market, PricePoint
+from advisor.core.values import Layout, Market, PricePoint
 from advisor.report.words import sentence
 from recommender.engine import recommend
+from recommender.outcome.spot import SpotTerms
 from recommender.ranking.shifting import cheapest_start, with_shifts
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 
@@ -122,6 +123,21 @@ def test_noise_alone_is_hardly_ever_a_pattern(seed: int) -> None:
 def test_a_run_takes_some_time() -> None:
     with pytest.raises(ValueError, match="more than 0 s"):
         cheapest_start(history(night), run_s=0.0, now=NOW)
+
+
+def test_a_later_start_saves_on_every_node() -> None:
+    def saved_usd(num_nodes: int) -> float:
+        layout = Layout(gpus_per_node=1, num_nodes=num_nodes)
+        plan = make_plan("A", 2.0 * num_nodes, market=Market.SPOT, layout=layout)
+        estimate = make_estimate("A", 0.1 * num_nodes, layout=layout)
+        options = recommend(
+            make_trace(), {("A", layout): estimate}, {"A": make_gpu("A")}, [plan], make_job(),
+            rng=np.random.default_rng(0), spot=SpotTerms(preemptions_per_h=0.0),
+        )  # fmt: skip
+        (option,) = with_shifts(options, {"A": history(night)}, NOW).options
+        return float(str(option.reasons[-1].facts["saving_usd"]))
+
+    assert saved_usd(2) == pytest.approx(2 * saved_usd(1), rel=1e-6)
 
 
 def test_the_option_says_so_and_the_others_do_not() -> None:

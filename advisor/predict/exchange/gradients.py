@@ -1,0 +1,162 @@
+"""In which pieces data parallelism exchanges gradients, and when in the backward pass each is complete.
+
+PyTorch DDP (Li et al., "PyTorch Distributed", PVLDB 13(12), 2020) fills a first bucket of 1 MiB and further
+ones of 25 MiB in the order in which gradients become complete. A bucket takes whole tensors, so that the
+gradient of a large embedding, complete at the very end, travels alone and in the open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.units import MIB
+from advisor.core.values import Op, Phase, TensorSpec, Trace
+from advisor.operators.family import base_name
+from advisor.operators.work import tensor_bytes
+from advisor.predict.distinct import Same
+from advisor.predict.exchange.collectives import buckets_of_pass
+
+FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
+# The allocator's blocks, in which a trace counts its gradients; and what an optimizer's list of tensors may
+# miss of them all the same.
+_BLOCK_BYTES, _OFF = 512, 0.01
+_SUMS = ("add", "add_")
+_LEAST_S = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Buckets:
+    """K buckets in the order in which they are exchanged, and where in a backward pass each is complete.
+
+    A pass is S stretches of time: each an operator, or neighbours of several calls each, as those of equal
+    layers are, which take turns.
+
+    Attributes:
+        num_bytes: of each, [K].
+        stretch: in which it is completed, [K].
+        share: of that stretch that is over then, [K].
+        stretch_of: of each operator of the trace; -1 outside the backward pass, [N].
+    """
+
+    num_bytes: tuple[float, ...]
+    stretch: NDArray[np.int64]
+    share: Floats
+    stretch_of: NDArray[np.int64]
+
+    def ready(self, time_s: Floats) -> Floats:
+        """The share of a pass after which each is complete, [K], given the seconds of every operator, [N]."""
+        inside = self.stretch_of >= 0
+        num_stretches = int(self.stretch_of.max(initial=0)) + 1
+        lasts_s = np.bincount(self.stretch_of[inside], weights=time_s[inside], minlength=num_stretches)
+        ready_s: Floats = np.cumsum(lasts_s)[self.stretch] - (1 - self.share) * lasts_s[self.stretch]
+        return ready_s / max(float(lasts_s.sum()), _LEAST_S)
+
+
+def buckets_of(trace: Trace) -> Buckets:
+    """The buckets of one backward pass: recorded, else as DDP would make them."""
+    recorded = buckets_of_pass(trace)
+    total = trace.memory.gradient_bytes or sum(recorded)
+    return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation)
+
+
+@lru_cache(maxsize=8)
+def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumulation: int) -> Buckets:
+    backward = [(i, op) for i, op in enumerate(same.ops) if op.phase is Phase.BACKWARD]
+    tensors = _tensors(same.ops, total_bytes)
+    stretch_of = np.full(len(same.ops), -1)
+    stretches = _stretches([op for _, op in backward], accumulation) if tensors else repeat(0)
+    places: Sequence[tuple[int, Op]] = [(s, op) for s, (_, op) in zip(stretches, backward, strict=False)]
+    stretch_of[[i for i, _ in backward]] = [stretch for stretch, _ in places]
+    pieces = _completed(tensors, places) if tensors else [(0, size) for size in _pieces(total_bytes)]
+    stretch = np.array([place for place, _ in pieces])
+    sizes = np.array([size for _, size in pieces], dtype=np.float64)
+    ends = np.cumsum(sizes)
+    whole = np.bincount(stretch, weights=sizes)
+    rest = np.cumsum(whole)[stretch] - ends
+    share = 1 - rest / np.maximum(whole[stretch], 1.0)
+    last = _recorded_ends(recorded, ends) if recorded else _ddp_ends(sizes.tolist())
+    num_bytes = recorded or np.diff(ends[last], prepend=0.0).tolist()
+    return Buckets(
+        num_bytes=tuple(num_bytes), stretch=stretch[last], share=share[last], stretch_of=stretch_of
+    )
+
+
+def _tensors(ops: Sequence[Op], gradient_bytes: int) -> list[TensorSpec]:
+    """The first tensors of an optimizer's call that have as many bytes as all gradients."""
+    for op in ops:
+        if op.phase is Phase.OPTIMIZER and len(op.inputs) > 1:
+            sizes = accumulate(
+                -(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs
+            )
+            for count, size in enumerate(sizes, 1):
+                if abs(size - gradient_bytes) <= _OFF * gradient_bytes:
+                    return list(op.inputs[:count])
+    return []
+
+
+def _pieces(total_bytes: int) -> list[int]:
+    """Gradients of which only the sum is known."""
+    first = min(total_bytes, FIRST_BUCKET_BYTES)
+    whole, rest = divmod(total_bytes - first, BUCKET_BYTES)
+    return [first, *[BUCKET_BYTES] * whole, *([rest] if rest else [])]
+
+
+def _stretches(ops: Sequence[Op], accumulation: int) -> Iterator[int]:
+    number, was_repeated = -1, False
+    for op in ops:
+        is_repeated = op.count > accumulation
+        number += not (is_repeated and was_repeated)
+        was_repeated = is_repeated
+        yield number
+
+
+def _completed(tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]]) -> list[tuple[int, int]]:
+    """The stretch that completes each tensor, and its bytes, in order.
+
+    Operators that give one of its shape show it, the last of them if several do; what none shows is completed
+    with its neighbour. A sum of two is the gradient of one tensor that was used twice.
+    """
+    shown: dict[tuple[int, ...], list[int]] = {}
+    for stretch, op in backward:
+        for output in op.outputs:
+            places = shown.setdefault(_shape(output), [])
+            if base_name(op.name) in _SUMS:
+                del places[-2 * op.count :]
+            places.extend([stretch] * op.count)
+    known = [shown[_shape(tensor)].pop() if shown.get(_shape(tensor)) else None for tensor in tensors]
+    last, pieces = 0, []
+    for tensor, place in zip(reversed(tensors), reversed(known), strict=True):
+        last = last if place is None else place
+        pieces.append((last, tensor_bytes(tensor)))
+    return sorted(pieces, key=lambda piece: piece[0])
+
+
+def _shape(tensor: TensorSpec) -> tuple[int, ...]:
+    """Products may give a matrix transposed."""
+    return tuple(sorted(tensor.shape))
+
+
+def _ddp_ends(sizes: Sequence[float]) -> list[int]:
+    """The last tensor of each bucket: a bucket is full as soon as it holds no less than its size."""
+    ends, held, limit = [], 0.0, FIRST_BUCKET_BYTES
+    for i, size in enumerate(sizes):
+        held += size
+        if held >= limit or i == len(sizes) - 1:
+            ends.append(i)
+            held, limit = 0.0, BUCKET_BYTES
+    return ends
+
+
+def _recorded_ends(recorded: Sequence[int], ends: Floats) -> NDArray[np.int64]:
+    """The tensor in which each recorded bucket ends."""
+    bounds = np.cumsum(recorded) / max(sum(recorded), 1) * ends[-1]
+    indices: NDArray[np.int64] = np.minimum(np.searchsorted(ends, bounds * (1 - 1e-9)), len(ends) - 1)
+    return indices

@@ -1,0 +1,40 @@
+"""What several GPUs cost each other beside what they exchange, fitted to published throughputs.
+
+All wait for the slowest: of N GPUs whose steps take times of a normal distribution it lies ``E(N)`` standard
+deviations above the mean (Blom, "Statistical estimates and transformed beta-variables", 1958).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """Constants, fitted by ``python -m benchmarks.scaling`` (``docs/accuracy/scaling.md``).
+
+    Attributes:
+        slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.
+        spread: standard deviation of the time in which GPUs of one job do a step, as a share of it.
+        sigma: log-normal, of what all this leaves unexplained of a step.
+    """
+
+    slowdown: float = 0.1
+    spread: float = 0.04
+    sigma: float = 0.05
+
+    def waiting(self, num_gpus: int) -> float:
+        """By which share of a step the slowest of so many GPUs is later than their mean.
+
+        >>> Scaling().waiting(1)
+        0.0
+        """
+        return self.spread * _largest(num_gpus)
+
+
+@cache
+def _largest(count: int) -> float:
+    """Of so many draws of a normal distribution, in standard deviations."""
+    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))

@@ -1,0 +1,65 @@
+"""What one GPU must hold, part by part, the batch that would fill it, and what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from advisor.core.units import format_bytes
+from advisor.core.values import Fit, IterationEstimate, LargestBatch, Remedy
+from advisor.report.document import Fact
+from advisor.report.remedies import remedy_text
+
+_FITS = {Fit.CERTAIN: "", Fit.LIKELY: ", likely", Fit.NO: ", not enough"}
+# Those that cost the least time; JSON has all.
+_MOST_REMEDIES = 5
+
+
+def memory_json(estimate: IterationEstimate) -> Mapping[str, object] | None:
+    """Parts, need and what would fit, by contract (docs/json.md); None where the need is unknown."""
+    memory, largest = estimate.memory, estimate.largest_batch
+    if memory is None:
+        return None
+    return {
+        "parts": {f"{part}_bytes": num_bytes for part, num_bytes in memory.parts.items()},
+        "need_bytes": asdict(memory.need_bytes),
+        "fit": estimate.fit,
+        "largest_batch": None if largest is None else asdict(largest),
+        "remedies": [asdict(remedy) for remedy in estimate.remedies],
+    }
+
+
+def memory_facts(estimate: IterationEstimate, batch_size: int | None = None) -> Iterator[Fact]:
+    """A line each; parts add up to the need."""
+    memory = estimate.memory
+    if memory is None:
+        yield Fact("needed", "unknown")
+        yield Fact("available", format_bytes(estimate.memory_limit_bytes))
+        return
+    yield from (Fact(part, format_bytes(num_bytes)) for part, num_bytes in memory.parts.items() if num_bytes)
+    low, high = format_bytes(memory.need_bytes.p10), format_bytes(memory.need_bytes.p90)
+    yield Fact("needed", f"{format_bytes(memory.need_bytes.p50)} ({low} .. {high})")
+    fit = _FITS[memory.fit(estimate.memory_limit_bytes)]
+    yield Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
+    if estimate.largest_batch is not None:
+        yield Fact("largest batch", _largest(estimate.largest_batch, batch_size))
+    yield from (Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
+
+
+def _largest(largest: LargestBatch, batch_size: int | None) -> str:
+    if largest.likely is None or largest.certain is None:
+        return f"{largest.share:.2f} of the profiled one"
+    profiled = "" if batch_size is None else f"; {batch_size:,} was profiled"
+    if largest.certain == largest.likely:
+        return f"{largest.likely:,}{profiled}"
+    return f"{largest.certain:,}, and likely up to {largest.likely:,}{profiled}"
+
+
+def _remedy(remedy: Remedy) -> str:
+    facts = {
+        "changes": remedy.changes,
+        "needed_bytes": remedy.need_bytes.p50,
+        "slower": remedy.slower.p50,
+    }
+    likely = ", likely" if remedy.fit is Fit.LIKELY else ""
+    return f"{remedy_text(facts)}{likely}"

@@ -1,0 +1,1 @@
+"""What fits in memory: predictions beside published and measured points."""

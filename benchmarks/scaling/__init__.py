@@ -1,0 +1,1 @@
+"""Several GPUs and nodes: predictions beside published rates, and the constants that are fitted to a part."""

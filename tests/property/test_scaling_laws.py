@@ -1,0 +1,113 @@
+"""Laws of several GPUs: what a faster network, larger gradients or more passes must do to an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.core.values import Collective, Fabric, Layout, Link, Network, Phase, Trace
+from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.iteration import predict_counts
+from tests.builders import make_gpu, make_op, make_trace
+
+GPU = make_gpu(nvlink_bytes_per_s=300e9)
+GRADIENTS = st.integers(0, 10**10)
+NODES = st.integers(1, 16)
+NETWORKS = st.floats(1e8, 4e11)
+# Up to a float's rounding.
+EXACT = 1 + 1e-9
+
+
+def layout(num_nodes: int, network_bytes_per_s: float, gpus_per_node: int = 8) -> Layout:
+    fabric = Fabric(
+        link=Link.NVSWITCH, link_bytes_per_s=300e9, network=Network.INFINIBAND,
+        network_bytes_per_s=network_bytes_per_s,
+    )  # fmt: skip
+    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """Of a script on one GPU, or of a rank that shards its model."""
+    flops = draw(st.integers(10**9, 10**14))
+    ops = (
+        make_op(flops=flops),
+        make_op(flops=2 * flops, phase=Phase.BACKWARD, count=draw(st.integers(1, 4))),
+        make_op("aten::_foreach_add_", flops=10**6, num_bytes=10**8, phase=Phase.OPTIMIZER),
+    )
+    trace = make_trace(ops=ops)
+    trace = replace(trace, memory=replace(trace.memory, gradient_bytes=draw(GRADIENTS)))
+    return _sharded(trace) if draw(st.booleans()) else trace
+
+
+def _sharded(trace: Trace) -> Trace:
+    whole = 8 * max(trace.memory.gradient_bytes or 0, 1)
+    memory = replace(trace.memory, gradient_bytes=whole // 8)
+    gathers = Collective(kind="all_gather", num_bytes=whole, world_size=8, count=2)
+    scatters = Collective(kind="reduce_scatter", num_bytes=whole, world_size=8, count=1)
+    return replace(trace, memory=memory, collectives=(gathers, scatters), world_size=8, is_sharded=True)
+
+
+def seconds(trace: Trace, *layouts: Layout | int) -> list[float]:
+    return [estimate.iteration_s.p50 for estimate in predict_counts(trace, GPU, layouts)]
+
+
+@settings(deadline=None)
+@given(traces(), st.integers(2, 8), NODES, NETWORKS)
+def test_several_gpus_are_never_faster_than_as_many_times_one(
+    trace: Trace, num_gpus: int, num_nodes: int, network: float
+) -> None:
+    several = layout(num_nodes, network, num_gpus)
+    one, many = (
+        estimate.iteration_s.p50 - estimate.by_family.get("optimizer", 0.0)
+        for estimate in predict_counts(trace, GPU, [1, several])
+    )
+    # A rank that shards updates less of the model, which is no gain of speed beside the rest.
+    assert many * EXACT >= one
+
+
+@settings(deadline=None)
+@given(traces(), NODES, NETWORKS, st.floats(1.0, 100.0))
+def test_more_network_is_never_slower(trace: Trace, num_nodes: int, network: float, more: float) -> None:
+    slow_s, fast_s = seconds(trace, layout(num_nodes, network), layout(num_nodes, network * more))
+    assert fast_s <= slow_s * EXACT
+
+
+@settings(deadline=None)
+@given(traces(), GRADIENTS, NODES, NETWORKS)
+def test_larger_gradients_are_never_faster(trace: Trace, more: int, num_nodes: int, network: float) -> None:
+    plain = replace(trace, collectives=(), world_size=None, is_sharded=False)
+    memory = replace(plain.memory, gradient_bytes=(plain.memory.gradient_bytes or 0) + more)
+    where = layout(num_nodes, network)
+    (small_s,), (large_s,) = seconds(plain, where), seconds(replace(plain, memory=memory), where)
+    assert small_s <= large_s * EXACT
+
+
+@settings(deadline=None)
+@given(traces(), st.integers(2, 8), NODES, NETWORKS)
+def test_accumulation_is_never_slower_per_sample(
+    trace: Trace, passes: int, num_nodes: int, network: float
+) -> None:
+    plain = replace(trace, collectives=(), world_size=None, is_sharded=False)
+    ops = tuple(
+        op if op.phase is Phase.OPTIMIZER else replace(op, count=passes * op.count) for op in plain.ops
+    )
+    accumulated = replace(plain, ops=ops, accumulation=passes)
+    where = layout(num_nodes, network)
+    (once_s,), (passes_s,) = seconds(plain, where), seconds(accumulated, where)
+    assert passes_s / passes <= once_s * EXACT
+
+
+@given(st.integers(1, 10**5), st.integers(1, 10**5), st.floats(0, 0.2))
+def test_the_slowest_of_more_is_later(few: int, more: int, spread: float) -> None:
+    scaling = Scaling(spread=spread)
+    assert 0 <= scaling.waiting(few) <= scaling.waiting(few + more)
+
+
+def test_the_slowest_of_eight_and_of_a_thousand() -> None:
+    # Harter, "Expected values of normal order statistics", Biometrika 48, 1961: 1.4236 and 3.2414.
+    assert Scaling(spread=1.0).waiting(8) == pytest.approx(1.4236, rel=0.01)
+    assert Scaling(spread=1.0).waiting(1000) == pytest.approx(3.2414, rel=0.01)

@@ -1,0 +1,116 @@
+"""Buckets of DDP: which tensors they hold, and when in the backward pass each is complete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.core.values import Collective, Op, Phase, TensorSpec, Trace
+from advisor.predict.exchange.gradients import buckets_of
+from tests.builders import make_op, make_trace
+
+MIB = 2**20
+
+
+def tensor(rows: int, columns: int) -> TensorSpec:
+    return TensorSpec(shape=(rows, columns), dtype="float32")
+
+
+def backward(*outputs: TensorSpec, name: str = "aten::mm", count: int = 1) -> Op:
+    return replace(make_op(name, phase=Phase.BACKWARD, count=count), outputs=outputs)
+
+
+def trace_of(ops: tuple[Op, ...], parameters: tuple[TensorSpec, ...], **changes: object) -> Trace:
+    """Adam's call lists parameters, then as many gradients."""
+    step = replace(make_op("aten::_fused_adam_", phase=Phase.OPTIMIZER), inputs=parameters * 2)
+    num_bytes = sum(4 * p.shape[0] * p.shape[1] for p in parameters)
+    trace = make_trace(ops=(*ops, step), **changes)
+    return replace(trace, memory=replace(trace.memory, gradient_bytes=num_bytes))
+
+
+EMBEDDING, FIRST, LAST = tensor(32 * MIB, 1), tensor(1024, 1024), tensor(2048, 1024)
+PARAMETERS = (EMBEDDING, FIRST, LAST)
+EMBED = backward(EMBEDDING, name="aten::embedding_dense_backward")
+
+
+def test_an_embedding_travels_alone_when_all_is_over() -> None:
+    trace = trace_of((backward(LAST), backward(FIRST), EMBED), PARAMETERS)
+    buckets = buckets_of(trace)
+    # The first bucket is full with 1 MiB, so the last layer's 8 MiB fill it; a bucket takes whole tensors.
+    assert buckets.num_bytes == (8 * MIB, 132 * MIB)
+    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
+
+
+def test_parameters_of_no_shown_gradient_come_with_their_neighbours() -> None:
+    ops = (backward(LAST), backward(tensor(3, 3)), EMBED)
+    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, LAST)))
+    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [pytest.approx(0.5 * 8 / 12), 1.0]
+
+
+def test_products_may_give_a_gradient_transposed() -> None:
+    trace = trace_of((backward(tensor(1024, 2048)), EMBED), (EMBEDDING, LAST))
+    assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
+
+
+def test_a_tensor_used_twice_is_complete_when_both_gradients_are_added() -> None:
+    # Tied weights: the last layer's product gives a gradient of the embedding first.
+    ops = (backward(EMBEDDING), backward(FIRST), EMBED, backward(EMBEDDING, name="aten::add"))
+    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST)))
+    assert buckets.num_bytes == (4 * MIB, 128 * MIB)
+    assert buckets.ready(np.ones(5)).tolist() == [0.5, 1.0]
+
+
+def test_two_tensors_of_one_shape_are_told_apart_by_their_number() -> None:
+    ops = (backward(EMBEDDING), backward(FIRST), EMBED)
+    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, EMBEDDING)))
+    assert buckets.num_bytes == (128 * MIB, 132 * MIB)
+    assert buckets.ready(np.ones(4)).tolist() == [pytest.approx(1 / 3), 1.0]
+
+
+def test_equal_layers_take_turns() -> None:
+    # Eight layers of two operators, of which one gives 4 MiB: 4 MiB fill the first bucket, 28 the second.
+    ops = (backward(FIRST, count=8), backward(tensor(7, 7), count=8))
+    buckets = buckets_of(trace_of(ops, (FIRST,) * 8))
+    assert buckets.num_bytes == (4 * MIB, 28 * MIB)
+    assert buckets.ready(np.array([1.0, 3.0, 9.0])).tolist() == [0.125, 1.0]
+
+
+def test_passes_of_accumulation_are_no_layers() -> None:
+    ops = (backward(LAST, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
+    buckets = buckets_of(trace_of(ops, PARAMETERS, accumulation=2))
+    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
+
+
+def test_of_a_sum_alone_buckets_are_full_and_evenly_ready() -> None:
+    trace = make_trace()
+    trace = replace(trace, memory=replace(trace.memory, gradient_bytes=51 * MIB))
+    buckets = buckets_of(trace)
+    assert buckets.num_bytes == (MIB, 25 * MIB, 25 * MIB)
+    assert buckets.ready(np.ones(3)).tolist() == [pytest.approx(1 / 51), pytest.approx(26 / 51), 1.0]
+
+
+def test_recorded_buckets_are_those_that_are_exchanged() -> None:
+    recorded = tuple(
+        Collective(kind="all_reduce", num_bytes=size * MIB, world_size=8, count=count)
+        for size, count in ((1, 1), (25, 5), (14, 1))
+    )
+    ops = (backward(LAST), backward(FIRST), EMBED)
+    buckets = buckets_of(trace_of(ops, PARAMETERS, collectives=recorded, world_size=8))
+    assert buckets.num_bytes == (MIB, *(25 * MIB,) * 5, 14 * MIB)
+    # What ends within a tensor waits for the whole of it.
+    assert buckets.ready(np.ones(4)).tolist() == [pytest.approx(1 / 3), *[1.0] * 6]
+
+
+@pytest.mark.parametrize("num_bytes", [0, None])
+def test_no_gradients_are_one_empty_bucket(num_bytes: int | None) -> None:
+    trace = make_trace()
+    buckets = buckets_of(replace(trace, memory=replace(trace.memory, gradient_bytes=num_bytes)))
+    assert buckets.num_bytes == (0,)
+    assert buckets.ready(np.ones(3)).tolist() == [1.0]
+
+
+def test_a_trace_without_a_backward_pass_is_ready_at_once() -> None:
+    trace = make_trace(ops=(make_op(),))
+    assert buckets_of(trace).ready(np.ones(1)).tolist()[0] == 0

@@ -1,0 +1,140 @@
+"""What tensors hold at the peak, by hand, and what sharding leaves of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.units import GB, GIB
+from advisor.core.values import Layout, MemoryPart, Phase, Sharding, TensorSpec
+from advisor.predict.footprint.blocks import Blocks
+from advisor.predict.footprint.tensors import Footprint, footprint, sharded
+from tests.builders import make_op
+from tests.unit.predict.footprint.scripts import MEMORY, WEIGHT, make_transformer, with_tensors
+
+ONE = Layout(gpus_per_node=1)
+
+
+def test_the_pass_is_the_peak_of_a_large_batch() -> None:
+    tensors = footprint(make_transformer(), ONE)
+    assert tensors is not None
+    assert tensors.parts() == {
+        MemoryPart.WEIGHTS: 2 * GIB,
+        MemoryPart.GRADIENTS: 0,
+        MemoryPart.OPTIMIZER: 4 * GIB,
+        MemoryPart.ACTIVATIONS: 16 * GIB,
+        MemoryPart.TEMPORARY: 0,
+        MemoryPart.COMMUNICATION: 0,
+    }
+
+
+def test_the_step_is_the_peak_of_a_small_one() -> None:
+    tensors = footprint(make_transformer(), ONE)
+    assert tensors is not None
+    small = tensors.parts(1 / 64)
+    assert (small[MemoryPart.GRADIENTS], small[MemoryPart.ACTIVATIONS]) == (2 * GIB, 0)
+    assert sum(small.values()) == 8 * GIB
+
+
+def test_what_the_step_makes_beside_the_state_is_no_activation() -> None:
+    # The step's peak is that of the iteration: 3 GiB above weights, gradients and state.
+    memory = replace(
+        MEMORY,
+        activation_bytes=3 * GIB,
+        peak_bytes=11 * GIB,
+        pass_activation_bytes=GIB,
+        pass_peak_bytes=8 * GIB,
+        most_activation_bytes=2 * GIB,
+    )
+    tensors = footprint(make_transformer(memory=memory), ONE)
+    assert tensors is not None
+    assert (tensors.activations, tensors.most_activations, tensors.step_temporary) == (GIB, 2 * GIB, 3 * GIB)
+    assert tensors.gradients_at_peak == GIB
+    assert [sum(tensors.parts(batch).values()) for batch in (0.0, 1.0, 4.0)] == [
+        11 * GIB,
+        11 * GIB,
+        14 * GIB,
+    ]
+
+
+def test_lists_that_the_optimizer_makes_are_found_where_the_pass_is_the_peak() -> None:
+    root = with_tensors(make_op("aten::_foreach_sqrt", phase=Phase.OPTIMIZER), (WEIGHT,), (WEIGHT, WEIGHT))
+    tensors = footprint(make_transformer(ops=(*make_transformer().ops, root)), ONE)
+    assert tensors is not None
+    assert tensors.step_temporary == 2 * 2**20
+
+
+def test_copies_of_weights_do_not_grow_with_the_batch() -> None:
+    lower = TensorSpec(shape=WEIGHT.shape, dtype="bfloat16")
+    cast = with_tensors(make_op("aten::_to_copy", count=8), (WEIGHT,), (lower,))
+    tensors = footprint(make_transformer(ops=(*make_transformer().ops, cast)), ONE)
+    assert tensors is not None
+    copied = 8 * 512 * 512 * 2
+    assert (tensors.copies, tensors.activations) == (copied, 16 * GIB - copied)
+    twice = footprint(make_transformer(ops=(*make_transformer().ops, cast), accumulation=2), ONE)
+    assert twice is not None
+    assert twice.copies == copied / 2
+
+
+def test_data_parallelism_keeps_gradients_in_buckets() -> None:
+    tensors = footprint(make_transformer(), Layout(gpus_per_node=8))
+    assert tensors is not None
+    assert tensors.buckets == 2 * GIB
+
+
+def test_an_unknown_peak_stays_unknown() -> None:
+    unknown = replace(MEMORY, activation_bytes=None, peak_bytes=None)
+    assert footprint(make_transformer(memory=unknown), ONE) is None
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "zero_1", "zero_2", "zero_3"),
+    [(4, 52.5, 41.3, 30.0), (16, 35.6, 21.6, 7.5), (64, 31.4, 16.6, 1.88), (256, 30.4, 15.4, 0.47)],
+)
+def test_states_of_seven_and_a_half_billion_parameters_as_the_zero_paper_has_them(
+    num_gpus: int, zero_1: float, zero_2: float, zero_3: float
+) -> None:
+    # Rajbhandari et al., "ZeRO", 2020, table 1: 2 bytes of weights, 2 of gradients and 12 of the optimizer.
+    layout = Layout(gpus_per_node=num_gpus)
+    sizes = [
+        states_gb(sharded(PAPER, sharding, layout))
+        for sharding in (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3)
+    ]
+    assert sizes == pytest.approx([120, zero_1, zero_2, zero_3], rel=0.02)
+
+
+def test_a_hybrid_shards_within_a_node_alone() -> None:
+    nodes = Layout(gpus_per_node=8, num_nodes=4)
+    node = sharded(PAPER, Sharding.ZERO_3, Layout(gpus_per_node=8))
+    assert sharded(PAPER, Sharding.HYBRID, nodes) == node
+    assert states_gb(sharded(PAPER, Sharding.ZERO_3, nodes)) == pytest.approx(states_gb(node) / 4)
+
+
+def test_alone_nothing_is_shared() -> None:
+    assert sharded(PAPER, Sharding.ZERO_3, ONE) is PAPER
+
+
+def test_a_sharded_model_gathers_a_few_blocks() -> None:
+    part = sharded(PAPER, Sharding.ZERO_3, Layout(gpus_per_node=8))
+    assert part.buckets == 3 / 30 * PAPER.weights
+    chain = replace(PAPER, blocks=replace(PAPER.blocks, num=1))
+    assert sharded(chain, Sharding.ZERO_3, Layout(gpus_per_node=8)).buckets == PAPER.weights
+
+
+PAPER = Footprint(
+    weights=15 * GB,
+    gradients=15 * GB,
+    optimizer=90 * GB,
+    gradients_at_peak=0,
+    activations=10 * GB,
+    most_activations=10 * GB,
+    copies=0,
+    step_temporary=0,
+    buckets=15 * GB,
+    blocks=Blocks(num=30, boundary_bytes=GB, outside_share=0.0),
+)
+
+
+def states_gb(tensors: Footprint) -> float:
+    return (tensors.weights + tensors.gradients + tensors.optimizer) / GB

@@ -1,0 +1,226 @@
+"""What autocast makes of a trace, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from advisor.core.values import Kernel, MemoryUse, Op, Phase, Precision, TensorSpec, Trace
+from advisor.predict.what_if.autocast import under_autocast
+from tests.builders import make_trace
+
+ROWS, WIDTH = 512, 768
+
+
+def tensor(*shape: int, dtype: str = "float32") -> TensorSpec:
+    return TensorSpec(shape=shape, dtype=dtype)
+
+
+def op(
+    name: str,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    phase: Phase = Phase.FORWARD,
+    **changes: Any,
+) -> Op:
+    """An operator that reads and writes everything once."""
+    tensors = [*inputs, *outputs]
+    sizes = {"float32": 4, "int64": 8, "bool": 1}
+    num_bytes = sum(t.shape[0] * (t.shape[1] if len(t.shape) > 1 else 1) * sizes[t.dtype] for t in tensors)
+    facts: dict[str, Any] = {"attributes": {}, "flops": 1000, "bytes": num_bytes, "count": 1}
+    return Op(
+        name=f"aten::{name}", phase=phase, inputs=tuple(inputs), outputs=tuple(outputs), **(facts | changes)
+    )
+
+
+X, WEIGHT, BIAS = tensor(ROWS, WIDTH), tensor(WIDTH, WIDTH), tensor(WIDTH)
+LINEAR = op("addmm", [BIAS, X, WEIGHT], [X])
+STEP = op("_foreach_add_", [WEIGHT, BIAS], [WEIGHT, BIAS], Phase.OPTIMIZER)
+
+
+def cast(*ops: Op, dtype: str = "bfloat16", **changes: Any) -> Trace:
+    changed = under_autocast(make_trace(ops=ops, **changes), dtype)
+    assert changed is not None
+    return changed
+
+
+def dtypes(trace: Trace, name: str) -> tuple[list[str], list[str]]:
+    """Of inputs and outputs of the first operator of this name."""
+    ops = next(o for o in trace.ops if o.name == f"aten::{name}")
+    return [t.dtype for t in ops.inputs], [t.dtype for t in ops.outputs]
+
+
+def casts(trace: Trace) -> list[tuple[Phase, tuple[int, ...], str, str, int]]:
+    return [
+        (o.phase, o.inputs[0].shape, o.inputs[0].dtype, o.outputs[0].dtype, o.count)
+        for o in trace.ops
+        if o.name == "aten::_to_copy"
+    ]
+
+
+LOW, FULL = "bfloat16", "float32"
+
+
+def test_a_product_runs_low_with_half_the_bytes_and_the_same_flops() -> None:
+    changed = cast(LINEAR, STEP)
+    assert dtypes(changed, "addmm") == ([LOW] * 3, [LOW])
+    assert changed.ops[0].bytes == LINEAR.bytes // 2
+    assert changed.ops[0].flops == LINEAR.flops
+
+
+def test_weights_are_cast_there_and_their_gradients_back() -> None:
+    changed = cast(replace(LINEAR, count=12), STEP)
+    assert (Phase.FORWARD, (WIDTH, WIDTH), FULL, LOW, 12) in casts(changed)
+    assert (Phase.BACKWARD, (WIDTH, WIDTH), LOW, FULL, 12) in casts(changed)
+    of_weight = next(
+        o for o in changed.ops if o.name == "aten::_to_copy" and o.inputs[0].shape == WEIGHT.shape
+    )
+    assert of_weight.bytes == 6 * WIDTH * WIDTH
+    assert of_weight.flops == 0
+
+
+def test_the_optimizer_is_left_alone() -> None:
+    assert STEP in cast(LINEAR, STEP).ops
+
+
+def test_what_follows_a_product_takes_its_dtype_without_a_cast() -> None:
+    changed = cast(LINEAR, op("gelu", [X], [X]), STEP)
+    assert dtypes(changed, "gelu") == ([LOW], [LOW])
+    assert casts(changed) == casts(cast(LINEAR, STEP))
+
+
+def test_layer_norm_and_the_loss_stay_full_with_casts_both_ways() -> None:
+    norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
+    changed = cast(LINEAR, norm, LINEAR, STEP)
+    assert dtypes(changed, "native_layer_norm") == ([FULL] * 3, [FULL])
+    assert (Phase.FORWARD, (ROWS, WIDTH), LOW, FULL, 1) in casts(changed)
+    assert (Phase.BACKWARD, (ROWS, WIDTH), FULL, LOW, 1) in casts(changed)
+    # And down again for the product behind it.
+    assert (Phase.FORWARD, (ROWS, WIDTH), FULL, LOW, 1) in casts(changed)[1:]
+
+
+def test_batch_norm_keeps_the_dtype_of_its_input() -> None:
+    norm = op("cudnn_batch_norm", [X, BIAS, BIAS], [X])
+    assert dtypes(cast(LINEAR, norm, STEP), "cudnn_batch_norm") == ([LOW, FULL, FULL], [LOW])
+
+
+def test_a_residual_of_full_precision_promotes_the_sum() -> None:
+    words = op("embedding", [tensor(1000, WIDTH), tensor(ROWS, dtype="int64")], [X])
+    norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
+    changed = cast(words, norm, LINEAR, op("add", [X, X], [X]), STEP)
+    inputs, outputs = dtypes(changed, "add")
+    assert sorted(inputs) == [LOW, FULL]
+    assert outputs == [FULL]
+
+
+def test_a_residual_of_products_alone_stays_low() -> None:
+    changed = cast(LINEAR, LINEAR, op("add_", [X, X], [X]), STEP)
+    assert dtypes(changed, "add_") == ([LOW, LOW], [LOW])
+
+
+def test_an_added_vector_is_a_bias_and_a_factor_promotes() -> None:
+    changed = cast(LINEAR, op("add", [X, BIAS], [X]), op("mul", [X, BIAS], [X]), STEP)
+    assert dtypes(changed, "add")[1] == [LOW]
+    assert dtypes(changed, "mul")[1] == [FULL]
+
+
+def test_a_backward_operator_runs_as_its_forward_did() -> None:
+    norm = op("native_layer_norm", [X, BIAS, BIAS], [X])
+    norm_back = op("native_layer_norm_backward", [X, X, BIAS], [X], Phase.BACKWARD)
+    relu_back = op("threshold_backward", [X, X], [X], Phase.BACKWARD)
+    changed = cast(norm, LINEAR, op("relu_", [X], [X]), norm_back, relu_back, STEP)
+    assert dtypes(changed, "native_layer_norm_backward")[1] == [FULL]
+    assert dtypes(changed, "threshold_backward") == ([LOW, LOW], [LOW])
+
+
+def test_masks_and_indices_keep_their_dtypes() -> None:
+    dropout = op("native_dropout", [X], [X, tensor(ROWS, WIDTH, dtype="bool")])
+    assert dtypes(cast(LINEAR, dropout, STEP), "native_dropout")[1] == [LOW, "bool"]
+
+
+def test_attention_takes_parts_of_a_product_without_casts() -> None:
+    attention = op("_scaled_dot_product_efficient_attention", [X, X, X], [X])
+    changed = cast(LINEAR, attention, STEP)
+    assert dtypes(changed, "_scaled_dot_product_efficient_attention") == ([LOW] * 3, [LOW])
+    assert casts(changed) == casts(cast(LINEAR, STEP))
+
+
+def test_float16_adds_the_scalers_pass_over_the_gradients() -> None:
+    (unscale,) = (o for o in cast(LINEAR, STEP, dtype="float16").ops if "_amp_" in o.name)
+    assert unscale.phase is Phase.OPTIMIZER
+    assert unscale.bytes == 2 * 10**8  # reads and writes make_trace's gradients
+    assert not any("_amp_" in o.name for o in cast(LINEAR, STEP).ops)
+
+
+def test_precision_tells_the_dtype_and_keeps_the_flags() -> None:
+    precision = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=False)
+    changed = cast(LINEAR, STEP, precision=precision)
+    assert changed.precision == replace(precision, amp_dtype=LOW)
+
+
+def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them() -> None:
+    memory = make_trace().memory
+    assert memory.peak_bytes is not None
+    assert memory.activation_bytes is not None
+    kept = 2 * (WIDTH * WIDTH + WIDTH)
+    saved = memory.activation_bytes // 2 - kept
+    assert cast(LINEAR, STEP).memory.peak_bytes == memory.peak_bytes - saved
+
+
+def test_what_a_profiler_left_out_stays_unknown() -> None:
+    unknown = MemoryUse(
+        parameter_bytes=None,
+        gradient_bytes=None,
+        optimizer_bytes=None,
+        activation_bytes=None,
+        peak_bytes=None,
+    )
+    assert cast(LINEAR, STEP, memory=unknown, dtype="float16").memory == unknown
+
+
+def test_what_was_measured_in_full_precision_is_dropped() -> None:
+    kernel = Kernel(
+        name="gemm",
+        grid=(1, 1, 1),
+        block=(1, 1, 1),
+        registers_per_thread=None,
+        shared_bytes=None,
+        duration_s=1.0,
+    )
+    measured = replace(LINEAR, measured_s=1.0, kernels=(kernel,))
+    stepped = replace(STEP, measured_s=2.0)
+    changed = cast(measured, stepped, iteration_s=3.0)
+    assert changed.iteration_s is None
+    assert (changed.ops[0].measured_s, changed.ops[0].kernels) == (None, ())
+    assert changed.ops[1].measured_s == 2.0
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        make_trace(precision=Precision(amp_dtype="float16", tf32_matmul=False, tf32_cudnn=True)),
+        make_trace(ops=(op("gelu", [X], [X]), STEP)),
+        make_trace(ops=(op("mm", [X, WEIGHT], [X], Phase.OPTIMIZER),)),
+        make_trace(ops=(op("mm", [], []),)),
+    ],
+    ids=["autocast already", "no product", "a product of the optimizer", "shapes unknown"],
+)
+def test_nothing_to_change(trace: Trace) -> None:
+    assert under_autocast(trace, LOW) is None
+
+
+def test_what_the_script_itself_converts_stays_so() -> None:
+    half = tensor(ROWS, WIDTH, dtype="float16")
+    widening = replace(op("_to_copy", [X], [X]), inputs=(half,))
+    narrowing = replace(op("_to_copy", [X], [X]), outputs=(half,))
+    for own in (widening, narrowing):
+        assert [t.dtype for t in cast(own, LINEAR, STEP).ops[0].outputs] == [own.outputs[0].dtype]
+    assert dtypes(cast(LINEAR, narrowing, STEP), "_to_copy") == ([LOW], ["float16"])
+
+
+def test_operators_without_inputs_are_left_alone() -> None:
+    blank = op("native_batch_norm", [], [])
+    assert blank in cast(LINEAR, blank, STEP).ops
