@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import chosen_format
 from advisor.cli.completion import gpu_names, provider_names, region_names
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.option_groups import with_groups
 from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.printing import Format, print_document
+
+if TYPE_CHECKING:
+    from advisor.service.plan_facts import PlanRequest
 
 app = typer.Typer(
     cls=WholeLines,
@@ -56,42 +61,69 @@ def schema() -> None:
     print_text(json.dumps(json_schema(), indent=2))
 
 
-@app.command("explain")
-def explain(
-    files: FilesArgument,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The facts of a plan that rules look at."""
+
     plan: Annotated[
         str | None,
         typer.Option(metavar="ID", help="As recommend names it: aws/p4d.24xlarge/us-east-1/spot."),
-    ] = None,
+    ] = None
     tier: Annotated[
         Tier | None, typer.Option(metavar="TIER", help="local, cluster or cloud.", case_sensitive=False)
-    ] = None,
+    ] = None
     provider: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="aws, gcp, a cluster, local.", autocompletion=provider_names),
-    ] = None,
-    instance_type: Annotated[str | None, typer.Option(metavar="NAME", help="Machine of a cloud.")] = None,
+    ] = None
+    instance_type: Annotated[str | None, typer.Option(metavar="NAME", help="Machine of a cloud.")] = None
     region: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Region of a cloud.", autocompletion=region_names),
-    ] = None,
+    ] = None
     market: Annotated[
         Market | None, typer.Option(metavar="MARKET", help="on-demand, spot.", case_sensitive=False)
-    ] = None,
+    ] = None
     gpu: Annotated[
         str | None,
         typer.Option(
             metavar="GPU", help="With its number, of all nodes: A100-SXM-80GB:8.", autocompletion=gpu_names
         ),
-    ] = None,
+    ] = None
     nodes: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=MAX_NODES, help="Machines of the plan.")
-    ] = None,
-    usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None,
-    usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None,
+    ] = None
+    usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None
+    usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None
     spent_this_month: Annotated[
         float | None, typer.Option(metavar="USD", help="Spent since the first of the month.")
-    ] = None,
+    ] = None
+
+    def request(self) -> PlanRequest:
+        """The plan to explain."""
+        from advisor.service.plan_facts import PlanRequest
+
+        return PlanRequest(
+            plan=self.plan,
+            tier=self.tier,
+            provider=self.provider,
+            instance_type=self.instance_type,
+            region=self.region,
+            market=self.market,
+            gpu=self.gpu,
+            num_nodes=self.nodes,
+            usd_per_h=self.usd_per_hour,
+            usd_per_job=self.usd_per_job,
+            spent_usd=self.spent_this_month,
+        )
+
+
+@app.command("explain")
+@with_groups
+def explain(
+    files: FilesArgument,
+    *,
+    plan: PlanOptions,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,24 +135,11 @@ def explain(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
     from advisor.report.policy import explained_document
-    from advisor.service.plan_facts import PlanRequest, given_facts
+    from advisor.service.plan_facts import given_facts
     from recommender.policy import everything_removed, judge_facts, read_policies
 
     policy = read_policies(files)
-    request = PlanRequest(
-        plan=plan,
-        tier=tier,
-        provider=provider,
-        instance_type=instance_type,
-        region=region,
-        market=market,
-        gpu=gpu,
-        num_nodes=nodes,
-        usd_per_h=usd_per_hour,
-        usd_per_job=usd_per_job,
-        spent_usd=spent_this_month,
-    )
-    facts = given_facts(request, settings_with(), TERMINAL)
+    facts = given_facts(plan.request(), settings_with(), TERMINAL)
     print_document(explained_document(facts, policy), chosen_format(output, as_json))
     removals = judge_facts(facts, policy).removals
     if removals:

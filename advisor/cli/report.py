@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.cli.option_groups import with_groups
 from advisor.cli.shared_options import JsonOption
 from advisor.report.plain import Shown
 from advisor.report.printing import Format
@@ -33,24 +35,56 @@ class ReportFormat(StrEnum):
     SLACK = "slack"
 
 
-def report(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodOptions:
+    """Of which time and whom, and what it is held against."""
+
     since: Annotated[
         str, typer.Option(metavar="TIME", help="A date, or how far back: 2026-11-01, 7d, 365d.")
-    ] = "7d",
+    ] = "7d"
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="The end, in the same forms; default: now.")
-    ] = None,
+    ] = None
     team: Annotated[
         str | None, typer.Option(metavar="NAME", help="Projects of this team alone (report.teams).")
-    ] = None,
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="This project alone.")] = None,
+    ] = None
+    project: Annotated[str | None, typer.Option(metavar="NAME", help="This project alone.")] = None
     policy: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="A policy with budgets. Repeatable.")
-    ] = None,
+    ] = None
     bills: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="What clouds billed: FOCUS, or Google's export. Repeatable."),
-    ] = None,
+    ] = None
+
+    def request(self) -> ReportRequest:
+        """The report to make.
+
+        Raises:
+            InputError: a time is none.
+        """
+        from advisor.cli.times import moment_or_duration_s
+        from advisor.service.reporting import ReportRequest
+
+        return ReportRequest(
+            since=moment_or_duration_s("--since", self.since),
+            until=None if self.until is None else moment_or_duration_s("--until", self.until),
+            team=self.team,
+            project=self.project,
+            policies=tuple(self.policy or ()),
+            bills=tuple(self.bills or ()),
+        )
+
+    @property
+    def asked(self) -> str:
+        """What makes two reports the same question."""
+        return f"{self.since} to {self.until} by {', '.join(map(str, self.policy or ()))}"
+
+
+@with_groups
+def report(
+    *,
+    period: PeriodOptions,
     cost_explorer: Annotated[
         bool | None,
         typer.Option(
@@ -72,19 +106,9 @@ def report(
     """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
     from advisor.cli.common import settings_with
     from advisor.cli.delivering import check_delivered, outlet
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.cli.times import moment_or_duration_s
-    from advisor.report.plain import print_text
-    from advisor.service.reporting import ReportRequest
+    from advisor.cli.listening import TERMINAL
 
-    request = ReportRequest(
-        since=moment_or_duration_s("--since", since),
-        until=None if until is None else moment_or_duration_s("--until", until),
-        team=team,
-        project=project,
-        policies=tuple(policy or ()),
-        bills=tuple(bills or ()),
-    )
+    request = period.request()
     form = ReportFormat.JSON if as_json else output
     config = settings_with(report__cost_explorer=cost_explorer)
     outbound = outlet("report", to, preview=preview)
@@ -92,11 +116,18 @@ def report(
     if outbound.channels:
         _check_form_of_channels(form, out)
     document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
-    if outbound.channels:
-        asked = f"{since} to {until} by {', '.join(map(str, request.policies))}"
-        summary = Format(form.value)
-        check_delivered(outbound.hand_out(document, summary, config, subject=document.title, asked=asked))
+    if not outbound.channels:
+        _hand_out(document, form, out)
         return
+    summary = Format(form.value)
+    check_delivered(outbound.hand_out(document, summary, config, subject=document.title, asked=period.asked))
+
+
+def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
+    """To stdout or into a file; warnings of what only programs read go to stderr."""
+    from advisor.cli.listening import warn
+    from advisor.report.plain import print_text
+
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
     text = _text(document, form)

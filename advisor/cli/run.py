@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import Click, WholeLines
+from advisor.cli.option_groups import with_groups
+from advisor.cli.run_options import NoteOption, PlanOption, ProjectOption, RanOptions
 from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.errors import InputError
-from advisor.core.values import Market, RunStatus
 from advisor.report.plain import print_aside
 from advisor.report.printing import Format, print_document, text_of
 
@@ -43,15 +43,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-ProjectOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Whose budget it is; default: none.", show_default=False)
-]
-
-
-PlanOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
-]
-NoteOption = Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")]
 
 
 @app.command("command")
@@ -113,54 +104,10 @@ def command(
 
 
 @app.command("record")
+@with_groups
 def record(
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC."),
-    ] = None,
-    duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")
-    ] = None,
-    cost: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="What was or will be billed, before tax; left out, it is unknown."),
-    ] = None,
-    status: Annotated[
-        RunStatus | None,
-        typer.Option(
-            metavar="STATUS",
-            help="How it ended: finished (default), failed, interrupted, lost.",
-            case_sensitive=False,
-        ),
-    ] = None,
-    recommendation: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
-    ] = None,
-    plan: PlanOption = None,
-    provider: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A cloud, a cluster of the settings, or local.",
-            autocompletion=provider_names,
-        ),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.", autocompletion=gpu_names),
-    ] = None,
-    market: Annotated[
-        Market | None,
-        typer.Option(metavar="MARKET", help="On what terms it was rented.", case_sensitive=False),
-    ] = None,
-    script: Annotated[str | None, typer.Option(metavar="NAME", help="What ran.")] = None,
-    project: ProjectOption = None,
-    note: NoteOption = "",
-    run_id: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="An id of yours, so that repeating changes nothing."),
-    ] = None,
+    *,
+    ran: RanOptions,
     receipt: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of all that: a receipt that `advisor run` wrote."),
@@ -174,32 +121,14 @@ def record(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.cli.times import duration_s, moment
     from advisor.report.runs import recorded_document
-    from advisor.service.ledger import RunRequest, keep_receipt, keep_run
+    from advisor.service.ledger import keep_receipt, keep_run
 
     config = settings_with()
     if receipt is not None:
         run, is_new = keep_receipt(receipt, config, TERMINAL)
-    elif start is None or duration is None:
-        raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
     else:
-        request = RunRequest(
-            started_at=moment("--start", start),
-            duration_s=duration_s("--duration", duration),
-            cost_usd=cost,
-            status=status,
-            recommendation=recommendation,
-            plan=plan,
-            provider=provider,
-            gpu=gpu,
-            market=market,
-            script=script,
-            project=project,
-            note=note,
-            run_id=run_id,
-        )
-        run, is_new = keep_run(request, config, TERMINAL)
+        run, is_new = keep_run(ran.request(), config, TERMINAL)
     print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
 
 

@@ -90,18 +90,9 @@ def profile(
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
-    check_kind("script", script, str | Path, "the path of the .py file that starts the training")
-    check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
-    check_kind("python", python, str | Path | None, "the path of an interpreter")
-    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
-    check_kind("backend", backend, str, "such as 'fake'")
+    _check_run(script, arguments, python, timeout_s, backend)
     _check_pretended(gpu, fake_data)
-    for name, count, most in (
-        ("num_samples", num_samples, MAX_SAMPLES),
-        ("world_size", world_size, MAX_WORLD),
-    ):
-        if count is not None:
-            check_count(name, count, most=most)
+    _check_counts(num_samples=(num_samples, MAX_SAMPLES), world_size=(world_size, MAX_WORLD))
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
     if sandbox:
@@ -115,16 +106,39 @@ def profile(
         world_size=world_size,
     )
     limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
-    interpreters = candidates(python, os.environ)
+    return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
+
+
+def _trace_somewhere(
+    job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None
+) -> Trace:
+    """On the backend that is asked for; by ``auto`` without a GPU where there is none to use."""
     try:
-        check_backend(backend, os.environ)
+        check_backend(job.backend, os.environ)
         return _trace(job, interpreters, limits, progress)
     except GpuUnusableError as error:
-        if backend != "auto":
+        if job.backend != "auto":
             raise
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         reason = str(error.args[0]).partition("\n")[0]
         return replace(trace, warnings=(finding(Code.PROFILED_WITHOUT_GPU, reason=reason), *trace.warnings))
+
+
+def _check_run(
+    script: str | Path, arguments: Sequence[str], python: str | Path | None, timeout_s: float, backend: str
+) -> None:
+    check_kind("script", script, str | Path, "the path of the .py file that starts the training")
+    check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
+    check_kind("python", python, str | Path | None, "the path of an interpreter")
+    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
+    check_kind("backend", backend, str, "such as 'fake'")
+
+
+def _check_counts(**counts: tuple[int | None, int]) -> None:
+    """Of each a number that may be left out, and the most it may be."""
+    for name, (count, most) in counts.items():
+        if count is not None:
+            check_count(name, count, most=most)
 
 
 def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -> None:

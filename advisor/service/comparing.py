@@ -78,11 +78,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         spent=places.spent,
         corrections=places.corrections,
     )
-    chosen = {name: _cheapest(plans, judged) for name, plans in named.items()}
-    for name, plans in named.items():
-        if len(plans) > 1:
-            plan_id = chosen[name].option.plan.id
-            listener.note(f"{name!r} is {plan_id}, the cheapest of {len(plans)} plans that it may mean")
+    chosen = {name: _cheapest(name, plans, judged, listener) for name, plans in named.items()}
     return CompareAnswer(
         comparison=compared(chosen[request.a], chosen[request.b], places.job),
         trace=trace,
@@ -112,11 +108,14 @@ def check_feasible(answer: CompareAnswer) -> None:
         raise NothingFeasibleError("neither plan does the job: see what removes each of them.")
 
 
-def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
-    """One that does the job, where one does."""
+def _cheapest(name: str, plans: Sequence[Plan], judged: Sequence[Judged], listener: Listener) -> Judged:
+    """One that does the job, where one does; which stands for the name is said aloud."""
     from recommender.script_change import cheapest_first
 
     ids = {plan.id for plan in plans}
-    return min(
-        (item for item in judged if item.option.plan.id in ids), key=lambda item: cheapest_first(item.option)
-    )
+    of_name = [item for item in judged if item.option.plan.id in ids]
+    cheapest = min(of_name, key=lambda item: cheapest_first(item.option))
+    if len(plans) > 1:
+        plan_id = cheapest.option.plan.id
+        listener.note(f"{name!r} is {plan_id}, the cheapest of {len(plans)} plans that it may mean")
+    return cheapest
