@@ -93,7 +93,7 @@ def recommend(
     offline: bool | None = None,
     policies: Sequence[str | PathLike[str]] = (),
     project: str = "",
-    what_if: bool | None = False,
+    what_if: bool | str | Sequence[str] | None = False,
     origin_gpu: str | None = None,
     world_size: int | None = None,
     settings: Mapping[str, object] | None = None,
@@ -123,7 +123,8 @@ def recommend(
         offline: never touch the network; None for what the settings say.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
-        what_if: also options of a changed script.
+        what_if: changes of the script to judge, by name, such as ``["bf16", "fused"]``; True or ``"all"`` for
+            every one, False for none.
         origin_gpu: where a profiler's export was recorded, if it does not say.
         world_size: profile the script as one of so many processes of one GPU each.
         settings: more settings, by dotted name, such as ``{"cloud.max_gpus": 4}``.
@@ -155,7 +156,7 @@ def recommend(
         vendors=_texts("vendors", vendors),
         policies=tuple(map(Path, policies)),
         project=project,
-        what_if=what_if,
+        what_if=_changes(what_if),
     )
     hears = listener or Logged()
     check(request, hears)
@@ -304,6 +305,12 @@ def _request(
         pretended_gpu=pretended_gpu,
         world_size=world_size,
     )
+
+
+def _changes(what_if: bool | str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if what_if is None or isinstance(what_if, bool):
+        return None if what_if is None else ("all",) * what_if
+    return (what_if,) if isinstance(what_if, str) else _texts("what_if", what_if)
 
 
 def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:

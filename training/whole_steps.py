@@ -24,7 +24,6 @@ from advisor.core.values import GpuSpec, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.operators.family import base_name
 from advisor.operators.registry import rows
-from advisor.predict.channels_last import in_channels_last
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import asked_rates
 from advisor.predict.knowledge import Knowledge
@@ -32,6 +31,7 @@ from advisor.predict.learned.model import grouped
 from advisor.predict.learned.times import peak_flops_per_s
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.what_if.channels_last import in_channels_last
 from training.drawn import fraction_of
 
 # Families of models, not models, are kept apart: resnet50 tells much of resnet101.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from advisor.cli.listening import warn
+from advisor.cli.listening import note, warn
 from advisor.cli.recommend_options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
@@ -15,6 +15,7 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
+from advisor.report.patch import patch_document
 from advisor.report.printing import Format, write_page
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -53,6 +54,10 @@ def show(
         recorded_as=answer.entry_id,
     )
     document = whole
+    if answer.patch is not None:
+        document = patch_document(answer.patch)
+        for change, why in answer.patch.refused.items():
+            note(f"{change} is not in the patch: {sentence(why)}")
     if view.explain is not None:
         document = option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
     hand_out(document)

@@ -38,6 +38,13 @@ def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, regions)
 
 
+def change_names(incomplete: str) -> list[str]:
+    """Changes of a script that `--what-if` takes."""
+    from advisor.core.changes import ALL, CHANGE_NAMES
+
+    return _beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
+
+
 def backend_names(incomplete: str) -> list[str]:
     """What ``--backend`` takes."""
     return _beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))

@@ -64,7 +64,7 @@ def diff(
         job=Job(epochs=epochs, iterations=iterations, iterations_per_epoch=iterations_per_epoch),
         gpus=tuple(gpu or ()),
         policies=tuple(policy or ()),
-        what_if=False,
+        what_if=(),
     )
     config = settings_with(**offers.settings(), **script.settings())
     answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)

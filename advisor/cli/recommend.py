@@ -86,6 +86,7 @@ def recommend(
     from advisor.service.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
+    view.check()
     request = RecommendRequest(
         trace=TraceRequest(
             source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
@@ -95,7 +96,8 @@ def recommend(
         vendors=("nvidia", *(allow_vendor or ())),
         policies=tuple(policy or ()),
         project=project,
-        what_if=view.what_if,
+        what_if=view.changes,
+        patch=view.patch,
     )
     check(request, TERMINAL)
     if view.html is not None:

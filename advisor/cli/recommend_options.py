@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli.completion import change_names
 from advisor.cli.shared_options import IterationsOption, IterationsPerEpochOption, LoaderOption
 from advisor.core.limits import MAX_ROWS
 from advisor.core.values import Scaling
@@ -109,12 +110,24 @@ class ViewOptions:
         typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
     ] = None
     what_if: Annotated[
-        bool | None,
+        list[str] | None,
         typer.Option(
-            "--what-if/--no-what-if",
-            help="Also rows for the script in lower precision; by default one line on the best of them.",
+            metavar="CHANGE",
+            help="What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
+            " line on the best of them.",
+            autocompletion=change_names,
         ),
     ] = None
+    no_what_if: Annotated[
+        bool, typer.Option("--no-what-if", help="Not even the line on the best change.")
+    ] = False
+    patch: Annotated[
+        bool,
+        typer.Option(
+            "--patch",
+            help="Print these changes as a diff of the script; of all, those that surely save time.",
+        ),
+    ] = False
     top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
     plot: Annotated[
@@ -124,6 +137,30 @@ class ViewOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
     ] = None
+
+    @property
+    def changes(self) -> tuple[str, ...] | None:
+        """Names of the changes to judge; None for the best of one line.
+
+        Raises:
+            InputError: changes are wanted and not.
+        """
+        from advisor.core.errors import InputError
+
+        if self.no_what_if and self.what_if:
+            raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
+        return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
+
+    def check(self) -> None:
+        """Refuse what cannot be shown together.
+
+        Raises:
+            InputError: a patch is wanted, and something else in its place.
+        """
+        from advisor.core.errors import InputError
+
+        if self.patch and (self.explain is not None or self.plot):
+            raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
 
     @property
     def num_rows(self) -> int | None:

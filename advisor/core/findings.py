@@ -94,8 +94,12 @@ class Code(StrEnum):
     RATE_PUBLISHED = "rate-published"
 
     # What to change in the script or its environment.
+    ACCUMULATE = "accumulate", Severity.CHANGE
     ADD_GRAD_SCALER = "add-grad-scaler", Severity.CHANGE
     ALLOW_TF32 = "allow-tf32", Severity.CHANGE
+    COMPILE_MODEL = "compile-model", Severity.CHANGE
+    ENLARGE_BATCH = "enlarge-batch", Severity.CHANGE
+    FUSE_OPTIMIZER = "fuse-optimizer", Severity.CHANGE
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
     INSTALL_FOR_CUDA_12 = "install-for-cuda-12", Severity.CHANGE
     INSTALL_FOR_VENDOR = "install-for-vendor", Severity.CHANGE
@@ -103,6 +107,8 @@ class Code(StrEnum):
     RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
+    USE_CHANNELS_LAST = "use-channels-last", Severity.CHANGE
+    USE_FUSED_ATTENTION = "use-fused-attention", Severity.CHANGE
     USE_NO_SYNC = "use-no-sync", Severity.CHANGE
     USE_NVME = "use-nvme", Severity.CHANGE
     USE_WORKERS = "use-workers", Severity.CHANGE
@@ -136,7 +142,28 @@ class Code(StrEnum):
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"
     WHAT_IF_FED_FASTER = "what-if-fed-faster"
+    WHAT_IF_REWRITTEN = "what-if-rewritten"
     WHAT_IF_TF32 = "what-if-tf32"
+
+    # Why a change of the script brings nothing.
+    WHAT_IF_ALREADY = "what-if-already"
+    WHAT_IF_BATCH_UNKNOWN = "what-if-batch-unknown"
+    WHAT_IF_BF16_INSTEAD = "what-if-bf16-instead"
+    WHAT_IF_NO_MACHINE = "what-if-no-machine"
+    WHAT_IF_NO_RATE = "what-if-no-rate"
+    WHAT_IF_NOT_FEASIBLE = "what-if-not-feasible"
+    WHAT_IF_NOT_FED = "what-if-not-fed"
+    WHAT_IF_NOTHING = "what-if-nothing"
+
+    # Why a change has no safe place in a script.
+    PATCH_BY_HAND = "patch-by-hand"
+    PATCH_LOOP_UNCLEAR = "patch-loop-unclear"
+    PATCH_NO_MODEL = "patch-no-model"
+    PATCH_NO_OPTIMIZER = "patch-no-optimizer"
+    PATCH_NO_TORCH = "patch-no-torch"
+    PATCH_NOT_HELPFUL = "patch-not-helpful"
+    PATCH_SET_ALREADY = "patch-set-already"
+    PATCH_SHARED_LINE = "patch-shared-line"
 
     # Where a fitted constant comes from.
     CONSTANT_ASSUMED = "constant-assumed"

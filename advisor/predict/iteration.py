@@ -15,7 +15,6 @@ from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Phase, Trace
-from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
@@ -33,7 +32,8 @@ from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted,
 from advisor.predict.methods import METHODS, OpTimes, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
-from advisor.predict.tf32 import allow_tf32
+from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.tf32 import allow_tf32
 
 __all__ = [
     "HOST_DISPATCH_S",

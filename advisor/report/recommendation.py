@@ -38,6 +38,7 @@ from advisor.report.options import (
 )
 from advisor.report.quotes import rent_text
 from advisor.report.scatter import time_over_cost
+from advisor.report.what_ifs import gain_json, gains_table
 from advisor.report.words import rule_text, sentence, sentences
 
 if TYPE_CHECKING:
@@ -113,16 +114,27 @@ def recommendation_document(
     body: tuple[Block, ...] = (options_table(recommendation, top),)
     if plot:
         body = (BLANK, time_over_cost(recommendation, top))
-    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
+    gains = (BLANK, gains_table(recommendation)) if recommendation.gains else ()
+    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if), *gains)
     blocks = (*_summary(recommendation), *body, *below)
     return Document(
-        facts=Late(lambda: recommendation_facts(recommendation, trace, options(), recorded_as=recorded_as)),
+        facts=Late(lambda: _facts(recommendation, trace, options(), recorded_as)),
         blocks=blocks,
         sheet=lambda: _sheet(recommendation, options()),
         title=f"Where to run {trace.script or 'this script'}",
         page=lambda: _page(recommendation, top, below),
         of_moment=frozenset({"recorded_as"}),
     )
+
+
+def _facts(
+    recommendation: Recommendation,
+    trace: Trace,
+    options: Sequence[Mapping[str, object]],
+    recorded_as: str | None,
+) -> Mapping[str, object]:
+    facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
+    return {**facts, "what_ifs": list(map(gain_json, recommendation.gains))}
 
 
 def subject_of(recommendation: Recommendation, trace: Trace) -> str:
@@ -285,7 +297,7 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     if before is not None:
         saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
         line += saved if same is not None else ", would be recommended"
-    more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
+    more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if all"
     yield _paragraph(f"{line} ({more}).")
     if same is not None and what_if.instead is not None:
         yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")

@@ -22,12 +22,12 @@ def recommendation_of(
     config: Config,
     *,
     spot: SpotTerms,
-    what_if: bool | None,
+    what_if: tuple[str, ...] | None,
     policy: Policy | None,
     spent: Spent | None,
     corrections: Mapping[str, Correction],
 ) -> Recommendation:
-    """Rank the plans; ``what_if`` asks for options of a changed script: all, the best alone (None), or none.
+    """Rank the plans; ``what_if`` names changes of the script: the best of one line if None, none if empty.
 
     Raises:
         InputError: the length of the job is unknown.
@@ -42,7 +42,8 @@ def recommendation_of(
     from recommender.engine import recommend as rank
     from recommender.outcome.estimates import estimates_for
     from recommender.outcome.spot import RATE
-    from recommender.ranking.what_if import with_what_ifs
+    from recommender.ranking.gains import with_gains
+    from recommender.ranking.what_if import ground_of, with_what_ifs
 
     gpus = load_gpus()
     interruptions = load_interruptions() if RATE in spot.assumed else None
@@ -59,15 +60,10 @@ def recommendation_of(
         spent=spent,
     )
     answer = with_later_starts(answer, config)
-    if what_if is False:
+    if what_if == ():
         return answer
-    return with_what_ifs(
-        answer,
-        trace,
-        gpus,
-        rng=np.random.default_rng(SEED),
-        spot=spot,
-        interruptions=interruptions,
-        best_only=what_if is None,
-        corrections=corrections,
-    )
+    rng = np.random.default_rng(SEED)
+    ground = ground_of(answer, gpus, rng=rng, spot=spot, interruptions=interruptions, corrections=corrections)
+    if what_if is None:
+        return with_what_ifs(ground, trace, best_only=True)
+    return with_gains(with_what_ifs(ground, trace, names=what_if), ground, trace, what_if)

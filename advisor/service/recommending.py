@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.changes import ALL, CHANGE_NAMES
+from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import Job, Recommendation, Scaling, Trace
 from advisor.service.feeding import with_input
+from advisor.service.listening import Silence
+from advisor.service.script_patch import check_patchable, script_patch
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.findings import Finding
     from advisor.core.values import Plan
+    from advisor.edits.patch import Patch
     from advisor.predict.calibration.receipt_corrections import Correction
     from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
@@ -32,7 +37,8 @@ class RecommendRequest:
         vendors: whose GPUs count.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
-        what_if: also options of a changed script: all (True), the best alone (None), or none (False).
+        what_if: names of changes of the script, ``all`` for every one; None for the best of one line.
+        patch: also write these changes into the script.
     """
 
     trace: TraceRequest
@@ -41,7 +47,8 @@ class RecommendRequest:
     vendors: tuple[str, ...] = ("nvidia",)
     policies: tuple[Path, ...] = ()
     project: str = ""
-    what_if: bool | None = None
+    what_if: tuple[str, ...] | None = None
+    patch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +69,17 @@ class RecommendAnswer:
     """What to take, and what that rests on.
 
     Attributes:
-        recommendation: with what-ifs only where all of them were asked for.
+        recommendation: with what-ifs only where some were asked for.
         best_what_if: the change of the script that helps most, if any was looked for and helps.
         entry_id: under which `keep_recommendation` is to keep it; None where it is not to be kept.
+        patch: the changes that were asked for, in the script; None where no patch was.
     """
 
     recommendation: Recommendation
     trace: Trace
     best_what_if: WhatIf | None
     entry_id: str | None
+    patch: Patch | None = None
 
 
 def check(request: RecommendRequest, listener: Listener) -> None:
@@ -85,7 +94,27 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     from recommender.engine import check_job
 
     check_job(request.job, listener.name_of)
+    what_if_names(request, listener)
     check_exists(request.trace.source)
+    if request.patch:
+        check_patchable(request, listener)
+
+
+def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
+    """The changes that are asked for, each once; None where none was named.
+
+    Raises:
+        InputError: there is no such change.
+    """
+    if request.what_if is None:
+        return None
+    for name in request.what_if:
+        if name not in (ALL, *CHANGE_NAMES):
+            raise InputError(
+                f"{listener.name_of('what_if')} must be {ALL} or some of {', '.join(CHANGE_NAMES)}, got"
+                f" {name!r}.{did_you_mean(name, (ALL, *CHANGE_NAMES))}"
+            )
+    return CHANGE_NAMES if ALL in request.what_if else tuple(dict.fromkeys(request.what_if))
 
 
 def recommend(request: RecommendRequest, config: Config, listener: Listener) -> RecommendAnswer:
@@ -110,6 +139,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         trace=trace,
         best_what_if=best_what_if(ranked),
         entry_id=_entry_id(config, ranked),
+        patch=script_patch(request, ranked) if request.patch else None,
     )
 
 
@@ -168,7 +198,7 @@ def ranked_on(places: Places, trace: Trace, request: RecommendRequest, config: C
         places.job,
         config,
         spot=places.spot,
-        what_if=request.what_if,
+        what_if=what_if_names(request, Silence()),
         policy=places.policy,
         spent=places.spent,
         corrections=places.corrections,

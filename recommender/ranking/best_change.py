@@ -49,5 +49,15 @@ def _what_if(change: str, answer: Recommendation) -> WhatIf:
     changed = [option for option in answer.what_ifs if option.what_if == change]
     chosen = answer.chosen
     same = next((o for o in changed if chosen is not None and o.plan.id == changed_id(chosen, change)), None)
-    then = best_of([*(option for option in answer.options if option.feasible), *changed], answer.job)
-    return WhatIf(change=change, same=same, instead=None if then in (same, chosen) else then)
+    return WhatIf(change=change, same=same, instead=best_with(change, answer))
+
+
+def best_with(change: str, answer: Recommendation) -> Option | None:
+    """What would be recommended for the changed script, if it is another machine than the recommended one."""
+    changed = [option for option in answer.what_ifs if option.what_if == change]
+    able = [*(option for option in answer.options if option.feasible), *changed]
+    if not able:
+        return None
+    chosen, then = answer.chosen, best_of(able, answer.job)
+    ids = () if chosen is None else (chosen.plan.id, changed_id(chosen, change))
+    return None if then.plan.id in ids else then

@@ -25,9 +25,13 @@ _NO_WORK = frozenset(
     {
         Code.ADD_GRAD_SCALER,
         Code.ALLOW_TF32,
+        Code.COMPILE_MODEL,
+        Code.ENLARGE_BATCH,
+        Code.FUSE_OPTIMIZER,
         Code.INSTALL_FOR_CUDA_12,
         Code.SAVE_CHECKPOINTS,
         Code.USE_AUTOCAST,
+        Code.USE_CHANNELS_LAST,
         Code.USE_WORKERS,
     }
 )

@@ -1,7 +1,8 @@
 """What if the script were changed: the same plans, timed for the script as the change would make it.
 
 A what-if never touches the options of the script as it is, their frontier or the choice among them. It is an
-option of its own, whose id ends in the change's name. Another kind of change is one more ``Change``.
+option of its own, whose id ends in the change's name. What a change does to a trace is
+``advisor.predict.what_if``'s matter.
 """
 
 from __future__ import annotations
@@ -12,26 +13,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Code
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Option, Recommendation, Trace
-from advisor.predict.autocast import under_autocast
+from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
 from advisor.predict.calibration.receipt_corrections import Correction
-from advisor.predict.feeding import faster_feeding
 from advisor.predict.interval import widened
-from advisor.predict.tf32 import allow_tf32
+from advisor.predict.what_if.change import Change
+from advisor.predict.what_if.making import changes
 from advisor.pricing.catalog.interruptions import Interruptions
-from recommender.outcome.draws import make_draws
+from recommender.outcome.draws import Draws, make_draws
 from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
-from recommender.plans.software import capability
 from recommender.ranking.value import Worth, change_total_usd, worth_for
 
-# A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
-# are off by 8 % at most (docs/methods/recommendation.md).
-SIGMA_CHANGED = 0.1
-TF32_LEAST = (8, 0)
 # A change that saves less of the time is not worth a word: intervals are wider than that.
 LEAST_SAVING_SHARE = 0.05
 # Plans that are looked at where only the best is wanted.
@@ -39,77 +34,122 @@ MOST_NEAREST = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change to the script.
+class Ground:
+    """What every change is judged on: the answer for the script as it is, and what that rests on."""
 
-    Attributes:
-        name: ends the ids of its options.
-        trace: the script's as the change would make it.
-        suits: whether a GPU gains from it at all.
-        steps: what to change in the script.
-        helps: whether an option has what the change is against.
-        assumption: what its estimates rest on besides.
-    """
-
-    name: str
-    trace: Trace
-    suits: Callable[[GpuSpec], bool]
-    steps: tuple[Finding, ...]
-    assumption: Finding
-    helps: Callable[[Option], bool] = lambda _: True
+    answer: Recommendation
+    gpus: Mapping[str, GpuSpec]
+    draws: Draws
+    terms_of: Callable[[Plan], SpotTerms]
+    corrections: Mapping[str, Correction] | None
 
 
-def with_what_ifs(
+def ground_of(
     answer: Recommendation,
-    trace: Trace,
     gpus: Mapping[str, GpuSpec],
     *,
     rng: np.random.Generator,
     spot: SpotTerms | None = None,
     interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
-    best_only: bool = False,
     corrections: Mapping[str, Correction] | None = None,
-) -> Recommendation:
-    """The answer with options of a changed script beside it.
-
-    Only those that are feasible and save 5 % of the time.
+) -> Ground:
+    """The ground of an answer.
 
     Args:
         answer: for the script as it is.
-        trace: of the script as it is.
         gpus: the catalog entries of the answer's GPUs.
         rng: seeded as it was for the answer, so that luck never decides between the two.
         spot: as for the answer.
         interruptions: as for the answer.
-        best_only: leave out what ``best_what_if`` cannot name, which is most and takes time.
         corrections: as for the answer's estimates.
     """
-    draws, terms_of = make_draws(rng), terms_of_plans(spot or ASSUMED_TERMS, interruptions)
+    terms_of = terms_of_plans(spot or ASSUMED_TERMS, interruptions)
+    return Ground(answer=answer, gpus=gpus, draws=make_draws(rng), terms_of=terms_of, corrections=corrections)
 
-    def changed(change: Change) -> Iterator[Option]:
-        # What a policy removes stays removed: a rule about places or prices asks for no precision.
-        kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
-        old = [option for option in kept if change.suits(gpus[option.plan.gpu]) and change.helps(option)]
-        plans = [option.plan for option in old]
-        estimates = estimates_for(change.trace, plans, gpus, answer.job, corrections=corrections)
-        unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
-        if best_only:
-            old = _nearest(old, unsure, answer)
-        plans = [replace(o.plan, id=changed_id(o, change.name)) for o in old]
-        judged = evaluate_all(plans, unsure, gpus, change.trace, answer.job, draws, terms_of)
-        for before, after in zip(old, judged, strict=True):
-            steps = (*change.steps, *after.option.script_changes)
-            variant = replace(after.option, what_if=change.name, script_changes=steps)
-            if variant.feasible and _saves_time(variant, before):
-                yield variant
 
-    variants = tuple(option for change in changes(trace) for option in changed(change))
-    return replace(answer, what_ifs=variants)
+def with_what_ifs(
+    ground: Ground, trace: Trace, *, names: tuple[str, ...] | None = None, best_only: bool = False
+) -> Recommendation:
+    """The answer with options of a changed script beside it.
+
+    Only those that are feasible and save 5 % of the time of the plan as it is.
+
+    Args:
+        ground: of the answer.
+        trace: of the script as it is.
+        names: of the changes; None for those of one line.
+        best_only: leave out what ``best_what_if`` cannot name, which is most and takes time.
+    """
+    found = tuple(
+        variant
+        for change in changes(trace, names)
+        for before, variant in changed_options(change, ground, best_only=best_only)
+        if variant.feasible and _saves_time(variant, before)
+    )
+    return replace(ground.answer, what_ifs=found)
+
+
+def changed_options(change: Change, ground: Ground, *, best_only: bool) -> Iterator[tuple[Option, Option]]:
+    """Options that a change suits, before and after it."""
+    # What a policy removes stays removed: a rule about places or prices asks for no precision.
+    kept = (option for option in ground.answer.options if Code.POLICY not in option.removed_by)
+    old = [option for option in kept if _suits(change, option, ground)]
+    estimates = _estimates(change, old, ground)
+    if best_only:
+        old = _nearest(old, estimates, ground.answer)
+    return zip(old, _evaluated(change, old, estimates, ground), strict=True)
+
+
+def changed_option(change: Change, option: Option, ground: Ground) -> Option:
+    """One option with the script changed, whether that helps it or not."""
+    (after,) = _evaluated(change, [option], _estimates(change, [option], ground), ground)
+    return after
 
 
 def changed_id(option: Option, change: str) -> str:
     """The id of an option whose script is changed."""
     return f"{option.plan.id}+{change}"
+
+
+def _suits(change: Change, option: Option, ground: Ground) -> bool:
+    return (
+        change.why_not_on(ground.gpus[option.plan.gpu]) is None
+        and change.why_not_for(option.estimate) is None
+    )
+
+
+def _estimates(
+    change: Change, options: Sequence[Option], ground: Ground
+) -> Mapping[EstimateKey, IterationEstimate]:
+    plans = [option.plan for option in options]
+    job = job_of(change, ground.answer.job)
+    estimates = estimates_for(change.trace, plans, ground.gpus, job, corrections=ground.corrections)
+    return {key: _unsure(estimate, change) for key, estimate in estimates.items()}
+
+
+def _evaluated(
+    change: Change,
+    options: Sequence[Option],
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    ground: Ground,
+) -> Iterator[Option]:
+    plans = [replace(option.plan, id=changed_id(option, change.name)) for option in options]
+    job = job_of(change, ground.answer.job)
+    judged = evaluate_all(plans, estimates, ground.gpus, change.trace, job, ground.draws, ground.terms_of)
+    for one in judged:
+        steps = (*change.steps, *one.option.script_changes)
+        yield replace(one.option, what_if=change.name, script_changes=steps)
+
+
+def job_of(change: Change, job: Job) -> Job:
+    """The job where steps take more samples: so many fewer of them, for as many samples in all."""
+
+    def fewer(steps: int | None) -> int | None:
+        return None if steps is None else math.ceil(steps / change.samples)
+
+    return replace(
+        job, iterations=fewer(job.iterations), iterations_per_epoch=fewer(job.iterations_per_epoch)
+    )
 
 
 def _nearest(
@@ -142,72 +182,11 @@ def _scaled_total_usd(option: Option, share: float, worth: Worth) -> float:
     return usd + worth.hour_usd * (expected.time_s - saved_s) / HOUR_S + change_total_usd(option, worth)
 
 
-def changes(trace: Trace) -> Iterator[Change]:
-    """Changes of precision that the script leaves open, and of its input pipeline."""
-    yield from _tf32(trace)
-    yield from _autocast(trace, "bf16", "bfloat16", suits=_has_bf16)
-    yield from _autocast(trace, "fp16", "float16", suits=_has_fp16_only)
-    yield from _fed_faster(trace)
-
-
-def _fed_faster(trace: Trace) -> Iterator[Change]:
-    for feeding in faster_feeding(trace):
-        yield Change(
-            name=feeding.name,
-            trace=feeding.trace,
-            suits=lambda _: True,
-            helps=lambda option: option.estimate.loading_s > 0,
-            steps=(finding(feeding.step),),
-            assumption=finding(Code.WHAT_IF_FED_FASTER),
-        )
-
-
-def _tf32(trace: Trace) -> Iterator[Change]:
-    changed = allow_tf32(trace)
-    if changed is not None:
-        yield Change(
-            name="tf32",
-            trace=changed,
-            suits=_has_tf32,
-            steps=(finding(Code.ALLOW_TF32),),
-            assumption=finding(Code.WHAT_IF_TF32),
-        )
-
-
-def _has_tf32(gpu: GpuSpec) -> bool:
-    return "tf32" in gpu.tensor_flops_per_s and (capability(gpu) or (0, 0)) >= TF32_LEAST
-
-
-def _has_bf16(gpu: GpuSpec) -> bool:
-    return "bf16" in gpu.tensor_flops_per_s
-
-
-def _has_fp16_only(gpu: GpuSpec) -> bool:
-    """Where there is bfloat16, it is as fast and needs no scaler."""
-    return "fp16" in gpu.tensor_flops_per_s and not _has_bf16(gpu)
-
-
-def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec], bool]) -> Iterator[Change]:
-    changed = under_autocast(trace, dtype)
-    if changed is None:
-        return
-    steps = [finding(Code.USE_AUTOCAST, dtype=dtype)]
-    if dtype == "float16":
-        steps.append(finding(Code.ADD_GRAD_SCALER))
-    yield Change(
-        name=name,
-        trace=changed,
-        suits=suits,
-        steps=tuple(steps),
-        assumption=finding(Code.WHAT_IF_AUTOCAST, dtype=dtype),
-    )
-
-
 def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
     return replace(
         estimate,
-        device_s=widened(estimate.device_s, SIGMA_CHANGED),
-        iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
+        device_s=widened(estimate.device_s, change.sigma),
+        iteration_s=widened(estimate.iteration_s, change.sigma),
         assumptions=(change.assumption, *estimate.assumptions),
     )
 

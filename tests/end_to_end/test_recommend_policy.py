@@ -150,7 +150,7 @@ def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
 
 def test_what_ifs_obey_the_policy(shell: Shell) -> None:
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\ndeny: {markets: [spot]}\n")
-    answer = recommend(shell, "--policy", "org.yaml", "--what-if", "--json")
+    answer = recommend(shell, "--policy", "org.yaml", "--what-if", "all", "--json")
     changed = [option for option in answer.document["options"] if option["what_if"]]
     assert changed
     assert {option["market"] for option in changed} == {"on-demand"}

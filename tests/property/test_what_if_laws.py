@@ -22,15 +22,16 @@ from advisor.core.values import (
     Recommendation,
     Trace,
 )
-from advisor.predict.autocast import under_autocast
 from advisor.predict.interval import widened
-from advisor.predict.tf32 import allow_tf32
+from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.making import changes
+from advisor.predict.what_if.tf32 import allow_tf32
 from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.estimates import estimates_for
 from recommender.plans.software import capability
 from recommender.ranking.best_change import best_what_if
-from recommender.ranking.what_if import LEAST_SAVING_SHARE, MOST_NEAREST, changes, with_what_ifs
+from recommender.ranking.what_if import LEAST_SAVING_SHARE, MOST_NEAREST, ground_of, with_what_ifs
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
 
 CATALOG = load_gpus()
@@ -76,7 +77,7 @@ def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendati
 def changed_answer(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     answer = answer_for(trace, gpus, **limits)
-    return with_what_ifs(answer, trace, by_name, rng=np.random.default_rng(7))
+    return with_what_ifs(ground_of(answer, by_name, rng=np.random.default_rng(7)), trace)
 
 
 def total_flops(ops: tuple[Op, ...]) -> int:
@@ -140,7 +141,7 @@ def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace: Trace, gpus: l
 
 @pytest.mark.parametrize("gpu", CATALOG.values(), ids=lambda gpu: gpu.name)
 def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
-    names = {change.name for change in changes(make_trace()) if change.suits(gpu)}
+    names = {change.name for change in changes(make_trace()) if change.why_not_on(gpu) is None}
     if not gpu.tensor_flops_per_s:
         assert not names
     if "tf32" in names:
@@ -161,7 +162,7 @@ def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
 )
 def test_suited_changes(capability_: str, tensor: dict[str, float], expected: set[str]) -> None:
     gpu = make_gpu(compute_capability=capability_, tensor_flops_per_s=tensor)
-    assert {change.name for change in changes(make_trace()) if change.suits(gpu)} == expected
+    assert {change.name for change in changes(make_trace()) if change.why_not_on(gpu) is None} == expected
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1, 3), st.floats(1, 3), st.floats(0, 1))
@@ -213,7 +214,9 @@ def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
 
 def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommendation]:
     return [
-        with_what_ifs(answer, make_trace(), gpus, rng=np.random.default_rng(7), best_only=best_only)
+        with_what_ifs(
+            ground_of(answer, gpus, rng=np.random.default_rng(7)), make_trace(), best_only=best_only
+        )
         for best_only in (False, True)
     ]
 

@@ -27,6 +27,7 @@ from advisor.core.values.memory import (
     fit_of,
 )
 from advisor.core.values.option import (
+    ChangeGain,
     Job,
     Means,
     Option,
@@ -56,6 +57,7 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Bound",
+    "ChangeGain",
     "Collective",
     "CostKind",
     "DataPlace",

@@ -10,7 +10,7 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import IterationEstimate
-from advisor.core.values.interval import Quantiles
+from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Layout
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
@@ -209,11 +209,37 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeGain:
+    """What one change of the script brings on the machine that is recommended.
+
+    Attributes:
+        change: its name, such as ``"bf16"``.
+        option: the machine with the changed script; None where the change does not apply.
+        instead: what would be recommended then, if it is another machine.
+        saved_s: of the training's time, in the median; negative where it takes longer.
+        saved_usd: the rent of that time; None where nobody knows the price.
+        saved_share: of the time of a sample, as far as anybody can tell.
+        p_faster: odds that a sample takes less time.
+        why_not: why the change brings nothing there.
+    """
+
+    change: str
+    option: Option | None = None
+    instead: Option | None = None
+    saved_s: float | None = None
+    saved_usd: float | None = None
+    saved_share: Interval | None = None
+    p_faster: float | None = None
+    why_not: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The answer: every option, the ids of the frontier in order of time, the one to take and why.
 
     Attributes:
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
+        gains: of the changes that were asked for, what surely saves most first.
         summary: what to take; its cost and time; what could go wrong, and what would change the advice.
     """
 
@@ -224,6 +250,7 @@ class Recommendation:
     rule: Finding | None
     warnings: tuple[Finding, ...]
     what_ifs: tuple[Option, ...] = ()
+    gains: tuple[ChangeGain, ...] = ()
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
 

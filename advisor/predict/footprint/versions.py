@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from advisor.core.values import Collective, GpuSpec, Interval, Layout, Phase, Sharding, Trace
-from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Same, SameTrace
 from advisor.predict.exchange.collective_time import collective_time
@@ -16,6 +15,7 @@ from advisor.predict.exchange.sharded import exchange_of_shards
 from advisor.predict.footprint.need import need_bytes
 from advisor.predict.footprint.overheads import Overheads
 from advisor.predict.footprint.tensors import Footprint, footprint, sharded
+from advisor.predict.what_if.autocast import under_autocast
 
 # What a block's recomputation holds follows from what operators give, not from what they save.
 _SIGMA_CHECKPOINTED = 0.2

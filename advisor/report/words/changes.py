@@ -21,8 +21,12 @@ def save_checkpoints(*, interval_s: float, best_interval_s: float) -> str:
 
 
 CHANGES: Words = {
+    Code.ACCUMULATE: "add up the gradients of {passes} batches before each step of the optimizer",
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
     Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
+    Code.COMPILE_MODEL: "compile the model (torch.compile)",
+    Code.ENLARGE_BATCH: "make the batch {factor} times as large",
+    Code.FUSE_OPTIMIZER: "make the optimizer with fused=True",
     Code.INSTALL_AARCH64: "the host is Arm: every package needs an aarch64 build",
     Code.INSTALL_FOR_CUDA_12: (
         "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {architecture}"
@@ -32,12 +36,24 @@ CHANGES: Words = {
         "store the samples as training wants them (decoded and resized, or tokenised), so that workers"
         " only read"
     ),
+    Code.PATCH_BY_HAND: "{change} needs more than a line, which only the author can place",
+    Code.PATCH_LOOP_UNCLEAR: (
+        "no one loop calls the model, makes the loss and calls loss.backward() in plain statements"
+    ),
+    Code.PATCH_NO_MODEL: "no one variable is the model whose parameters the one optimizer takes",
+    Code.PATCH_NO_OPTIMIZER: "no call of Adam, AdamW or SGD was found",
+    Code.PATCH_NO_TORCH: "the script's top level does not import torch",
+    Code.PATCH_NOT_HELPFUL: "it is not sure to save time there",
+    Code.PATCH_SET_ALREADY: "the script speaks of {name} itself",
+    Code.PATCH_SHARED_LINE: "the statement shares its line with another",
     Code.RETUNE_LEARNING_RATE: retune_learning_rate,
     Code.SAVE_CHECKPOINTS: save_checkpoints,
     Code.USE_AUTOCAST: (
         'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
         + _CHECK_LOSS
     ),
+    Code.USE_CHANNELS_LAST: ("move the model and its images to memory_format=torch.channels_last"),
+    Code.USE_FUSED_ATTENTION: "call torch.nn.functional.scaled_dot_product_attention for attention",
     Code.USE_NO_SYNC: "accumulate gradients under no_sync(), or every pass exchanges them",
     Code.USE_NVME: "copy the data to a local NVMe disk first, so that workers do not wait for it",
     Code.USE_WORKERS: "give the DataLoader as many workers as the machine has vCPUs for each GPU",

@@ -104,6 +104,11 @@ def corrected_by_receipts(*, num_runs: int, num_jobs: int, factor: float, band: 
     )
 
 
+def what_if_not_feasible(*, gpu: str, removed_by: Sequence[str]) -> str:
+    """What stands against a change on the machine."""
+    return f"then not feasible on {gpu}: {', '.join(removed_by)}"
+
+
 def drift(*, gpu: str, num_runs: int, num_outside: int, ratio: float) -> str:
     """That predictions for a GPU no longer hold."""
     took = f"{abs(ratio - 1):.0%} {'longer' if ratio > 1 else 'shorter'}"
@@ -166,5 +171,14 @@ ESTIMATES: Words = {
         "what if: the forward pass and the loss under autocast to {dtype}; casts estimated from the order of"
         " operators, activations still counted in FP32 (an upper bound); not profiled so"
     ),
+    Code.WHAT_IF_REWRITTEN: "what if: {change}, written into the trace by its rules; not profiled so",
+    Code.WHAT_IF_ALREADY: "the script does so already",
+    Code.WHAT_IF_BATCH_UNKNOWN: "how many samples a step takes, or what it trains, is unknown",
+    Code.WHAT_IF_BF16_INSTEAD: "bf16 is as fast on {gpu} and needs no gradient scaler",
+    Code.WHAT_IF_NO_MACHINE: "no machine is recommended for the script as it is",
+    Code.WHAT_IF_NO_RATE: "{gpu} has no tensor cores for {rate}",
+    Code.WHAT_IF_NOT_FEASIBLE: what_if_not_feasible,
+    Code.WHAT_IF_NOT_FED: "the GPU does not wait for its input, or nothing is known of it",
+    Code.WHAT_IF_NOTHING: "the script has no {lacking}",
     Code.WHAT_IF_TF32: "what if: products in TF32 instead of FP32; not profiled so",
 }

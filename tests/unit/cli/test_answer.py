@@ -290,7 +290,7 @@ def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
     (line,) = lines_of(capsys, answer(), what_if())
     assert line == (
         "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00:"
-        " $12.00 and 1 h less (--what-if)."
+        " $12.00 and 1 h less (--what-if all)."
     )
 
 
@@ -301,14 +301,17 @@ def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
     assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
-        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if)."
+        (
+            "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended"
+            " (--what-if all)."
+        )
     ]
 
 
 def test_an_unknown_cost_saves_time_alone(capsys):
     free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
     (line,) = lines_of(capsys, answer(FAST, free, CHEAP), what_if())
-    assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if).")
+    assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if all).")
 
 
 def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
@@ -322,7 +325,7 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     with pytest.raises(NothingFeasibleError):
         shown(capsys, recommendation, best=what_if(same=None, instead=CHANGED))
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if)."
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if all)."
     )
 
 

@@ -31,7 +31,7 @@ from advisor.predict.learned.model import grouped
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.weights import read_networks, write_networks
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
-from advisor.predict.tf32 import allow_tf32
+from advisor.predict.what_if.tf32 import allow_tf32
 from advisor.report import breakdown
 from advisor.report.words import sentences
 from tests.builders import make_op, make_trace

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Kernel, MemoryUse, Op, Phase, Precision, TensorSpec, Trace
-from advisor.predict.autocast import under_autocast
+from advisor.predict.what_if.autocast import under_autocast
 from tests.builders import make_trace
 
 ROWS, WIDTH = 512, 768
@@ -161,8 +161,16 @@ def test_precision_tells_the_dtype_and_keeps_the_flags() -> None:
     assert changed.precision == replace(precision, amp_dtype=LOW)
 
 
-def test_memory_is_an_upper_bound_with_the_weights_copies() -> None:
-    assert cast(LINEAR, STEP).memory.peak_bytes == 43 * 10**8 + 10**8 // 2
+def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them() -> None:
+    memory = make_trace().memory
+    assert memory.peak_bytes is not None
+    assert memory.activation_bytes is not None
+    kept = 2 * (WIDTH * WIDTH + WIDTH)
+    saved = memory.activation_bytes // 2 - kept
+    assert cast(LINEAR, STEP).memory.peak_bytes == memory.peak_bytes - saved
+
+
+def test_what_a_profiler_left_out_stays_unknown() -> None:
     unknown = MemoryUse(
         parameter_bytes=None,
         gradient_bytes=None,

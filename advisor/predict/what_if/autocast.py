@@ -3,13 +3,14 @@
 The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
 layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what
 they are given. A trace tells shapes, not which tensor goes where, so a tensor's dtype is that of the last one
-of its size that nobody has taken yet; where none is left, float32 if one of that size ever was. What is
-uncertain is thus taken as the slower float32.
+of its shape, else of its size, that nobody has taken yet; where none is left, the one that most of its shape
+have, and float32 where they are even.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import shared
+from advisor.predict.what_if.changed_memory import of_lower_precision
 
 FULL = "float32"
 _FORWARD_OF = {"threshold": "relu"}
@@ -31,9 +33,9 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
 
     None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
-    Float16 adds the gradient scaler's pass over the gradients. Memory is an upper bound: activations are
-    counted at full precision, and beside them the weights' copies. Times that were measured at full
-    precision are dropped.
+    Float16 adds the gradient scaler's pass over the gradients. Activations take the share that the forward
+    pass's results take, and beside them the copies that were cast. Times that were measured at full precision
+    are dropped.
 
     Args:
         trace: of the script as it is.
@@ -49,7 +51,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
         trace,
         ops=(*ops, *walk.casts),
         precision=replace(trace.precision, amp_dtype=dtype),
-        memory=_with_weight_copies(trace.memory),
+        memory=_memory(trace, ops, walk),
         iteration_s=None,
     )
 
@@ -70,10 +72,27 @@ def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
     )
 
 
-def _with_weight_copies(memory: MemoryUse) -> MemoryUse:
-    if memory.peak_bytes is None:
-        return memory
-    return replace(memory, peak_bytes=memory.peak_bytes + (memory.parameter_bytes or 0) // 2)
+def _memory(trace: Trace, ops: Sequence[Op], walk: _Walk) -> MemoryUse:
+    """Activations shrink as the forward pass's results do; copies of weights are kept until autocast ends.
+
+    A cast up serves one operator, so the largest stands for all of them.
+    """
+    before_bytes = _given_bytes(trace.ops)
+    share = _given_bytes(ops) / before_bytes if before_bytes else 1.0
+    forward = [op for op in walk.casts if op.phase is Phase.FORWARD]
+    weights = [op for op in forward if tuple(sorted(op.inputs[0].shape)) in walk.parameters]
+    copied_bytes = sum(op.count * _total_bytes(op.outputs) for op in weights)
+    up_bytes = [_total_bytes(op.outputs) for op in forward if op.outputs[0].dtype == FULL]
+    return of_lower_precision(trace.memory, share, copied_bytes + max(up_bytes, default=0))
+
+
+def _given_bytes(ops: Sequence[Op]) -> int:
+    """What forward operators give, those apart that write over what they are given."""
+    return sum(
+        op.count * _total_bytes(op.outputs[:1])
+        for op in ops
+        if op.phase is Phase.FORWARD and not base_name(op.name).endswith("_")
+    )
 
 
 def _unscale(gradient_bytes: int) -> Op:
@@ -101,8 +120,9 @@ class _Walk:
     Attributes:
         parameters: shapes of parameters, sorted.
         casts: casts met so far, those that the backward pass repeats the other way round included.
-        waiting: by number of elements, the dtypes of tensors that nobody has taken yet.
-        full: numbers of elements of which a float32 tensor was made.
+        waiting: by number of elements, the shapes and dtypes of tensors that nobody has taken yet.
+        made_as: by shape, and by number of elements for what was given another one, how many were made in
+            each dtype.
         made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
             its casts. Thousands of calls share a few.
         forward: by name and number of elements, the dtype a forward operator ran in.
@@ -111,8 +131,8 @@ class _Walk:
     lower: str
     parameters: frozenset[Shape]
     casts: list[Op] = field(default_factory=list)
-    waiting: dict[int, list[str]] = field(default_factory=dict)
-    full: set[int] = field(default_factory=set)
+    waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
+    made_as: dict[Shape, Counter[str]] = field(default_factory=dict)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
     made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
 
@@ -132,7 +152,7 @@ class _Walk:
         if op.phase is Phase.FORWARD and op.inputs:
             self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
         for tensor in lowered.outputs:
-            self._put(tensor)
+            self._put(tensor, op)
         return lowered
 
     def _precision(self, op: Op) -> str | None:
@@ -151,18 +171,26 @@ class _Walk:
         """The dtype of an operand, which is float32 for parameters and for what came from outside."""
         if tensor.dtype != FULL or tuple(sorted(tensor.shape)) in self.parameters:
             return tensor.dtype
-        waiting = self.waiting.get(_numel(tensor))
-        if waiting:
-            return waiting.pop()
-        is_full = waiting is None or _numel(tensor) in self.full
-        return FULL if is_full else self.lower
+        size = _numel(tensor)
+        waiting = self.waiting.get(size, [])
+        own = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == tensor.shape), None)
+        if own is not None:
+            return waiting.pop(own)[1]
+        seen = self.made_as.get(tensor.shape)
+        if waiting and (seen is None or FULL in seen):  # given another shape
+            return waiting.pop()[1]
+        seen = seen or self.made_as.get((size,), Counter())
+        return FULL if seen[FULL] >= seen[self.lower] else self.lower
 
-    def _put(self, tensor: TensorSpec) -> None:
+    def _put(self, tensor: TensorSpec, op: Op) -> None:
         if tensor.dtype not in (FULL, self.lower):
             return
-        self.waiting.setdefault(_numel(tensor), []).append(tensor.dtype)
-        if tensor.dtype == FULL:
-            self.full.add(_numel(tensor))
+        size = _numel(tensor)
+        self.waiting.setdefault(size, []).append((tensor.shape, tensor.dtype))
+        # Of the backward pass it may be a guess, which would make more of them.
+        if op.phase is Phase.FORWARD or tensor.dtype != FULL:
+            for shape in {tensor.shape, (size,)}:
+                self.made_as.setdefault(shape, Counter())[tensor.dtype] += op.count
 
 
 def _casts(op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> Iterator[Op]:

@@ -1,0 +1,1 @@
+"""Changes of a script as changes of its trace, one file each: what profiling it again would record."""

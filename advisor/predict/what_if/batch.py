@@ -1,0 +1,184 @@
+"""A trace as if each pass took more samples: the shapes that grow with the batch, grown.
+
+A trace has shapes, but not which dimension is the batch. In a tensor that is no parameter's it is the
+outermost one in memory whose size is the batch or a multiple of it: ``[64, 3, 224, 224]``,
+``[64 * 512, 768]``, ``[768, 64 * 512]`` where it was transposed, and ``[512, 64, 768]`` where sequences come
+first. A matrix product says more: of ``[m, k] x [k, n]`` the batch is ``k`` where it gives a weight's
+gradient, else ``m``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.core.values import AttributeValue, Op, Phase, TensorSpec, Trace
+from advisor.operators.costs import cost_of
+from advisor.operators.family import base_name, names
+from advisor.predict.what_if.changed_memory import of_larger_batch
+
+_PRODUCTS = names("mm addmm")
+_RECURRENT = names("_cudnn_rnn _cudnn_rnn_backward")
+# Work is proportional to the batch; where shapes say otherwise, they were read wrongly.
+_MOST_OFF = 0.05
+Shape = tuple[int, ...]
+
+
+def with_batch(trace: Trace, factor: int) -> Trace | None:
+    """The trace of a script whose passes take ``factor`` times as many samples.
+
+    Times that were measured are dropped. Memory is exact as far as activations grow with the batch.
+
+    Args:
+        trace: of the script as it is.
+        factor: 2 for twice the batch.
+
+    Returns:
+        None where the batch is not known, or work does not grow with it as far as shapes tell.
+    """
+    if trace.batch_size is None or trace.batch_size % trace.accumulation:
+        return None
+    batch = trace.batch_size // trace.accumulation
+    growing = _Growing(
+        batch=batch,
+        factor=factor,
+        parameters=_parameter_shapes(trace.ops, batch),
+        inner=_inner_sizes(trace.ops),
+    )
+    ops = tuple(map(growing.op, trace.ops))
+    if abs(_pass_flops(ops) - factor * _pass_flops(trace.ops)) > _MOST_OFF * factor * _pass_flops(trace.ops):
+        return None
+    return replace(
+        with_larger_steps(trace, factor),
+        ops=ops,
+        memory=of_larger_batch(trace.memory, factor),
+    )
+
+
+def _pass_flops(ops: Iterable[Op]) -> int:
+    return sum(op.flops * op.count for op in ops if op.phase is not Phase.OPTIMIZER)
+
+
+def with_larger_steps(trace: Trace, factor: int) -> Trace:
+    """The trace where a step takes ``factor`` times as many samples, as far as it counts them."""
+    per_epoch, loading_s, batch_size = trace.iterations_per_epoch, trace.data_loading_s, trace.batch_size
+    return replace(
+        trace,
+        batch_size=None if batch_size is None else batch_size * factor,
+        iterations_per_epoch=None if per_epoch is None else math.ceil(per_epoch / factor),
+        data_loading_s=None if loading_s is None else loading_s * factor,
+        iteration_s=None,
+    )
+
+
+def _parameter_shapes(ops: Sequence[Op], batch: int) -> frozenset[Shape]:
+    """Of what the optimizer steps over, whichever way round a matrix is used."""
+    stepped = (tensor for op in ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs)
+    return frozenset(_folded(tensor, batch) for tensor in stepped)
+
+
+def _folded(tensor: TensorSpec, batch: int) -> Shape:
+    """Without dimensions of one element, which reductions leave and broadcasts add; a batch may be one."""
+    return tuple(sorted(size for size in tensor.shape if size != 1 or batch == 1))
+
+
+def _inner_sizes(ops: Iterable[Op]) -> frozenset[int]:
+    return frozenset(
+        size
+        for op in ops
+        if op.phase is not Phase.OPTIMIZER
+        for tensor in op.outputs
+        for size in tensor.shape[1:]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Growing:
+    """What grows with a batch.
+
+    Attributes:
+        batch: samples of one pass.
+        parameters: shapes of parameters, folded.
+        inner: sizes of dimensions that are not the first of a tensor.
+    """
+
+    batch: int
+    factor: int
+    parameters: frozenset[Shape]
+    inner: frozenset[int]
+
+    def op(self, op: Op) -> Op:
+        """The operator over a larger batch."""
+        if op.phase is Phase.OPTIMIZER:
+            return op
+        name = base_name(op.name)
+        if name in _PRODUCTS and _is_product(op):
+            inputs, outputs = self._product(op)
+        else:
+            axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
+            inputs = tuple(self._tensor(tensor, axis) for tensor in op.inputs)
+            outputs = tuple(self._tensor(tensor, axis) for tensor in op.outputs)
+        return recosted(op, inputs, outputs)
+
+    def _product(self, op: Op) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+        *bias, left, right = op.inputs
+        (out,) = op.outputs
+        if op.phase is Phase.BACKWARD and _is_transposed(left) and self._is_batch(left.shape[1]):
+            return (*bias, self._along(left, 1), self._along(right, 0)), (out,)
+        if not self._is_batch(left.shape[0]):
+            return op.inputs, op.outputs
+        return (*bias, self._along(left, 0), right), (self._along(out, 0),)
+
+    def _tensor(self, tensor: TensorSpec, axis: int | None) -> TensorSpec:
+        if not tensor.shape or _folded(tensor, self.batch) in self.parameters:
+            return tensor
+        if axis is not None:
+            return self._along(tensor, axis) if len(tensor.shape) == 3 else tensor
+        axis = next((i for i in _from_outside(tensor) if self._is_batch(tensor.shape[i])), None)
+        return tensor if axis is None else self._along(tensor, axis)
+
+    def _is_batch(self, size: int) -> bool:
+        """Whether a size is the batch, or the batch times something else that the trace knows."""
+        if size % self.batch:
+            return False
+        return size == self.batch or size not in self.inner or size // self.batch in self.inner
+
+    def _along(self, tensor: TensorSpec, axis: int) -> TensorSpec:
+        shape = tuple(size * self.factor if i == axis else size for i, size in enumerate(tensor.shape))
+        return replace(tensor, shape=shape, stride=_stride(tensor, axis, self.factor))
+
+
+def _is_product(op: Op) -> bool:
+    """Whether both operands are matrices: a profiler may leave shapes out."""
+    return len(op.outputs) == 1 and [len(tensor.shape) for tensor in op.inputs[-2:]] == [2, 2]
+
+
+def _is_transposed(tensor: TensorSpec) -> bool:
+    return tensor.stride is not None and len(tensor.shape) == 2 and tensor.stride[0] == 1 != tensor.stride[1]
+
+
+def _from_outside(tensor: TensorSpec) -> list[int]:
+    """The dimensions by their place in memory, as far as strides tell."""
+    stride = tensor.stride
+    if stride is None or stride[0] == 0:
+        return list(range(len(tensor.shape)))
+    return sorted(range(len(tensor.shape)), key=lambda i: -stride[i])
+
+
+def _stride(tensor: TensorSpec, axis: int, factor: int) -> tuple[int, ...] | None:
+    """Where a dimension grows, those outside of it move apart."""
+    if tensor.stride is None:
+        return None
+    return tuple(step * factor if step > tensor.stride[axis] else step for step in tensor.stride)
+
+
+def recosted(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:
+    """The operator on other tensors, with the FLOPs and bytes of these; its measured time is dropped."""
+    if (inputs, outputs) == (op.inputs, op.outputs):
+        return op
+    attributes: dict[str, AttributeValue] = dict(op.attributes)
+    cost = cost_of(op.name, inputs, outputs, attributes)
+    return replace(
+        op, inputs=inputs, outputs=outputs, flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=()
+    )

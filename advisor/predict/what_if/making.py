@@ -1,0 +1,216 @@
+"""The changes that there are, by name: each is a trace of the changed script, or why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import GpuSpec, IterationEstimate, Trace
+from advisor.operators.attention import ATTENTION
+from advisor.operators.convolution import CONVOLUTION
+from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.gemm import GEMM
+from advisor.operators.norm import NORM
+from advisor.operators.optimizer import OPTIMIZER
+from advisor.operators.registry import FAMILIES
+from advisor.predict.feeding import faster_feeding
+from advisor.predict.what_if.accumulation import accumulated
+from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.batch import with_batch
+from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_COMPILED, SIGMA_NOT_COMPARED, Change
+from advisor.predict.what_if.channels_last import in_channels_last
+from advisor.predict.what_if.compiled import compiled, is_compiled
+from advisor.predict.what_if.flash import with_fused_attention
+from advisor.predict.what_if.fused_optimizer import with_fused_optimizer
+from advisor.predict.what_if.tf32 import allow_tf32
+
+BATCH_FACTOR = 2
+PASSES = 4
+_TF32_LEAST = (8, 0)
+_PRODUCTS = frozenset(family.word for family in FAMILIES if family.compute.tensor_cores)
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+
+Maker = Callable[[Trace], Change | Finding]
+
+
+def changes(trace: Trace, names: tuple[str, ...] | None = None) -> Iterator[Change]:
+    """The changes of these names that make a difference to the script; None for those of one line."""
+    made = (CHANGES[name](trace) for name in names or ONE_LINE)
+    return (change for change in made if isinstance(change, Change))
+
+
+def _tf32(trace: Trace) -> Change | Finding:
+    changed = allow_tf32(trace)
+    if changed is None:
+        return _already() if trace.precision.tf32_matmul else _nothing("products in FP32")
+    return Change(
+        name="tf32",
+        trace=changed,
+        why_not_on=_why_no_tf32,
+        new_kernels=_PRODUCTS,
+        steps=(finding(Code.ALLOW_TF32),),
+        assumption=finding(Code.WHAT_IF_TF32),
+    )
+
+
+def _why_no_tf32(gpu: GpuSpec) -> Finding | None:
+    major, _, minor = gpu.compute_capability.partition(".")
+    is_new = major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= _TF32_LEAST
+    return None if is_new and "tf32" in gpu.tensor_flops_per_s else _no_rate(gpu, "tf32")
+
+
+def _autocast(name: str, trace: Trace) -> Change | Finding:
+    dtype = _DTYPES[name]
+    changed = under_autocast(trace, dtype)
+    if changed is None:
+        return _already() if trace.precision.amp_dtype else _nothing("products in FP32")
+    steps = [finding(Code.USE_AUTOCAST, dtype=dtype)]
+    if dtype == "float16":
+        steps.append(finding(Code.ADD_GRAD_SCALER))
+    return Change(
+        name=name,
+        trace=changed,
+        why_not_on=_why_no_bf16 if name == "bf16" else _why_no_fp16,
+        new_kernels=_PRODUCTS,
+        sigma=SIGMA_AUTOCAST,
+        steps=tuple(steps),
+        assumption=finding(Code.WHAT_IF_AUTOCAST, dtype=dtype),
+    )
+
+
+def _why_no_bf16(gpu: GpuSpec) -> Finding | None:
+    return None if "bf16" in gpu.tensor_flops_per_s else _no_rate(gpu, "bf16")
+
+
+def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
+    """Where there is bfloat16, it is as fast and needs no scaler."""
+    if _why_no_bf16(gpu) is None:
+        return finding(Code.WHAT_IF_BF16_INSTEAD, gpu=gpu.name)
+    return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
+
+
+def _channels_last(trace: Trace) -> Change | Finding:
+    changed = in_channels_last(trace)
+    if changed is None:
+        return _nothing("convolutions of images in the usual layout")
+    return Change(
+        name="channels_last",
+        trace=changed,
+        new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
+        steps=(finding(Code.USE_CHANNELS_LAST),),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change="channels_last"),
+    )
+
+
+def _compile(trace: Trace) -> Change | Finding:
+    changed = compiled(trace)
+    if changed is None:
+        return _already() if is_compiled(trace) else _nothing("operators that could be fused")
+    return Change(
+        name="compile",
+        trace=changed,
+        sigma=SIGMA_COMPILED,
+        steps=(finding(Code.COMPILE_MODEL),),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
+    )
+
+
+def _fused(trace: Trace) -> Change | Finding:
+    changed = with_fused_optimizer(trace)
+    if changed is None:
+        return _nothing("Adam, AdamW or SGD that steps over lists of tensors")
+    return Change(
+        name="fused",
+        trace=changed,
+        new_kernels=frozenset({OPTIMIZER.word, ELEMENTWISE.word}),
+        steps=(finding(Code.FUSE_OPTIMIZER),),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change="fused"),
+    )
+
+
+def _flash(trace: Trace) -> Change | Finding:
+    changed = with_fused_attention(trace)
+    if changed is None:
+        return _nothing("attention written out as products and a softmax")
+    return Change(
+        name="flash",
+        trace=changed,
+        new_kernels=frozenset({ATTENTION.word, GEMM.word, NORM.word, ELEMENTWISE.word}),
+        sigma=SIGMA_NOT_COMPARED,
+        steps=(finding(Code.USE_FUSED_ATTENTION),),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change="flash"),
+    )
+
+
+def _batch(trace: Trace) -> Change | Finding:
+    return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR)
+
+
+def _accumulate(trace: Trace) -> Change | Finding:
+    return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES)
+
+
+def _larger_step(trace: Trace, name: str, changed: Trace | None, factor: int) -> Change | Finding:
+    if changed is None or trace.batch_size is None:
+        return finding(Code.WHAT_IF_BATCH_UNKNOWN)
+    sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
+    how = (
+        finding(Code.ENLARGE_BATCH, factor=factor)
+        if name == "batch"
+        else finding(Code.ACCUMULATE, passes=factor)
+    )
+    return Change(
+        name=name,
+        trace=changed,
+        steps=(how, finding(Code.RETUNE_LEARNING_RATE, **sizes)),
+        assumption=finding(Code.WHAT_IF_REWRITTEN, change=name),
+        samples=factor,
+    )
+
+
+def _feeding(name: str, trace: Trace) -> Change | Finding:
+    feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
+    if feeding is None:
+        return finding(Code.WHAT_IF_NOT_FED)
+    return Change(
+        name=name,
+        trace=feeding.trace,
+        why_not_for=_why_not_fed_faster,
+        steps=(finding(feeding.step),),
+        assumption=finding(Code.WHAT_IF_FED_FASTER),
+    )
+
+
+def _why_not_fed_faster(estimate: IterationEstimate) -> Finding | None:
+    return None if estimate.loading_s > 0 else finding(Code.WHAT_IF_NOT_FED)
+
+
+def _already() -> Finding:
+    return finding(Code.WHAT_IF_ALREADY)
+
+
+def _nothing(lacking: str) -> Finding:
+    return finding(Code.WHAT_IF_NOTHING, lacking=lacking)
+
+
+def _no_rate(gpu: GpuSpec, rate: str) -> Finding:
+    return finding(Code.WHAT_IF_NO_RATE, gpu=gpu.name, rate=rate)
+
+
+CHANGES: Mapping[str, Maker] = {
+    "tf32": _tf32,
+    "bf16": partial(_autocast, "bf16"),
+    "fp16": partial(_autocast, "fp16"),
+    "channels_last": _channels_last,
+    "compile": _compile,
+    "fused": _fused,
+    "flash": _flash,
+    "batch": _batch,
+    "accumulate": _accumulate,
+    "workers": partial(_feeding, "workers"),
+    "packed": partial(_feeding, "packed"),
+    "nvme": partial(_feeding, "nvme"),
+}
+# Those that leave what is trained alone: only these may be named to somebody who asked for none.
+ONE_LINE = ("tf32", "bf16", "fp16", "workers", "packed", "nvme")

@@ -1,0 +1,125 @@
+"""What-ifs against profiles of changed scripts: ``python -m benchmarks.what_if_agreement``.
+
+Eight scripts are profiled as they are and with each change, on the pretended GPU. Then the change is made in
+the trace of the script as it is. Both are predicted on three GPUs. Profiling all takes three minutes;
+``--record`` keeps the traces that the tests read, ``--recorded`` reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import advisor
+from advisor.core.findings import Finding
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Trace
+from advisor.formats.trace_files import read_trace, write_trace
+from advisor.predict.iteration import predict
+from advisor.predict.what_if.making import CHANGES
+from benchmarks.what_if_scripts import ROOT, SCRIPTS, WhatIfScript
+
+FOLDER = ROOT / "tests" / "what_if_traces"
+GPUS = ("A100-SXM-80GB", "L4", "H100-SXM-80GB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """One change of one script: the supposed over the real, less 1.
+
+    Attributes:
+        time_off: by GPU, in the order they were asked for; empty where the change is refused.
+        memory_off: of the allocator's peak.
+        refused: the change makes no difference to the script.
+    """
+
+    script: str
+    change: str
+    time_off: tuple[float, ...] = ()
+    memory_off: float = 0.0
+    refused: Finding | None = None
+
+    @property
+    def worst_time_off(self) -> float:
+        """On any of the GPUs."""
+        return max(map(abs, self.time_off), default=0.0)
+
+
+def agreements(folder: Path = FOLDER, gpus: Sequence[str] = GPUS) -> Iterator[Agreement]:
+    """Every change of every script, from traces that lie in a folder."""
+    for script in SCRIPTS:
+        base = read_trace(_path(folder, script, None))
+        for change in script.changes:
+            real = read_trace(_path(folder, script, change))
+            yield _agreement(script.name, change, base, real, gpus)
+
+
+def _agreement(script: str, change: str, base: Trace, real: Trace, gpus: Sequence[str]) -> Agreement:
+    supposed = CHANGES[change](base)
+    if isinstance(supposed, Finding):
+        return Agreement(script=script, change=change, refused=supposed)
+    trace, specs = supposed.trace, map(resolve_gpu, gpus)
+    pairs = [(predict(trace, gpu).device_s.p50, predict(real, gpu).device_s.p50) for gpu in specs]
+    return Agreement(
+        script=script,
+        change=change,
+        time_off=tuple(mine / theirs - 1 for mine, theirs in pairs),
+        memory_off=(trace.memory.peak_bytes or 0) / (real.memory.peak_bytes or 1) - 1,
+    )
+
+
+def record(folder: Path) -> None:
+    """Profile every script as it is, and with each change written in."""
+    with tempfile.TemporaryDirectory() as scripts:
+        for script in SCRIPTS:
+            for change in (None, *script.changes):
+                path = Path(scripts) / f"{script.name}.py"
+                path.write_text(script.text(change))
+                write_trace(_profiled(path, script, change), _path(folder, script, change))
+
+
+def _profiled(path: Path, script: WhatIfScript, change: str | None) -> Trace:
+    trace = advisor.profile(path, script.command_line(change), settings={"profile.backend": "fake"})
+    # What each run measures anew; loading is not judged here.
+    return replace(trace, script=script.path, data_loading_s=None, loader_cpu_s_per_sample=None)
+
+
+def _path(folder: Path, script: WhatIfScript, change: str | None) -> Path:
+    return folder / f"{script.name}-{change or 'base'}.json.gz"
+
+
+def table(rows: list[Agreement]) -> Iterator[str]:
+    """The rows as Markdown."""
+    yield f"| script | change | {' | '.join(GPUS)} | memory |"
+    yield "|---|---|" + "---:|" * (len(GPUS) + 1)
+    for row in rows:
+        offs = [f"{off:+.1%}" for off in (*row.time_off, row.memory_off)]
+        cells = offs if row.refused is None else ["-"] * len(GPUS) + ["no difference"]
+        yield f"| {row.script} | {row.change} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table, and the worst of each change."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true", help="keep the traces for the tests")
+    parser.add_argument("--recorded", action="store_true", help="read the traces that the tests read")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = FOLDER if arguments.record or arguments.recorded else Path(temporary)
+        if not arguments.recorded:
+            folder.mkdir(exist_ok=True)
+            record(folder)
+        rows = list(agreements(folder))
+    print("\n".join(table(rows)))
+    for change in dict.fromkeys(row.change for row in rows):
+        own = [row for row in rows if row.change == change and row.refused is None]
+        time_off = max(row.worst_time_off for row in own)
+        memory_off = max(abs(row.memory_off) for row in own)
+        print(f"{change}: {len(own)} scripts, time at most {time_off:.1%} off, memory {memory_off:.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Which dimension of a tensor is the batch, and what a larger one costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import MemoryUse, Op, Phase, TensorSpec
+from advisor.operators.costs import cost_of
+from advisor.predict.what_if.batch import with_batch
+from tests.builders import make_trace
+
+BATCH, LENGTH, WIDTH = 8, 512, 768
+Shape = tuple[int, ...]
+
+
+def tensor(*shape: int, stride: Shape | None = None) -> TensorSpec:
+    steps = [1]
+    for size in reversed(shape[1:]):
+        steps.insert(0, steps[0] * size)
+    return TensorSpec(shape=shape, dtype="float32", stride=stride or tuple(steps[: len(shape)]))
+
+
+def op(name: str, inputs: list[TensorSpec], outputs: list[TensorSpec], phase: Phase = Phase.FORWARD) -> Op:
+    cost = cost_of(f"aten::{name}", inputs, outputs, {})
+    return Op(
+        name=f"aten::{name}",
+        phase=phase,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        attributes={},
+        flops=cost.flops,
+        bytes=cost.bytes,
+        count=1,
+    )
+
+
+WEIGHT = tensor(WIDTH, WIDTH)
+STEP = op("add_", [WEIGHT], [WEIGHT], Phase.OPTIMIZER)
+# What tells that 512 is the length of a sequence.
+ACTIVATIONS = op("gelu", [tensor(BATCH, LENGTH, WIDTH)], [tensor(BATCH, LENGTH, WIDTH)])
+
+
+def grown(one: Op, factor: int = 2, **changes: object) -> Op:
+    trace = with_batch(make_trace(ops=(one, ACTIVATIONS, STEP), batch_size=BATCH, **changes), factor)
+    assert trace is not None
+    return trace.ops[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "expected"),
+    [
+        ((BATCH, 3, 224, 224), None, (2 * BATCH, 3, 224, 224)),
+        ((BATCH * LENGTH, WIDTH), None, (2 * BATCH * LENGTH, WIDTH)),
+        ((LENGTH, BATCH, WIDTH), None, (LENGTH, 2 * BATCH, WIDTH)),
+        ((WIDTH, BATCH * LENGTH), (1, WIDTH), (WIDTH, 2 * BATCH * LENGTH)),
+        ((BATCH, 12, LENGTH, 64), (LENGTH * WIDTH, 64, WIDTH, 1), (2 * BATCH, 12, LENGTH, 64)),
+        ((BATCH,), None, (2 * BATCH,)),
+        ((), None, ()),
+        ((1, WIDTH), None, (1, WIDTH)),
+        ((WIDTH, WIDTH), None, (WIDTH, WIDTH)),
+        ((1, WIDTH, WIDTH), None, (1, WIDTH, WIDTH)),
+        ((7, 5), None, (7, 5)),
+    ],
+)
+def test_the_batch_is_the_outermost_dimension_that_it_divides(
+    shape: Shape, stride: Shape | None, expected: Shape
+) -> None:
+    one = tensor(*shape, stride=stride)
+    after = grown(op("relu", [one], [one]))
+    assert [t.shape for t in (*after.inputs, *after.outputs)] == [expected] * 2
+
+
+def test_strides_stay_those_of_the_layout() -> None:
+    images = tensor(BATCH, 3, 4, 4, stride=(48, 1, 12, 3))
+    assert grown(op("relu", [images], [images])).inputs[0].stride == (48, 1, 12, 3)
+    turned = tensor(WIDTH, BATCH * LENGTH)
+    assert grown(op("relu", [turned], [turned])).inputs[0] == tensor(WIDTH, 2 * BATCH * LENGTH)
+
+
+def test_of_a_product_rows_grow_and_for_a_weights_gradient_what_is_summed() -> None:
+    rows = BATCH * LENGTH
+    forward = grown(op("mm", [tensor(rows, WIDTH), WEIGHT], [tensor(rows, WIDTH)]))
+    assert [t.shape for t in forward.inputs] == [(2 * rows, WIDTH), (WIDTH, WIDTH)]
+    gradient = tensor(WIDTH, rows, stride=(1, WIDTH))
+    backward = grown(op("mm", [gradient, tensor(rows, WIDTH)], [WEIGHT], Phase.BACKWARD))
+    assert [t.shape for t in backward.inputs] == [(WIDTH, 2 * rows), (2 * rows, WIDTH)]
+    assert backward.outputs == (WEIGHT,)
+
+
+def test_a_width_as_large_as_the_rows_is_no_batch_of_a_product() -> None:
+    square = tensor(BATCH * LENGTH, BATCH * LENGTH)
+    after = grown(op("mm", [square, square], [square]))
+    assert [t.shape for t in after.inputs] == [(2 * BATCH * LENGTH, BATCH * LENGTH), square.shape]
+
+
+@given(st.integers(2, 5), st.integers(1, 64), st.integers(1, 64))
+def test_work_grows_with_the_batch_and_the_step_stays(factor: int, channels: int, side: int) -> None:
+    images = tensor(BATCH, channels, side, side)
+    before = op("relu", [images], [images])
+    trace = with_batch(make_trace(ops=(before, STEP), batch_size=BATCH, iteration_s=1.0), factor)
+    assert trace is not None
+    assert trace.ops[0].flops == factor * before.flops
+    assert trace.ops[0].bytes == factor * before.bytes
+    assert trace.ops[1] is STEP
+    assert (trace.batch_size, trace.iteration_s) == (factor * BATCH, None)
+
+
+def test_as_many_samples_are_fewer_steps() -> None:
+    sizes = {"batch_size": BATCH, "iterations_per_epoch": 101, "data_loading_s": 0.5}
+    trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), **sizes), 2)
+    assert trace is not None
+    assert (trace.iterations_per_epoch, trace.data_loading_s) == (51, 1.0)
+
+
+def memory(**changes: int | None) -> MemoryUse:
+    facts: dict[str, int | None] = {
+        "parameter_bytes": 10, "gradient_bytes": 10, "optimizer_bytes": 20, "activation_bytes": 30,
+        "peak_bytes": 70,
+    }  # fmt: skip
+    return MemoryUse(**(facts | changes))
+
+
+def peak(use: MemoryUse, factor: int = 2) -> int | None:
+    trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), batch_size=BATCH, memory=use), factor)
+    assert trace is not None
+    return trace.memory.peak_bytes
+
+
+def test_memory_grows_by_the_activations() -> None:
+    assert peak(memory()) == 100
+    assert peak(memory(peak_bytes=None)) is None
+
+
+def test_a_peak_in_the_optimizers_step_stays_until_the_passes_exceed_it() -> None:
+    use = memory(pass_peak_bytes=45, pass_activation_bytes=5, most_activation_bytes=12)
+    assert peak(use) == 70
+    assert peak(use, 4) == 30 + 4 * 12
+    assert peak(use, 20) == 30 + 20 * 12
+
+
+def test_where_work_does_not_grow_shapes_were_read_wrongly() -> None:
+    assert with_batch(make_trace(), 2) is None
+    shapeless = replace(ACTIVATIONS, inputs=(), outputs=())
+    assert with_batch(make_trace(ops=(shapeless, STEP), batch_size=BATCH), 2) is None
+
+
+def test_without_a_batch_nothing_is_known() -> None:
+    assert with_batch(make_trace(batch_size=None), 2) is None
+    assert with_batch(make_trace(batch_size=9, accumulation=2), 2) is None

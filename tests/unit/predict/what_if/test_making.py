@@ -1,0 +1,79 @@
+"""Which changes there are, whom they suit, and what is said where they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.core.changes import CHANGE_NAMES
+from advisor.core.findings import Code, Finding, Severity
+from advisor.core.values import Precision
+from advisor.edits.placing import PLACES
+from advisor.predict.what_if.change import Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, changes
+from tests.builders import make_estimate, make_gpu, make_trace
+
+LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
+
+
+def test_every_name_can_be_made_and_has_its_place_in_scripts() -> None:
+    assert tuple(CHANGES) == CHANGE_NAMES
+    assert set(PLACES) == set(CHANGE_NAMES)
+    assert set(ONE_LINE) < set(CHANGE_NAMES)
+
+
+@pytest.mark.parametrize("name", CHANGE_NAMES)
+def test_a_change_carries_its_name_and_says_what_to_do(name: str) -> None:
+    made = CHANGES[name](make_trace())
+    if isinstance(made, Finding):
+        assert made.code.severity is Severity.NOTE
+        return
+    assert made.name == name
+    assert {step.code.severity for step in made.steps} == {Severity.CHANGE}
+    assert made.sigma > 0
+
+
+@pytest.mark.parametrize("name", ["tf32", "bf16", "fp16"])
+def test_what_the_script_does_already_is_said(name: str) -> None:
+    made = CHANGES[name](make_trace(precision=LOWERED))
+    assert isinstance(made, Finding)
+    assert made.code is Code.WHAT_IF_ALREADY
+
+
+def made(name: str) -> Change:
+    change = CHANGES[name](make_trace())
+    assert isinstance(change, Change)
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "tensor", "code"),
+    [
+        ("tf32", "8.0", {"tf32": 1e14}, None),
+        ("tf32", "7.5", {"tf32": 1e14}, Code.WHAT_IF_NO_RATE),
+        ("tf32", "gfx942", {"tf32": 1e14}, Code.WHAT_IF_NO_RATE),
+        ("bf16", "8.0", {"bf16": 1e14}, None),
+        ("bf16", "7.0", {"fp16": 1e14}, Code.WHAT_IF_NO_RATE),
+        ("fp16", "7.0", {"fp16": 1e14}, None),
+        ("fp16", "8.0", {"fp16": 1e14, "bf16": 1e14}, Code.WHAT_IF_BF16_INSTEAD),
+        ("fp16", "6.1", {}, Code.WHAT_IF_NO_RATE),
+    ],
+)
+def test_why_a_gpu_gains_nothing(
+    name: str, capability: str, tensor: dict[str, float], code: Code | None
+) -> None:
+    why = made(name).why_not_on(make_gpu(compute_capability=capability, tensor_flops_per_s=tensor))
+    assert (None if why is None else why.code) is code
+
+
+def test_only_one_line_is_proposed_to_who_asked_for_nothing() -> None:
+    assert {change.name for change in changes(make_trace())} <= set(ONE_LINE)
+    assert [change.name for change in changes(make_trace(), ("bf16",))] == ["bf16"]
+
+
+def test_a_fed_gpu_gains_nothing_from_faster_feeding() -> None:
+    trace = make_trace(data_loading_s=0.5, loader_cpu_s_per_sample=0.01, num_workers=2)
+    change = CHANGES["workers"](trace)
+    assert isinstance(change, Change)
+    why = change.why_not_for(make_estimate())
+    assert why is not None
+    assert why.code is Code.WHAT_IF_NOT_FED
