@@ -73,7 +73,7 @@ def _memory(trace: Trace, estimates: Sequence[IterationEstimate]) -> tuple[Secti
     """Part by part where it is one GPU that was asked about: a table of all has no room for it."""
     if len(estimates) > 1:
         return ()
-    facts = tuple(fact for one in estimates for fact in memory_facts(one, trace.batch_size))
+    facts = tuple(fact for one in estimates for fact in memory_facts(one, trace))
     return (Section("Memory of one GPU", facts),) if facts else ()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import pairwise
 
 from advisor.core.units import format_bytes
-from advisor.core.values import Fit, IterationEstimate, LargestBatch, Remedy
+from advisor.core.values import Fit, IterationEstimate, LargestBatch, Remedy, Trace
 from advisor.report.document import Fact
 from advisor.report.remedies import remedy_text
 
@@ -29,8 +31,8 @@ def memory_json(estimate: IterationEstimate) -> Mapping[str, object] | None:
     }
 
 
-def memory_facts(estimate: IterationEstimate, batch_size: int | None = None) -> Iterator[Fact]:
-    """A line each; parts add up to the need."""
+def memory_facts(estimate: IterationEstimate, trace: Trace | None = None) -> Iterator[Fact]:
+    """A line each; parts add up to the need. The trace tells how to confirm the largest batch."""
     memory = estimate.memory
     if memory is None:
         yield Fact("needed", "unknown")
@@ -41,8 +43,11 @@ def memory_facts(estimate: IterationEstimate, batch_size: int | None = None) -> 
     yield Fact("needed", f"{format_bytes(memory.need_bytes.p50)} ({low} .. {high})")
     fit = _FITS[memory.fit(estimate.memory_limit_bytes)]
     yield Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
-    if estimate.largest_batch is not None:
-        yield Fact("largest batch", _largest(estimate.largest_batch, batch_size))
+    if (largest := estimate.largest_batch) is not None:
+        yield Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
+        command = None if trace is None else _confirming(trace, estimate, largest)
+        if command is not None:
+            yield Fact("to confirm", command)
     yield from (Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
 
 
@@ -53,6 +58,21 @@ def _largest(largest: LargestBatch, batch_size: int | None) -> str:
     if largest.certain == largest.likely:
         return f"{largest.likely:,}{profiled}"
     return f"{largest.certain:,}, and likely up to {largest.likely:,}{profiled}"
+
+
+def _confirming(trace: Trace, estimate: IterationEstimate, largest: LargestBatch) -> str | None:
+    """The command that profiles the script with that batch, where it takes its batch as an argument."""
+    samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
+    arguments = list(trace.arguments)
+    places = [
+        place
+        for place, (name, value) in enumerate(pairwise(arguments), start=1)
+        if name.startswith("-") and "batch" in name and value == samples
+    ]
+    if len(places) != 1 or not largest.likely:
+        return None
+    arguments[places[0]] = str(largest.likely // trace.accumulation)
+    return f"advisor predict {shlex.join([trace.script, '--gpu', estimate.gpu, '--', *arguments])}"
 
 
 def _remedy(remedy: Remedy) -> str:

@@ -40,9 +40,11 @@ _KINDS: tuple[tuple[Change, ...], ...] = (
     (("checkpointing", with_checkpointing),),
     tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
 )
-_CHANGES = {name: change for kind in _KINDS for name, change in kind}
+_BY_NAME = {name: change for kind in _KINDS for name, change in kind}
 _KIND_OF = {name: place for place, kind in enumerate(_KINDS) for name, _ in kind}
 _ACCUMULATION = "accumulation"
+CHANGES = (*_BY_NAME, _ACCUMULATION)
+"""The names of all changes."""
 _MOST_HALVINGS = 11
 # Log-normal, of what any change does to the time of an iteration: none of them was profiled.
 _SIGMA_LEAST = 0.05
@@ -98,7 +100,7 @@ def changed(script: Version, names: Iterable[str]) -> Version | None:
     """The script with the changes of these names; None where one of them does not suit it."""
     version: Version | None = script
     for name in names:
-        version = None if version is None else _CHANGES[name](version)
+        version = None if version is None else _BY_NAME[name](version)
     return version
 
 
