@@ -14,7 +14,7 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.units import GIB
-from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace, fit_of
+from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.predict.footprint.fitting import changed
 from advisor.predict.footprint.overheads import overheads
@@ -105,7 +105,7 @@ def need_of_point(point: Point) -> Interval:
 
 def verdict(point: Point) -> Fit:
     """Whether it is predicted to fit."""
-    return fit_of(need_of_point(point), resolve_gpu(point.gpu).memory_bytes)
+    return Fit.of(need_of_point(point), resolve_gpu(point.gpu).memory_bytes)
 
 
 def _version(trace: Trace, gpu: GpuSpec, layout: Layout, states: str) -> Version:
