@@ -205,12 +205,13 @@ def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tu
 def _waits_s(option: Option) -> Iterator[tuple[str, float]]:
     """In one iteration."""
     from advisor.predict.exchange.data_parallel import COMMUNICATION
-    from advisor.predict.iteration import HOST
+    from advisor.predict.iteration import HOST, OTHERS
     from advisor.predict.loading import WAITING
 
     estimate = option.estimate
     device_s = estimate.device_s.p50
-    yield HOST, estimate.by_operator.get(HOST, 0.0)
+    for wait in (HOST, OTHERS):
+        yield wait, estimate.by_operator.get(wait, 0.0)
     yield COMMUNICATION, estimate.communication_s
     yield WAITING, max(estimate.iteration_s.p50 - device_s, 0.0)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Layout
+from advisor.predict.exchange.collective_time import collective_time
 from benchmarks.scaling import gpt2_large, gpt_iterations
 from benchmarks.scaling.gpt_iterations import (
     Constants,
@@ -62,7 +63,7 @@ def test_ranks_of_a_tensor_stay_in_a_node_and_copies_share_its_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[str, float, Layout]] = []
-    real = gpt_iterations.collective_time
+    real = collective_time
 
     def spied(kind: str, num_bytes: float, layout: Layout, gpu: object) -> object:
         asked.append((kind, num_bytes, layout))
