@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from advisor.core.values import IterationEstimate
 from advisor.predict.exchange.data_parallel import COMMUNICATION
-from advisor.predict.iteration import HOST
+from advisor.predict.iteration import HOST, OTHERS
 from advisor.predict.loading import WAITING
 
 
@@ -14,6 +14,7 @@ def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
     """Median seconds of one iteration in which the GPU waits, by what it waits for."""
     return {
         HOST: estimate.by_operator.get(HOST, 0.0),
+        OTHERS: estimate.by_operator.get(OTHERS, 0.0),
         COMMUNICATION: estimate.communication_s,
         WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
     }

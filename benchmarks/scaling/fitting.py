@@ -38,7 +38,7 @@ def _left(rows: Sequence[Judged]) -> float:
         for row in rows
         if row.case.is_beside_one_gpu
     )
-    return round(wanted[math.ceil(0.8 * len(wanted)) - 1], 3)
+    return math.ceil(1000 * wanted[math.ceil(0.8 * len(wanted)) - 1]) / 1000
 
 
 def coverage(rows: Sequence[Judged]) -> float | None:

@@ -196,7 +196,7 @@ def test_predict_tells_methods_and_assumptions_on_stdout(shell: Shell) -> None:
         assert "roofline" in table
         text = " ".join(below.split())
         assert text.count("each kernel takes 2 us or more") == 1
-        assert "data parallel: ring all-reduce" in text
+        assert "data parallel: gradients are all-reduced in 25 MiB buckets" in text
         assert "[H100-SXM-80GB:8]" in text
 
 

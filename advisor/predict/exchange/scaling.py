@@ -21,9 +21,9 @@ class Scaling:
         sigma: log-normal, of what all this leaves unexplained of a step.
     """
 
-    slowdown: float = 0.1
-    spread: float = 0.04
-    sigma: float = 0.05
+    slowdown: float = 0.3
+    spread: float = 0.05
+    sigma: float = 0.051
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a step the slowest of so many GPUs is later than their mean.
