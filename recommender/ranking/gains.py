@@ -42,28 +42,30 @@ def _surely_saved_share(gain: ChangeGain) -> float:
 def _gain(name: str, change: Change | Finding, answer: Recommendation, ground: Ground) -> ChangeGain:
     if isinstance(change, Finding):
         return ChangeGain(change=name, why_not=change)
-    before, instead = answer.chosen, best_with(name, answer)
+    before, none = answer.chosen, ChangeGain(change=name, instead=best_with(name, answer))
     if before is None:
-        return ChangeGain(change=name, instead=instead, why_not=finding(Code.WHAT_IF_NO_MACHINE))
+        return replace(none, why_not=finding(Code.WHAT_IF_NO_MACHINE))
     why_not = change.why_not_on(ground.gpus[before.plan.gpu]) or change.why_not_for(before.estimate)
     if why_not is not None:
-        return ChangeGain(change=name, instead=instead, why_not=why_not)
+        return replace(none, why_not=why_not)
     after = changed_option(change, before, ground)
     if not after.feasible:
         codes = [str(code) for code in after.removed_by]
-        why_not = finding(Code.WHAT_IF_NOT_FEASIBLE, gpu=before.plan.gpu, removed_by=codes)
-        return ChangeGain(change=name, instead=instead, why_not=why_not)
+        return replace(
+            none, why_not=finding(Code.WHAT_IF_NOT_FEASIBLE, gpu=before.plan.gpu, removed_by=codes)
+        )
+    return _gain_of(change, before, after, none)
+
+
+def _gain_of(change: Change, before: Option, after: Option, none: ChangeGain) -> ChangeGain:
     share, p_faster = saved_share(before.estimate, after.estimate, change)
-    saved_s = _train_s(before) - _train_s(after)
-    usd_per_h = before.plan.usd_per_h
-    return ChangeGain(
-        change=name,
+    saved_s, usd_per_h = _train_s(before) - _train_s(after), before.plan.usd_per_h
+    storage_usd_per_h = before.plan.storage_usd_per_h
+    return replace(
+        none,
         option=after,
-        instead=instead,
         saved_s=saved_s,
-        saved_usd=None
-        if usd_per_h is None
-        else saved_s / HOUR_S * (usd_per_h + before.plan.storage_usd_per_h),
+        saved_usd=None if usd_per_h is None else saved_s / HOUR_S * (usd_per_h + storage_usd_per_h),
         saved_share=share,
         p_faster=p_faster,
     )
@@ -87,23 +89,27 @@ def saved_share(
         change: what is new in it.
     """
     before_s, after_s = before.iteration_s.p50, after.iteration_s.p50 / change.samples
-    old, new = _by_part(before, 1), _by_part(after, change.samples)
-    parts = {part: (old.get(part, 0.0), new.get(part, 0.0)) for part in {**old, **new}}
-    other = [pair for part, pair in parts.items() if part in change.new_kernels and not math.isclose(*pair)]
-    moved_s = sum(abs(a - b) for part, (a, b) in parts.items() if part not in change.new_kernels)
-    error_s = math.hypot(
-        _sigma(before) * sum(a for a, _ in other),
-        _sigma(after) * sum(b for _, b in other),
-        _sigma(before) * moved_s,
-        change.sigma * after_s,
-    )
-    saved_s = before_s - after_s
+    saved_s, error_s = before_s - after_s, _error_s(before, after, change)
     share = Interval(
         p10=(saved_s - Z90 * error_s) / before_s,
         p50=saved_s / before_s,
         p90=(saved_s + Z90 * error_s) / before_s,
     )
     return share, NormalDist(0.0, error_s).cdf(saved_s)
+
+
+def _error_s(before: IterationEstimate, after: IterationEstimate, change: Change) -> float:
+    """Of the seconds of a sample that are saved."""
+    old, new = _by_part(before, 1), _by_part(after, change.samples)
+    parts = {part: (old.get(part, 0.0), new.get(part, 0.0)) for part in {**old, **new}}
+    other = [pair for part, pair in parts.items() if part in change.new_kernels and not math.isclose(*pair)]
+    moved_s = sum(abs(a - b) for part, (a, b) in parts.items() if part not in change.new_kernels)
+    return math.hypot(
+        _sigma(before) * sum(a for a, _ in other),
+        _sigma(after) * sum(b for _, b in other),
+        _sigma(before) * moved_s,
+        change.sigma * after.iteration_s.p50 / change.samples,
+    )
 
 
 def _by_part(estimate: IterationEstimate, samples: int) -> Mapping[str, float]:

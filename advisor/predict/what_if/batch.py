@@ -20,7 +20,6 @@ from advisor.predict.what_if.changed_memory import of_larger_batch
 
 _PRODUCTS = names("mm addmm")
 _RECURRENT = names("_cudnn_rnn _cudnn_rnn_backward")
-# Work is proportional to the batch; where shapes say otherwise, they were read wrongly.
 _MOST_OFF = 0.05
 Shape = tuple[int, ...]
 
@@ -47,13 +46,16 @@ def with_batch(trace: Trace, factor: int) -> Trace | None:
         inner=_inner_sizes(trace.ops),
     )
     ops = tuple(map(growing.op, trace.ops))
-    if abs(_pass_flops(ops) - factor * _pass_flops(trace.ops)) > _MOST_OFF * factor * _pass_flops(trace.ops):
+    if not _has_grown(trace.ops, ops, factor):
         return None
-    return replace(
-        with_larger_steps(trace, factor),
-        ops=ops,
-        memory=of_larger_batch(trace.memory, factor),
-    )
+    memory = of_larger_batch(trace.memory, factor)
+    return replace(with_larger_steps(trace, factor), ops=ops, memory=memory)
+
+
+def _has_grown(before: Iterable[Op], after: Iterable[Op], factor: int) -> bool:
+    """Work is proportional to the batch; where shapes say otherwise, they were read wrongly."""
+    wanted = factor * _pass_flops(before)
+    return abs(_pass_flops(after) - wanted) <= _MOST_OFF * wanted
 
 
 def _pass_flops(ops: Iterable[Op]) -> int:

@@ -110,6 +110,7 @@ def _compile(trace: Trace) -> Change | Finding:
     return Change(
         name="compile",
         trace=changed,
+        new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_COMPILED,
         steps=(finding(Code.COMPILE_MODEL),),
         assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
