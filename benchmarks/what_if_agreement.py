@@ -2,7 +2,8 @@
 
 Eight scripts are profiled as they are and with each change, on the pretended GPU. Then the change is made in
 the trace of the script as it is. Both are predicted on three GPUs. Profiling all takes three minutes;
-``--record`` keeps the traces that the tests read, ``--recorded`` reads them.
+``--record`` keeps the traces that the tests read, ``--recorded`` reads them. ``--judges`` compares models of
+timm and transformers instead, which nobody looked at while the rules were written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,17 @@ from advisor.predict.what_if.making import CHANGES
 from benchmarks.what_if_scripts import ROOT, SCRIPTS, WhatIfScript
 
 FOLDER = ROOT / "tests" / "what_if_traces"
+MODEL = Path(__file__).with_name("what_if_model.py")
+JUDGES = (
+    ("gpt2", 4),
+    ("t5", 4),
+    ("bert", 4),
+    ("convnext_tiny", 8),
+    ("vit_small_patch16_224", 8),
+    ("efficientnet_b0", 8),
+    ("swin_tiny_patch4_window7_224", 8),
+)
+JUDGED = ("batch", "bf16", "accumulate", "fused", "channels_last", "tf32")
 GPUS = ("A100-SXM-80GB", "L4", "H100-SXM-80GB")
 
 
@@ -71,6 +83,15 @@ def _agreement(script: str, change: str, base: Trace, real: Trace, gpus: Sequenc
     )
 
 
+def judged() -> Iterator[Agreement]:
+    """The same of the models that only judge."""
+    for model, batch in JUDGES:
+        base = _profiled(MODEL, (model, str(batch), "none"))
+        for change in JUDGED:
+            real = _profiled(MODEL, (model, str(batch), change))
+            yield _agreement(model, change, base, real, GPUS)
+
+
 def record(folder: Path) -> None:
     """Profile every script as it is, and with each change written in."""
     with tempfile.TemporaryDirectory() as scripts:
@@ -78,13 +99,15 @@ def record(folder: Path) -> None:
             for change in (None, *script.changes):
                 path = Path(scripts) / f"{script.name}.py"
                 path.write_text(script.text(change))
-                write_trace(_profiled(path, script, change), _path(folder, script, change))
+                trace = replace(_profiled(path, script.command_line(change)), script=script.path)
+                write_trace(trace, _path(folder, script, change))
 
 
-def _profiled(path: Path, script: WhatIfScript, change: str | None) -> Trace:
-    trace = advisor.profile(path, script.command_line(change), settings={"profile.backend": "fake"})
+def _profiled(path: Path, arguments: Sequence[str]) -> Trace:
+    settings = {"profile.backend": "fake", "profile.timeout": "5m"}
+    trace = advisor.profile(path, arguments, settings=settings)
     # What each run measures anew; loading is not judged here.
-    return replace(trace, script=script.path, data_loading_s=None, loader_cpu_s_per_sample=None)
+    return replace(trace, data_loading_s=None, loader_cpu_s_per_sample=None)
 
 
 def _path(folder: Path, script: WhatIfScript, change: str | None) -> Path:
@@ -106,13 +129,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="keep the traces for the tests")
     parser.add_argument("--recorded", action="store_true", help="read the traces that the tests read")
+    parser.add_argument("--judges", action="store_true", help="models that fitted nothing")
     arguments = parser.parse_args()
+    if arguments.judges:
+        print_rows(list(judged()))
+        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = FOLDER if arguments.record or arguments.recorded else Path(temporary)
         if not arguments.recorded:
             folder.mkdir(exist_ok=True)
             record(folder)
         rows = list(agreements(folder))
+    print_rows(rows)
+
+
+def print_rows(rows: list[Agreement]) -> None:
+    """The table, and the worst of each change."""
     print("\n".join(table(rows)))
     for change in dict.fromkeys(row.change for row in rows):
         own = [row for row in rows if row.change == change and row.refused is None]

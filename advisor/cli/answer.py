@@ -15,7 +15,7 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
-from advisor.report.patch import patch_document
+from advisor.report.patch import patch_document, prints_as_it_is
 from advisor.report.printing import Format, write_page
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -56,6 +56,8 @@ def show(
     document = whole
     if answer.patch is not None:
         document = patch_document(answer.patch)
+        if answer.patch.diff and not prints_as_it_is(answer.patch):
+            note("the script has characters that are not printed as they are: take the diff from --json")
         for change, why in answer.patch.refused.items():
             note(f"{change} is not in the patch: {sentence(why)}")
     if view.explain is not None:

@@ -82,9 +82,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Texts of one line each, never broken."""
+    """Texts of one line each, never broken; code keeps its tabs."""
 
     lines: tuple[str, ...]
+    are_code: bool = False
 
 
 BLANK = Lines(("",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.edits.patch import Patch
 from advisor.report.document import Document, Lines
+from advisor.report.plain import shown_code
 from advisor.report.words import finding_json, sentence
 
 
@@ -18,5 +19,14 @@ def patch_document(patch: Patch) -> Document:
                 for change, why in patch.refused.items()
             ],
         },
-        blocks=(Lines(tuple(patch.diff.splitlines())),) if patch.diff else (),
+        blocks=(Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
     )
+
+
+def prints_as_it_is(patch: Patch) -> bool:
+    """Whether the printed diff is the diff: what could move a terminal's cursor is printed as an escape."""
+    return "".join(f"{shown_code(line)}\n" for line in _lines(patch)) == patch.diff
+
+
+def _lines(patch: Patch) -> list[str]:
+    return patch.diff.removesuffix("\n").split("\n")

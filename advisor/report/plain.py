@@ -64,6 +64,15 @@ def shown_lines(text: str) -> Shown:
     return Shown("\n".join(lines))
 
 
+def shown_code(text: str) -> Shown:
+    r"""The same of a line of code, whose tabs are meant.
+
+    >>> shown_code("\tprint('\x07')") == "\tprint('\\x07')"
+    True
+    """
+    return Shown("\t".join(map(shown, text.split("\t"))))
+
+
 def stacked(*lines: str) -> Shown:
     """Lines of one cell of a table."""
     return Shown("\n".join(map(shown, lines)))

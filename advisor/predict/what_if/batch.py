@@ -117,8 +117,10 @@ class _Growing:
             inputs, outputs = self._product(op)
         else:
             axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
-            inputs = tuple(self._tensor(tensor, axis) for tensor in op.inputs)
-            outputs = tuple(self._tensor(tensor, axis) for tensor in op.outputs)
+            # A bias's gradient is summed over what never is a weight, whatever its shape.
+            weights = frozenset() if name == "sum" else self.parameters
+            inputs = tuple(self._tensor(tensor, axis, weights) for tensor in op.inputs)
+            outputs = tuple(self._tensor(tensor, axis, self.parameters) for tensor in op.outputs)
         return recosted(op, inputs, outputs)
 
     def _product(self, op: Op) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
@@ -130,8 +132,8 @@ class _Growing:
             return op.inputs, op.outputs
         return (*bias, self._along(left, 0), right), (self._along(out, 0),)
 
-    def _tensor(self, tensor: TensorSpec, axis: int | None) -> TensorSpec:
-        if not tensor.shape or _folded(tensor, self.batch) in self.parameters:
+    def _tensor(self, tensor: TensorSpec, axis: int | None, weights: frozenset[Shape]) -> TensorSpec:
+        if not tensor.shape or _folded(tensor, self.batch) in weights:
             return tensor
         if axis is not None:
             return self._along(tensor, axis) if len(tensor.shape) == 3 else tensor

@@ -18,7 +18,7 @@ from advisor.operators.registry import family_of
 FUSED = "advisor::fused"
 # Of the bytes of streaming operators of the forward and backward pass in eager mode. Chosen on training steps
 # of PyTorch's dashboards (A100, 2023, BSD-3-Clause) by `python -m benchmarks.compiled_steps`.
-LEFT_SHARE = 0.65
+LEFT_SHARE = 0.5
 _STREAMING = frozenset({ELEMENTWISE.word, NORM.word})
 _COMPILED = frozenset({Code.COMPILE_IGNORED, Code.COMPILE_MEASURED})
 

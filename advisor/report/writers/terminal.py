@@ -19,7 +19,7 @@ from advisor.report.document import (
     Section,
     Table,
 )
-from advisor.report.plain import Shown, shown
+from advisor.report.plain import Shown, shown, shown_code
 from advisor.report.writers.words import entry_lines
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _blocks(blocks: Iterable[Block], screen: Screen) -> Iterator[str]:
             case Table():
                 yield from _table(block, screen)
             case Lines():
-                yield from map(shown, block.lines)
+                yield from map(shown_code if block.are_code else shown, block.lines)
             case Section():
                 yield from _section(block, screen.width)
             case Chart():

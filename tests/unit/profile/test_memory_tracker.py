@@ -110,6 +110,25 @@ def test_kinds_and_activations_add_up_to_the_peak(tracker):
     assert len(kept) == 4
 
 
+def test_passes_have_a_peak_of_their_own_and_activations_a_most(tracker):
+    weight = tracked(tracker, 2048, "parameter")
+    tracker.start_span()
+    activation = tracked(tracker, 4096)
+    del activation
+    gradient = tracked(tracker, 2048, "gradient")
+    late = tracked(tracker, 2560)
+    del late
+    tracker.begin_step()
+    copies = tracked(tracker, 8192)
+    tracker.end_step()
+    usage = tracker.usage()
+    assert (usage["peak_bytes"], usage["activation_bytes"]) == (2 * 2048 + 8192, 8192)
+    assert (usage["pass_peak_bytes"], usage["pass_activation_bytes"]) == (2 * 2048 + 2560, 2560)
+    # Before the gradient was there.
+    assert usage["most_activation_bytes"] == 4096
+    del weight, gradient, copies
+
+
 def test_what_was_alive_before_the_span_counts(tracker):
     weight = tracked(tracker, 2048, "parameter")
     tracker.start_span()

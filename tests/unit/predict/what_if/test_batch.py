@@ -97,6 +97,16 @@ def test_a_width_as_large_as_the_rows_is_no_batch_of_a_product() -> None:
     assert [t.shape for t in after.inputs] == [(2 * BATCH * LENGTH, BATCH * LENGTH), square.shape]
 
 
+def test_a_bias_gradient_is_summed_over_the_batch_even_where_it_looks_like_a_weight() -> None:
+    rows = tensor(WIDTH, WIDTH)  # eight samples of 96
+    one = op("sum", [rows], [tensor(1, WIDTH)], Phase.BACKWARD)
+    inner = op("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)])
+    step = op("_foreach_add_", [WEIGHT, tensor(WIDTH)], [WEIGHT, tensor(WIDTH)], Phase.OPTIMIZER)
+    trace = with_batch(make_trace(ops=(one, inner, step), batch_size=BATCH), 2)
+    assert trace is not None
+    assert (trace.ops[0].inputs, trace.ops[0].outputs) == ((tensor(2 * WIDTH, WIDTH),), one.outputs)
+
+
 @given(st.integers(2, 5), st.integers(1, 64), st.integers(1, 64))
 def test_work_grows_with_the_batch_and_the_step_stays(factor: int, channels: int, side: int) -> None:
     images = tensor(BATCH, channels, side, side)
