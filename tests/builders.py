@@ -170,9 +170,8 @@ def make_estimate(
         "assumptions": (),
     }
     given = facts | changes
-    if "memory_bytes" in given:
-        given["memory"] = make_memory(given.pop("memory_bytes"))
-    return IterationEstimate(**given)
+    memory = make_memory(given.pop("memory_bytes"))
+    return IterationEstimate(**{"memory": memory} | given)
 
 
 def make_memory(num_bytes: int | None) -> MemoryEstimate | None:

@@ -42,6 +42,9 @@ class Part:
     def begin_step(self) -> None:
         self.phase = "optimizer"
 
+    def end_step(self) -> None:
+        """Nothing of a step is counted here."""
+
     def has_forward_work(self) -> bool:
         return self.works
 
