@@ -95,6 +95,7 @@ _NOTHING = Footprint(
     most_activations=0.0,
     copies=0.0,
     step_temporary=0.0,
+    kept=0.0,
     buckets=0.0,
     blocks=Blocks(num=1, boundary_bytes=0.0, outside_share=0.0),
 )

@@ -298,7 +298,7 @@ def test_nothing_fits_in_memory(shell: Shell) -> None:
     huge = replace(make_trace().memory, peak_bytes=10**13, activation_bytes=10**12)
     write_trace(make_trace(memory=huge), shell.folder / "huge.json")
     answer = shell.run("recommend", "huge.json", "--epochs", "1")
-    assert_plain_error(answer, 4, "nothing fits in memory", "shard")
+    assert_plain_error(answer, 4, "nothing fits in memory", "weights, gradients and optimizer state alone")
 
 
 def test_only_gpus_that_pytorch_left_behind(shell: Shell) -> None:

@@ -38,6 +38,7 @@ def footprints(draw: st.DrawFn) -> Footprint:
         most_activations=activations + draw(SIZES),
         copies=draw(SIZES),
         step_temporary=draw(SIZES),
+        kept=draw(SIZES),
         buckets=gradients,
         blocks=Blocks(
             num=draw(st.integers(1, 100)),

@@ -46,6 +46,7 @@ class Footprint:
         most_activations: the most that it holds of it, be it before there are gradients.
         copies: weights in autocast's precision, which no batch changes.
         step_temporary: what the optimizer makes beside its state.
+        kept: what else the script's tensors hold at any time, such as an average of its weights.
         buckets: what the exchange between GPUs holds beside gradients.
         blocks: the repeated part of the model.
     """
@@ -58,15 +59,16 @@ class Footprint:
     most_activations: float
     copies: float
     step_temporary: float
+    kept: float
     buckets: float
     blocks: Blocks
 
     def peak(self, batch: float = 1.0) -> Peak:
         """With such a share of the batch in each pass."""
         moments = (
-            (self.gradients_at_peak, self.activations * batch, self.copies),
-            (0.0, self.most_activations * batch, self.copies),
-            (self.gradients, 0.0, self.step_temporary),
+            (self.gradients_at_peak, self.activations * batch, self.copies + self.kept),
+            (0.0, self.most_activations * batch, self.copies + self.kept),
+            (self.gradients, 0.0, self.step_temporary + self.kept),
         )
         gradients, activations, temporary = max(moments, key=sum)
         always = self.weights + self.optimizer + self.buckets
@@ -96,16 +98,19 @@ def footprint(trace: Trace, layout: Layout) -> Footprint | None:
     held_bytes = _or_else(memory.pass_activation_bytes, memory.activation_bytes)
     most_bytes = max(memory.most_activation_bytes or 0, held_bytes)
     copies = min(copied_bytes(trace), held_bytes)
+    beside_bytes = max(peak_bytes - held_bytes - state, 0)
+    kept = max(beside_bytes - gradients, 0)
     has_buckets = layout.num_gpus > 1 and ranks is None and not holds_buckets(trace)
     return Footprint(
         weights=weights,
         gradients=gradients,
         optimizer=memory.optimizer_bytes or 0,
-        gradients_at_peak=min(max(peak_bytes - held_bytes - state, 0), gradients),
+        gradients_at_peak=min(beside_bytes, gradients),
         activations=held_bytes - copies,
         most_activations=most_bytes - copies,
         copies=copies,
-        step_temporary=_step_temporary_bytes(trace, state + gradients),
+        step_temporary=_step_temporary_bytes(trace, state + gradients + kept),
+        kept=kept,
         buckets=gradients if has_buckets else 0,
         blocks=blocks_of(trace),
     )

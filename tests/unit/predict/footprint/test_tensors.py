@@ -29,6 +29,19 @@ def test_the_pass_is_the_peak_of_a_large_batch() -> None:
     }
 
 
+def test_what_no_part_explains_is_kept_at_any_batch() -> None:
+    # An average of the weights: neither a parameter nor of the batch.
+    average = 3 * GIB
+    memory = replace(MEMORY, peak_bytes=MEMORY.peak_bytes + MEMORY.gradient_bytes + average)
+    plain, tensors = (footprint(make_transformer(memory=one), ONE) for one in (MEMORY, memory))
+    assert plain is not None
+    assert tensors is not None
+    assert (plain.kept, tensors.kept) == (0, average)
+    assert sum(tensors.parts().values()) == memory.peak_bytes
+    assert tensors.parts()[MemoryPart.TEMPORARY] == average
+    assert tensors.peak(0.0).total == plain.peak(0.0).total + average
+
+
 def test_the_step_is_the_peak_of_a_small_one() -> None:
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
@@ -131,6 +144,7 @@ PAPER = Footprint(
     most_activations=10 * GB,
     copies=0,
     step_temporary=0,
+    kept=0,
     buckets=15 * GB,
     blocks=Blocks(num=30, boundary_bytes=GB, outside_share=0.0),
 )
