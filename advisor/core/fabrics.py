@@ -114,14 +114,13 @@ def board_fabric(gpu: GpuSpec) -> Fabric:
 
 def machine_of(provider: str, instance_type: str) -> Machine | None:
     """The row of a machine, None where nobody wrote one."""
-    return next(
-        (
-            machine
-            for machine in load_fabrics().machines
-            if same_name(machine.provider, provider) and is_any(machine.instance_types, instance_type)
-        ),
-        None,
-    )
+    machines = _machines_of(provider)
+    return next((machine for machine in machines if is_any(machine.instance_types, instance_type)), None)
+
+
+@cache
+def _machines_of(provider: str) -> tuple[Machine, ...]:
+    return tuple(machine for machine in load_fabrics().machines if same_name(machine.provider, provider))
 
 
 def linked(gpu: GpuSpec, link: Link | None, link_bytes_per_s: float | None = None) -> Fabric:

@@ -52,7 +52,8 @@ def is_any(globs: Iterable[str], name: str) -> bool:
     >>> is_any(["eu-*", "US-east-?"], "us-east-1")
     True
     """
-    return any(fnmatchcase(name.lower(), glob.lower()) for glob in globs)
+    lower = name.lower()
+    return any(fnmatchcase(lower, glob.lower()) for glob in globs)
 
 
 def is_among(offer: Offer, machines: Machines) -> bool:

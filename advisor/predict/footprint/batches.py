@@ -1,4 +1,4 @@
-"""The largest batch that one GPU can hold, by bisection on what it would need."""
+"""The largest batch that one GPU can hold, sought from where a straight line would put it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,37 @@ def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
     samples = max(trace.batch_size // passes, 1)
 
     limit = samples * _MOST_SHARE
-    certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit)
-    likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit)
+    none, all_of_it = need(0.0).p90, need(1.0).p90
+    guess = samples * _on_a_line(none, all_of_it, limit_bytes)
+    certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit, guess)
+    likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit, samples * share)
     return LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
 
 
 def largest_share(need: Need, limit_bytes: float) -> float:
     """Of the profiled batch, what fits more likely than not; 0 where what no batch needs is too much."""
-    return _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE) / _PARTS
+    guess = _PARTS * _on_a_line(need(0.0).p50, need(1.0).p50, limit_bytes)
+    fits = _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE, guess)
+    return fits / _PARTS
 
 
-def _most(fits: Callable[[int], bool], limit: int) -> int:
-    """The largest number up to the limit that fits, where each smaller one does; 0 where 1 does not."""
-    low, high = 0, 1
-    while high < limit and fits(high):
-        low, high = high, min(2 * high, limit)
-    if fits(high):
-        return high
+def _on_a_line(none: float, all_of_it: float, limit_bytes: float) -> float:
+    """The share of the batch whose need is the limit, if it grows evenly."""
+    if all_of_it <= none:
+        return _MOST_SHARE if none <= limit_bytes else 0.0
+    return (limit_bytes - none) / (all_of_it - none)
+
+
+def _most(fits: Callable[[int], bool], limit: int, guess: float) -> int:
+    """The largest number up to the limit that fits, where each smaller one does; 0 where 1 does not.
+
+    Sought from a guess, by steps that double until they have passed it, then by halving.
+    """
+    low, high, step = 0, limit + 1, 1
+    at = min(max(int(guess), 1), limit)
+    while low < at < high:
+        low, high, at = (at, high, at + step) if fits(at) else (low, at, at - step)
+        step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
