@@ -11,21 +11,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_each, check_kind
+from advisor.api_inputs import Source, changes, cloud, config_of, request_of, texts
 from advisor.core.values import IterationEstimate, Job, Recommendation, Trace
 from advisor.report.logged import Logged
 from advisor.service.listening import Listener
-from advisor.service.traces import TraceRequest
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
     from advisor.pricing.answer.answering import Offers
     from recommender.comparison import PlanComparison
 
 __all__ = ["Logged", "compare", "predict", "prices", "profile", "recommend"]
-
-Source = str | PathLike[str] | Trace
-"""A training script or a saved trace, or a Trace."""
 
 
 def recommend(
@@ -54,6 +49,7 @@ def recommend(
     policies: Sequence[str | PathLike[str]] = (),
     project: str = "",
     what_if: bool | str | Sequence[str] | None = False,
+    suppose: Sequence[str] = (),
     origin_gpu: str | None = None,
     world_size: int | None = None,
     settings: Mapping[str, object] | None = None,
@@ -85,6 +81,7 @@ def recommend(
         offline: never touch the network; None for what the settings say.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
+        suppose: a script that divides its model, such as ``["zero-3"]`` or ``["tensor-8", "pipeline-2"]``.
         what_if: changes of the script to judge, by name, such as ``["bf16", "fused"]``; True or ``"all"`` for
             every one, False for none.
         origin_gpu: where a profiler's export was recorded, if it does not say.
@@ -98,12 +95,13 @@ def recommend(
         PolicyViolationError: the policy removes every plan.
         AdvisorError: the script, prices or the database cannot be read.
     """
+    from advisor.core.splits import parse_split
     from advisor.service.advised import keep_recommendation
     from advisor.service.recommending import RecommendRequest, check
     from advisor.service.recommending import recommend as recommended
 
     request = RecommendRequest(
-        trace=_request(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
+        trace=request_of(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
         job=Job(
             epochs=epochs,
             iterations=iterations,
@@ -113,13 +111,14 @@ def recommend(
             confidence=confidence,
             value_of_time_usd_per_h=value_of_time_usd_per_h,
             risk_counts=risk_counts,
+            split=parse_split(texts("suppose", suppose)),
         ),
-        gpus=_texts("gpus", gpus),
-        vendors=_texts("vendors", vendors),
+        gpus=texts("gpus", gpus),
+        vendors=texts("vendors", vendors),
         policies=tuple(map(Path, policies)),
         project=project,
         num_nodes=num_nodes,
-        what_if=_changes(what_if),
+        what_if=changes(what_if),
     )
     hears = listener or Logged()
     check(request, hears)
@@ -130,7 +129,7 @@ def recommend(
         "cloud.dataset_gb": dataset_gb,
         "profile.scaling": scaling,
     }
-    config = _config({**_cloud(given), **about_job, "prices.offline": offline}, settings, hears)
+    config = config_of({**cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
         keep_recommendation(answer, config, project)
@@ -184,11 +183,11 @@ def compare(
         value_of_time_usd_per_h=value_of_time_usd_per_h,
     )
     request = RecommendRequest(
-        trace=_request(source, arguments), job=job, policies=tuple(map(Path, policies))
+        trace=request_of(source, arguments), job=job, policies=tuple(map(Path, policies))
     )
     hears = listener or Logged()
     asked = comparing.CompareRequest(a=a, b=b, job=request)
-    answer = comparing.compare(asked, _config({}, settings, hears), hears)
+    answer = comparing.compare(asked, config_of({}, settings, hears), hears)
     hears.warn(answer.warnings)
     return answer.comparison
 
@@ -198,6 +197,7 @@ def predict(
     arguments: Sequence[str] = (),
     *,
     gpus: Sequence[str] = (),
+    suppose: Sequence[str] = (),
     origin_gpu: str | None = None,
     world_size: int | None = None,
     settings: Mapping[str, object] | None = None,
@@ -209,6 +209,7 @@ def predict(
         source: a training script, a saved trace, or what `profile` returned.
         arguments: of the script.
         gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
+        suppose: a script that divides its model, as of `recommend`.
         origin_gpu: where a profiler's export was recorded, if it does not say.
         world_size: profile the script as one of so many processes of one GPU each.
         settings: settings above all layers, by dotted name.
@@ -218,16 +219,18 @@ def predict(
         InputError: an argument, a setting or the script is wrong.
         ProfileError: the script yields no iteration.
     """
+    from advisor.core.splits import parse_split
     from advisor.service.predicting import PredictRequest, check
     from advisor.service.predicting import predict as predicted
 
     request = PredictRequest(
-        trace=_request(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
-        gpus=_texts("gpus", gpus),
+        trace=request_of(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
+        gpus=texts("gpus", gpus),
+        split=parse_split(texts("suppose", suppose)),
     )
     check(request)
     hears = listener or Logged()
-    answer = predicted(request, _config({}, settings, hears), hears)
+    answer = predicted(request, config_of({}, settings, hears), hears)
     hears.warn((*answer.trace.warnings, *answer.doubts))
     return answer.estimates
 
@@ -270,14 +273,14 @@ def prices(
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")
     request = PricesRequest(
-        gpus=_texts("gpus", gpus),
+        gpus=texts("gpus", gpus),
         max_usd_per_h=max_usd_per_h,
         order=PriceOrder(order),
         every_zone=every_zone,
     )
     hears = listener or Logged()
     given = {"providers": providers, "regions": regions, "markets": markets}
-    config = _config({**_cloud(given), "prices.max_age": max_age}, settings, hears)
+    config = config_of({**cloud(given), "prices.max_age": max_age}, settings, hears)
     return list_prices(request, config, hears)
 
 
@@ -306,51 +309,6 @@ def profile(
     """
     from advisor.service.traces import profile_script
 
-    request = _request(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
+    request = request_of(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
     hears = listener or Logged()
-    return profile_script(request, _config({}, settings, hears), hears)
-
-
-def _request(
-    source: Source,
-    arguments: Sequence[str],
-    *,
-    origin_gpu: str | None = None,
-    pretended_gpu: str | None = None,
-    world_size: int | None = None,
-) -> TraceRequest:
-    check_kind("source", source, str | PathLike | Trace, "the path of a script or of a saved trace")
-    path = source if isinstance(source, Trace) else Path(source)
-    return TraceRequest(
-        source=path,
-        arguments=_texts("arguments", arguments),
-        origin_gpu=origin_gpu,
-        pretended_gpu=pretended_gpu,
-        world_size=world_size,
-    )
-
-
-def _changes(what_if: bool | str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if what_if is None or isinstance(what_if, bool):
-        return None if what_if is None else ("all",) * what_if
-    return (what_if,) if isinstance(what_if, str) else _texts("what_if", what_if)
-
-
-def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
-    check_each(name, values, str, "each text by itself, such as ['one', 'two']")
-    return tuple(values)
-
-
-def _cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, object]:
-    return {f"cloud.{name}": values for name, values in given.items()}
-
-
-def _config(given: Mapping[str, object], settings: Mapping[str, object] | None, hears: Listener) -> Config:
-    """All layers, with what was given on top."""
-    from advisor.config.layers import ARGUMENT, load_config
-    from advisor.report.project import refused_in_words
-
-    named = {name: value for name, value in given.items() if value is not None}
-    config = load_config({**(settings or {}), **named}, origin=ARGUMENT)
-    hears.warn([*config.warnings, *map(refused_in_words, config.refused)])
-    return config
+    return profile_script(request, config_of({}, settings, hears), hears)

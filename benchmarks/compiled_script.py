@@ -1,22 +1,36 @@
-"""A few training steps of a timm model, as PyTorch's dashboards take them; run under the profiler.
+"""A few training steps of a model, as PyTorch's dashboards take them; run under the profiler.
 
-MODEL BATCH
+    SUITE MODEL BATCH
+
+SUITE is timm, torchvision, transformers, whose models ``compiled_language_models.py`` names, or torchbench,
+of which ``compiled_networks.py`` has some.
 """
 
 import sys
+from importlib import import_module
 
-import timm
 import torch
-from torch import nn
 
-model = timm.create_model(sys.argv[1]).train().to("cuda")
-batch = int(sys.argv[2])
+suite, name, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sample = (3, 224, 224)
+if suite == "transformers":
+    model, inputs = import_module("compiled_language_models").model_and_inputs(name, batch)
+elif suite == "torchbench":
+    build, sample = import_module("compiled_networks").NETWORKS[name]
+    model = build()
+elif suite == "timm":
+    model = import_module("timm").create_model(name)
+else:
+    model = import_module("torchvision.models").get_model(name)
+if suite != "transformers":
+    inputs = {"input": torch.rand(batch, *sample)}
+model.train().to("cuda")
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
-for _ in range(5):
-    images = torch.rand(batch, 3, 224, 224, device="cuda")
-    labels = torch.zeros(batch, dtype=torch.long, device="cuda")
+for _ in range(4):
+    given = {key: tensor.to("cuda") for key, tensor in inputs.items()}
     optimizer.zero_grad()
     with torch.autocast("cuda", dtype=torch.float16):
-        loss = nn.functional.cross_entropy(model(images), labels)
+        result = model(**given) if suite == "transformers" else model(given["input"])
+        loss = result.mean() if isinstance(result, torch.Tensor) else result[0].mean()
     loss.backward()
     optimizer.step()

@@ -1,52 +1,52 @@
-"""What an eager operator costs the host: a model so small that only dispatch is left. Needs torch."""
+"""What each tensor of an optimizer's list costs the host: ``python -m benchmarks.host_dispatch``.
+
+A fused step is one call over all parameters. Its kernel works on tensors of four numbers here; what is left
+is how PyTorch collects, groups and unpacks them, on a GPU as on a CPU. Operators themselves are measured on
+GPUs (``benchmarks.host_steps``): a CPU's have no launch, and fake tensors pass through Python.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
-BLOCKS, RUNS = 50, 50
-
-
-class _Count(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204
-        self.calls += 1
-        return func(*args, **(kwargs or {}))
+RUNS, REPEATS = 50, 5
+FEW, MANY = 20, 220
 
 
-def _block() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(4, 4, 1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
+def _parameters(count: int) -> list[torch.nn.Parameter]:
+    parameters = [torch.nn.Parameter(torch.zeros(4)) for _ in range(count)]
+    for parameter in parameters:
+        parameter.grad = torch.zeros(4)
+    return parameters
+
+
+def cpu_s(call: Callable[[], object]) -> float:
+    """Least CPU seconds of one call, whatever else the machine does."""
+
+    def once() -> float:
+        begin = time.thread_time()
+        for _ in range(RUNS):
+            call()
+        return (time.thread_time() - begin) / RUNS
+
+    return min(once() for _ in range(REPEATS))
+
+
+def tensor_s(optimizer: Callable[[Sequence[torch.nn.Parameter]], torch.optim.Optimizer]) -> float:
+    """CPU seconds that each further tensor adds to a step."""
+    few, many = (cpu_s(optimizer(_parameters(count)).step) for count in (FEW, MANY))
+    return (many - few) / (MANY - FEW)
 
 
 def main() -> None:
-    """Print microseconds an operator of one training iteration."""
+    """Print microseconds a tensor."""
     torch.set_num_threads(1)
-    model = nn.Sequential(*[_block() for _ in range(BLOCKS)])
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-    batch = torch.randn(2, 4, 2, 2)
-
-    def iteration() -> None:
-        loss = model(batch).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    for _ in range(10):
-        iteration()
-    begin = time.perf_counter()
-    for _ in range(RUNS):
-        iteration()
-    seconds = (time.perf_counter() - begin) / RUNS
-    with _Count() as count:
-        iteration()
-    print(f"{count.calls} operators, {seconds / count.calls * 1e6:.2f} us of the host each")
+    sgd = tensor_s(lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9, fused=True))
+    adam = tensor_s(lambda parameters: torch.optim.Adam(parameters, fused=True))
+    print(f"{sgd * 1e6:.2f} us a tensor of fused SGD, {adam * 1e6:.2f} us of fused Adam")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ _CLUSTER = """clusters:
 
 _H100 = (8, "H100-SXM-80GB", "spot")
 _ONE_H100 = (1, "H100-SXM-80GB", "spot")
-_B200 = (8, "B200-SXM-180GB", "spot")
 _L40S = (1, "L40S", "on-demand")
 
 
@@ -55,21 +54,21 @@ JOBS = (
         sentence="Nobody waits for spot, or writes DDP, to save some cents.",
     ),
     Listed(
-        name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_B200,
-        sentence="Staying beside the bucket saves the egress; ask for the spot price first, for it is more "
-        "than a year old.",
+        name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
+        sentence="A B200 would wait for its host at 32 images a step. Moving the photos costs $14, and the "
+        "cheap spot is worth that only at the price of July: ask first.",
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=(1, "H100-SXM-80GB", "on-demand"),
-        sentence="Ninety times 3 TB pass the network, so more GPUs would wait for it; packing the photos, or "
+        sentence="Ninety times 3 TB pass the network, so more GPUs would wait for it. Packing the photos, or "
         "a copy on local disks, is the next thing to try.",
     ),
     Listed(
         name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
-        choice=_B200, settings=_CLUSTER,
-        sentence="At $0.60 per GPU the cluster's four A100s are no cheaper than rent and later; if its nodes "
-        "are paid for already, set no price.",
+        choice=_H100, settings=_CLUSTER,
+        sentence="The cluster's four A100s save thirteen dollars and take seven hours more on average; if "
+        "its nodes are paid for already, set no price.",
     ),
     Listed(
         name="ResNet-50, own RTX 4090",
@@ -80,13 +79,13 @@ JOBS = (
     Listed(
         name="ResNet-50, an hour is worth $50",
         arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
-        choice=(8, "B200-SXM-180GB", "on-demand"),
-        sentence="At this worth the hours that spot adds on average cost more than the $82 it saves.",
+        choice=(8, "H100-SXM-80GB", "on-demand"),
+        sentence="At this worth the hours that spot adds on average cost more than the $74 it saves.",
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
         choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="A deadline with 9 in 10 odds rules spot out; B200s on demand are as good, so take what you "
+        sentence="A deadline with 9 in 10 odds rules spot out; H100s on demand are as good, so take what you "
         "have quota for.",
     ),
     Listed(
@@ -94,8 +93,8 @@ JOBS = (
         arguments="tests/compatibility/scripts/nanogpt.py --iterations 5000 -- "
         "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
         "--n-embd 384 --vocab-size 65 --dropout 0.2",
-        choice=_L40S,
-        sentence="A job of eight minutes wants one good GPU now; 22 cents are nothing to optimise.",
+        choice=(1, "L4", "on-demand"),
+        sentence="A faster GPU would wait for its host, and a job of nine minutes wants one now.",
     ),
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
@@ -118,9 +117,10 @@ JOBS = (
         sentence="Forty minutes of training do not pay for rewriting the script for eight GPUs.",
     ),
     Listed(
-        name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100", choice=_ONE_H100,
-        sentence="Overnight on one GPU as it is; eight cost the same rent, so a team that has DDP at hand "
-        "takes those.",
+        name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100",
+        choice=(1, "RTX-PRO-6000-Server", "on-demand"),
+        sentence="Nine hours on one GPU that nobody takes away. A team that has DDP at hand takes eight "
+        "A100s on spot for a third of the price.",
     ),
     Listed(
         name="BERT-base, fine-tuning",

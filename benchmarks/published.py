@@ -17,11 +17,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Trace
+from advisor.core.values import GpuSpec, Interval, Trace
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile
 from benchmarks import bert, networks
+from benchmarks.training_runs.judged import in_passes, step_s
+from benchmarks.training_runs.mosaic import FLASH_1, mosaic_layout, mpt_recipe
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 # Tokens in a sequence of the base Transformer-XL, and in both languages of a batch of GNMT: their modules
@@ -29,6 +31,11 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _XL_LENGTH = 192
 _GNMT_BATCH = 128
 _GNMT_TOKENS = 2 * _GNMT_BATCH * 28
+_MPT_LENGTH = 2048
+
+
+def _of_one(trace: Trace, gpu: GpuSpec, knowledge: Knowledge | None) -> Interval:
+    return predict(trace, gpu, knowledge=knowledge).iteration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,7 @@ class Case:
         build: a trace of one iteration.
         units: what one iteration of one GPU processes, in the unit of the throughput.
         fitted: it served to fit a constant.
+        seconds: of an iteration, by its trace, GPU and what is known.
     """
 
     name: str
@@ -49,6 +57,7 @@ class Case:
     where: tuple[tuple[str, str], ...]
     column: str
     fitted: bool
+    seconds: Callable[[Trace, GpuSpec, Knowledge | None], Interval] = _of_one
 
 
 def as_in_containers(trace: Trace) -> Trace:
@@ -139,24 +148,27 @@ def _is_amp(precision: str) -> bool:
     return precision.startswith("AMP")
 
 
-def _mpt(gpu: str, published: str, size: str, shape: str, batch: int) -> Case:
-    width, heads, layers = shape.split("/")
+def _mpt(gpu: str, published: str, size: str, batch: int, passes: int) -> Case:
+    """A row of eight GPUs that share the model."""
+    recipe = mpt_recipe(size, length=_MPT_LENGTH, batch=batch)
     return Case(
         name=f"GPT {size} bf16",
         gpu=gpu,
-        build=partial(
-            _example, "train_gpt.py", "--width", width, "--heads", heads, "--layers", layers,
-            "--context", "2048", "--batch-size", str(batch),
-        ),
-        units=batch * 2048,
+        build=lambda: in_passes(recipe.profiled(), passes),
+        units=passes * batch * _MPT_LENGTH,
         file="mpt_llmfoundry_train.csv",
         where=(
-            ("model", f"MPT-{size}"), ("gpu", published), ("n_gpus", "8"), ("seq_len", "2048"),
+            ("model", f"MPT-{size}"), ("gpu", published), ("n_gpus", "8"), ("seq_len", str(_MPT_LENGTH)),
             ("precision", "amp_bf16"), ("microbatch", str(batch)),
         ),
         column="tokens_per_s_per_gpu",
         fitted=False,
+        seconds=_of_eight,
     )  # fmt: skip
+
+
+def _of_eight(trace: Trace, gpu: GpuSpec, knowledge: Knowledge | None) -> Interval:
+    return step_s(trace, gpu, mosaic_layout(8, gpu), FLASH_1, knowledge=knowledge)
 
 
 _V100_16 = ("V100-SXM-16GB", "V100 SXM2/3 16GB")
@@ -192,11 +204,11 @@ CASES = (
     _gnmt(_V100_16, "AMP-FP16"),
     _gnmt(_A100_40, "TF32"),
     _gnmt(_A100_40, "AMP-FP16"),
-    _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32),
-    _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24),
-    _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14),
-    _mpt("H100-SXM-80GB", "h100_80gb", "760m", "1536/12/24", 24),
-    _mpt("H100-SXM-80GB", "h100_80gb", "1b", "2048/16/24", 14),
+    _mpt("A100-SXM-80GB", "a100_80gb", "350m", 32, 2),
+    _mpt("A100-SXM-80GB", "a100_80gb", "760m", 24, 2),
+    _mpt("A100-SXM-80GB", "a100_80gb", "1b", 14, 4),
+    _mpt("H100-SXM-80GB", "h100_80gb", "760m", 24, 2),
+    _mpt("H100-SXM-80GB", "h100_80gb", "1b", 14, 1),
 )
 
 
@@ -241,7 +253,7 @@ def published(case: Case, folder: Path) -> float:
 def scores(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Score]:
     """Every case, in order."""
     for case in CASES:
-        interval = predict(case.build(), resolve_gpu(case.gpu), knowledge=knowledge).iteration_s
+        interval = case.seconds(case.build(), resolve_gpu(case.gpu), knowledge)
         yield Score(
             case=case,
             published=published(case, folder),

@@ -34,7 +34,7 @@ from advisor.pricing.catalog.spot_odds import (
     SpotOdds,
     StartOdds,
 )
-from benchmarks.chosen.fit import student_over_normal
+from benchmarks.chosen.fit import of_one_more
 from benchmarks.chosen.panels import Array
 from benchmarks.spot_traces import Trace, read_traces
 from recommender.availability.series import Stretch
@@ -171,8 +171,7 @@ def _of_one_more(traces: Sequence[Trace]) -> float:
 
     Traces of one collection resemble each other, so collections count and not traces.
     """
-    num_collections = len({trace.collection for trace in traces})
-    return math.sqrt(1 + 1 / num_collections) * student_over_normal(num_collections - 1)
+    return of_one_more(len({trace.collection for trace in traces}))
 
 
 def likely_rates(traces: Sequence[Trace], *, dispersion: float) -> tuple[float, float]:

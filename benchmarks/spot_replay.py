@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from recommender.outcome.spot import SpotTerms
 
 LENGTHS_H = (1.0, 4.0, 12.0, 24.0, 48.0)
 NUM_STARTS = 40
+_NUM_BOOTSTRAPS = 1000
+_WITH_ERRORS = ("bill_error_median", "bill_covered", "time_covered")
 DRAWS = make_draws(np.random.default_rng(0))
 # The assumption before: 0.1 an hour, half an hour away, no wait.
 BEFORE = SpotTerms(preemptions_per_h=0.1, reacquire_h=0.5)
@@ -211,6 +214,19 @@ def summary(cases: Sequence[Case]) -> dict[str, float]:
     }
 
 
+def standard_errors(cases: Sequence[Case]) -> dict[str, float]:
+    """Of `summary`, by a bootstrap that draws collections whole: traces of one resemble each other."""
+    by_collection: dict[str, list[Case]] = {}
+    for case in cases:
+        by_collection.setdefault(case.collection, []).append(case)
+    blocks, rng = list(by_collection.values()), random.Random(0)  # noqa: S311 - not for secrets
+    drawn = [
+        summary([case for block in rng.choices(blocks, k=len(blocks)) for case in block])
+        for _ in range(_NUM_BOOTSTRAPS)
+    ]
+    return {f"{name}_se": statistics.stdev(one[name] for one in drawn) for name in _WITH_ERRORS}
+
+
 def floor(cases: Sequence[Case]) -> float:
     """Median error of bills if each length's were the median of the very bills that judge.
 
@@ -229,7 +245,7 @@ def document(cases: Sequence[Case]) -> dict[str, object]:
     for basis in dict.fromkeys(case.basis for case in cases):
         of_basis = [case for case in cases if case.basis == basis]
         body[basis] = {
-            "all": summary(of_basis),
+            "all": summary(of_basis) | standard_errors(of_basis),
             "by_length_h": {
                 f"{length:g}": summary([c for c in of_basis if c.work_h == length])
                 for length in dict.fromkeys(c.work_h for c in of_basis)

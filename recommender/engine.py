@@ -19,6 +19,7 @@ from advisor.core.values import (
     Option,
     Plan,
     Recommendation,
+    Split,
     Tier,
     Trace,
 )
@@ -129,7 +130,7 @@ def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
         frontier=ranking.frontier,
         recommended=ranking.recommended,
         rule=ranking.rule,
-        warnings=_warnings(trace, options),
+        warnings=_warnings(trace, options, job.split),
         picks=ranking.picks,
         summary=ranking.summary,
     )
@@ -206,8 +207,10 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
 
 
-def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
+def _warnings(trace: Trace, options: Sequence[Option], split: Split) -> tuple[Finding, ...]:
     warnings = list(trace.warnings)
+    if not split.is_none:
+        warnings.append(finding(Code.SUPPOSED, split=split.name))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))

@@ -23,9 +23,9 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("published_traces")
 INDEX = FOLDER / "index.json"
 SOURCES = (
-    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/llama_steps.py", "benchmarks/published.py",
-    "benchmarks/transformer_xl.py", "benchmarks/translation.py", "examples/train_gpt.py",
-    "examples/train_resnet50.py",
+    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/jobs_scripts/mpt_script.py",
+    "benchmarks/llama_steps.py", "benchmarks/published.py", "benchmarks/transformer_xl.py",
+    "benchmarks/translation.py", "examples/train_resnet50.py",
 )  # fmt: skip
 
 

@@ -61,6 +61,7 @@ def train(
             seed=seed,
             steps=knobs.steps,
             units=knobs.units,
+            members=knobs.members,
             board_noise=knobs.board_noise,
             say=_say,
             whole=whole if name == NETWORK else None,

@@ -10,7 +10,6 @@ import torch
 
 from advisor.predict.learned.network import Network
 from training.data_sets import used
-from training.fit import MEMBERS
 from training.samples import Samples
 
 
@@ -21,7 +20,7 @@ def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: 
     facts = {
         "fold": fold,
         "seed": seed,
-        "members": MEMBERS,
+        "members": max(len(network.weights[0]) for network in networks.values()) if networks else 0,
         "source": " and ".join(data_set.cite(part) for data_set, part in used(samples)),
         "rows": dict(zip(names.tolist(), counts.tolist(), strict=True)),
         "parameters": {family: _parameters(network) for family, network in sorted(networks.items())},

@@ -18,7 +18,6 @@ from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
 from training.whole_steps import WholeSteps
 
-MEMBERS = 4
 _BATCH = 2048
 _RATE = 1e-2
 _DECAY = 1e-4
@@ -53,17 +52,17 @@ class Table:
 
 
 class _Ensemble(torch.nn.Module):
-    def __init__(self, num_features: int, units: int, generator: torch.Generator) -> None:
+    def __init__(self, num_features: int, units: int, members: int, generator: torch.Generator) -> None:
         super().__init__()
 
         def drawn(rows: int, columns: int, gain: float) -> torch.nn.Parameter:
-            values = torch.randn(MEMBERS, rows, columns, generator=generator)
+            values = torch.randn(members, rows, columns, generator=generator)
             return torch.nn.Parameter(values * gain / math.sqrt(rows))
 
         sizes = [(num_features, units, 1.4), (units, units, 1.4), (units, OUTPUTS, 0.1)]
         self.weights = torch.nn.ParameterList([drawn(*size) for size in sizes])
         self.biases = torch.nn.ParameterList(
-            [torch.nn.Parameter(0.1 * torch.randn(MEMBERS, 1, n, generator=generator)) for _, n, _ in sizes]
+            [torch.nn.Parameter(0.1 * torch.randn(members, 1, n, generator=generator)) for _, n, _ in sizes]
         )
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
@@ -79,6 +78,7 @@ def fit(
     seed: int,
     steps: int,
     units: int,
+    members: int,
     board_noise: float,
     say: Say,
     whole: WholeSteps | None = None,
@@ -91,6 +91,7 @@ def fit(
         seed: of the start and of the order of batches.
         steps: batches of 2,048 calls.
         units: of each of the two hidden layers.
+        members: of the ensemble.
         board_noise: standard deviation of what is added to the board's features, in theirs: what is learned
             of one board then holds for boards near it.
         say: told the loss ten times.
@@ -102,7 +103,7 @@ def fit(
     seen = table.features if whole is None else np.concatenate([table.features, whole.features])
     low, high = seen.min(axis=0), seen.max(axis=0)
     mean, scale = seen.mean(axis=0), seen.std(axis=0) + np.float32(1e-6)
-    ensemble = _Ensemble(table.features.shape[1], units, generator)
+    ensemble = _Ensemble(table.features.shape[1], units, members, generator)
     inputs = torch.from_numpy((table.features - mean) / scale)
     numbers = (
         table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,39 +131,50 @@ def _named(trials: Sequence[Trial], name: str) -> list[Trial]:
 
 
 def _weights(rows: Sequence[MeasuredCollective]) -> Floats:
-    """Each layout of a board weighs as much as another, however many kinds and sizes a table has of it."""
-    boards = [(row.source, row.board, replace(row.group, kind="")) for row in rows]
-    counts = Counter(boards)
-    return 1 / np.array([counts[board] for board in boards])
+    """Each layout of a board weighs as much as another, and in the second row each board, [2, N].
+
+    However many kinds and sizes a table has of it. What lies between a board and its neighbours (sockets,
+    IOMMU, containers) is the same in all of its layouts, so these may tell of less than they seem to.
+    """
+    boards = [(row.source, row.board) for row in rows]
+    layouts = [(*board, replace(row.group, kind="")) for board, row in zip(boards, rows, strict=True)]
+    return np.array([_shares(layouts), _shares(boards)])
+
+
+def _shares(keys: Sequence[Hashable]) -> list[float]:
+    counts = Counter(keys)
+    return [1 / counts[key] for key in keys]
 
 
 Errors = tuple[Floats, Floats]
+"""Sizes [N] and both weights [2, N]."""
 
 
 def _all(trials: Sequence[Trial]) -> Errors:
-    """Errors and their weights."""
+    """Of all trials."""
     return (
         np.concatenate([np.abs(trial.off) for trial in trials]),
-        np.concatenate([_weights(trial.rows) for trial in trials]),
+        np.concatenate([_weights(trial.rows) for trial in trials], axis=1),
     )
 
 
 def _mostly_rate(trials: Sequence[Trial]) -> Errors:
     errors, weights = _all(trials)
     chosen = np.concatenate([trial.latency_share() for trial in trials]) < 1 - _MOSTLY
-    return errors[chosen], weights[chosen]
+    return errors[chosen], weights[:, chosen]
 
 
 def _mostly_latency(trials: Sequence[Trial]) -> Errors:
     known = [trial for trial in trials if trial.rows[0].topology != UNKNOWN_NETWORK]
     errors, weights = _all(known)
     chosen = np.concatenate([trial.latency_share() for trial in known]) > _MOSTLY
-    return errors[chosen], weights[chosen]
+    return errors[chosen], weights[:, chosen]
 
 
 def _sigma(errors: Errors) -> float:
-    """That of a log-normal whose p10..p90 holds four fifths of the errors by weight."""
+    """That of a log-normal whose p10..p90 holds four fifths of the errors by either weight."""
     sizes, weights = errors
     order = np.argsort(sizes)
-    below = np.cumsum(weights[order]) / weights.sum()
-    return max(float(sizes[order][np.searchsorted(below, 0.8)]) / Z90, _LEAST_SIGMA)
+    below = np.cumsum(weights[:, order], axis=1) / weights.sum(axis=1, keepdims=True)
+    wanted = [float(sizes[order][np.searchsorted(one, 0.8)]) for one in below]
+    return max(max(wanted) / Z90, _LEAST_SIGMA)

@@ -49,6 +49,10 @@ def tables(samples: Samples, knowledge: Knowledge | None = None) -> Mapping[str,
         is_free[chosen] = False
         rows = row_of[where][chosen]
         boards, bytes_per_s = _devices(samples.gpus[chosen], calls, rows)
+        weight = _weights(samples.kinds[chosen], samples.splits[chosen])
+        if calls.learned.few_weigh_more:
+            weight *= _rareness(samples.gpus[chosen])
+            weight /= weight.mean()
         by_name[calls.network] = Table(
             features=np.concatenate([calls.features[rows], boards], axis=1),
             num_board=boards.shape[1],
@@ -57,7 +61,7 @@ def tables(samples: Samples, knowledge: Knowledge | None = None) -> Mapping[str,
             floor_s=floor_s[chosen],
             event_share=event_share[chosen],
             time_s=samples.time_s[chosen],
-            weight=_weights(samples.kinds[chosen], samples.splits[chosen]),
+            weight=weight,
         )
     return by_name
 
@@ -95,3 +99,9 @@ def _weights(kinds: NDArray[np.str_], splits: NDArray[np.str_]) -> NDArray[np.fl
         np.char.add(np.char.add(kinds, " "), splits), return_inverse=True, return_counts=True
     )
     return np.asarray(len(kinds) / len(counts) / counts[group])
+
+
+def _rareness(gpus: NDArray[np.str_]) -> NDArray[np.float64]:
+    """One over the root of how many calls their GPU has."""
+    _, index, counts = np.unique(gpus, return_inverse=True, return_counts=True)
+    return np.asarray(1 / np.sqrt(counts[index]))

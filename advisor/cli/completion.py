@@ -45,6 +45,13 @@ def change_names(incomplete: str) -> list[str]:
     return _beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
 
 
+def split_names(incomplete: str) -> list[str]:
+    """Ways to divide a model, without their numbers."""
+    from advisor.core.splits import SPLIT_NAMES
+
+    return _beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
+
+
 def backend_names(incomplete: str) -> list[str]:
     """What ``--backend`` takes."""
     return _beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from advisor.cli.common import chosen_format
 from advisor.cli.option_groups import ScriptOptions, with_groups
 from advisor.cli.shared_options import (
@@ -12,8 +16,14 @@ from advisor.cli.shared_options import (
     LoaderOption,
     OriginGpuOption,
     SourceArgument,
+    SupposeOption,
 )
 from advisor.report.printing import Format, print_document
+
+ConfirmOption = Annotated[
+    bool,
+    typer.Option("--confirm", help="Profile the script again with the largest batch that fits; for one GPU."),
+]
 
 
 @with_groups
@@ -24,6 +34,8 @@ def predict(
     gpu: GpusOption = None,
     origin_gpu: OriginGpuOption = None,
     loader_s_per_sample: LoaderOption = None,
+    suppose: SupposeOption = None,
+    confirm: ConfirmOption = False,
     script: ScriptOptions,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -31,6 +43,7 @@ def predict(
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
+    from advisor.core.splits import parse_split
     from advisor.report.estimates import estimates_document
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
@@ -40,7 +53,9 @@ def predict(
     trace = TraceRequest(
         source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
     )
-    request = PredictRequest(trace=trace, gpus=tuple(gpu or ()))
+    request = PredictRequest(
+        trace=trace, gpus=tuple(gpu or ()), split=parse_split(suppose or (), "--suppose"), confirm=confirm
+    )
     check(request)
     config = settings_with(
         input__loader_s_per_sample=loader_s_per_sample,
@@ -48,5 +63,5 @@ def predict(
     )
     answer = predicted(request, config, TERMINAL)
     warn(sentences((*answer.trace.warnings, *answer.doubts)))
-    document = estimates_document(answer.trace, answer.estimates, answer.doubts)
+    document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
     print_document(document, chosen_format(output, as_json))

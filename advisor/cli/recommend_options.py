@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.completion import change_names
-from advisor.cli.shared_options import IterationsOption, IterationsPerEpochOption, LoaderOption
+from advisor.cli.shared_options import (
+    IterationsOption,
+    IterationsPerEpochOption,
+    LoaderOption,
+    SupposeOption,
+)
 from advisor.core.limits import MAX_ROWS
 from advisor.core.values import Scaling
 
@@ -40,6 +45,7 @@ class JobOptions:
             help="What an hour until it is done is worth; default: 2.",
         ),
     ] = None
+    suppose: SupposeOption = None
     risk: Annotated[
         bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
     ] = False
@@ -48,9 +54,10 @@ class JobOptions:
         """The job.
 
         Raises:
-            InputError: the deadline is no duration.
+            InputError: the deadline is no duration, or a model cannot be divided so.
         """
         from advisor.cli.times import deadline_s
+        from advisor.core.splits import parse_split
         from advisor.core.values import Job
 
         return Job(
@@ -62,6 +69,7 @@ class JobOptions:
             confidence=self.confidence,
             value_of_time_usd_per_h=self.value_of_time,
             risk_counts=self.risk,
+            split=parse_split(self.suppose or (), "--suppose"),
         )
 
 

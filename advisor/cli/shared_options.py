@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.completion import gpu_names, provider_names, region_names, vendor_names
+from advisor.cli.completion import gpu_names, provider_names, region_names, split_names, vendor_names
 from advisor.core.values import Market
 from advisor.report.printing import Format
 
@@ -53,6 +53,16 @@ LocalGpuOption = Annotated[
     str | None,
     typer.Option(
         metavar="GPU", help="GPU of this machine; default: what nvidia-smi says.", autocompletion=gpu_names
+    ),
+]
+SupposeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suppose",
+        metavar="SPLIT",
+        help="Suppose a script that divides its model: zero-1, zero-2, zero-3 (FSDP), hybrid, tensor-N,"
+        " pipeline-N. Repeatable.",
+        autocompletion=split_names,
     ),
 ]
 AllowVendorOption = Annotated[

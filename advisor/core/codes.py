@@ -91,6 +91,7 @@ class Code(StrEnum):
     ADD_GRAD_SCALER = "add-grad-scaler", Severity.CHANGE
     ALLOW_TF32 = "allow-tf32", Severity.CHANGE
     COMPILE_MODEL = "compile-model", Severity.CHANGE
+    DIVIDE_LAYERS = "divide-layers", Severity.CHANGE
     ENLARGE_BATCH = "enlarge-batch", Severity.CHANGE
     FUSE_OPTIMIZER = "fuse-optimizer", Severity.CHANGE
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
@@ -99,6 +100,7 @@ class Code(StrEnum):
     PACK_DATA = "pack-data", Severity.CHANGE
     RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
+    SHARD_MODEL = "shard-model", Severity.CHANGE
     START_ON_NODES = "start-on-nodes", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
     USE_CHANNELS_LAST = "use-channels-last", Severity.CHANGE
@@ -110,6 +112,7 @@ class Code(StrEnum):
 
     # What an estimate rests on.
     BATCH_SHARE = "batch-share"
+    BATCH_VARIATION = "batch-variation"
     CORRECTED_BY_RECEIPTS = "corrected-by-receipts"
     DRIFT = "drift", Severity.WARNING
     CALIBRATED_RATES = "calibrated-rates"
@@ -121,18 +124,22 @@ class Code(StrEnum):
     FP16_ON_CUDA_CORES = "fp16-on-cuda-cores"
     GRADIENTS_UNKNOWN = "gradients-unknown", Severity.WARNING
     HOST_BOUND = "host-bound"
+    HOST_HIDDEN = "host-hidden"
     KERNEL_FLOOR = "kernel-floor"
+    LAUNCHING = "launching"
     LEARNED_RATES = "learned-rates"
     LEARNED_ELSEWHERE = "learned-elsewhere", Severity.WARNING
     LOADING_NOT_COUNTED = "loading-not-counted", Severity.WARNING
     MEMORY_BY_PART = "memory-by-part"
     MEMORY_NOT_COUNTED = "memory-not-counted", Severity.WARNING
     NOT_LEARNED = "not-learned"
+    SUPPOSED = "supposed", Severity.WARNING
     OTHER_WORLD = "other-world", Severity.WARNING
     RECURRENT_OF_UNKNOWN_SIZE = "recurrent-of-unknown-size", Severity.WARNING
     RECURRENT_STEPWISE = "recurrent-stepwise"
     TIME_OF_UNSUPPORTED_GPU = "time-of-unsupported-gpu", Severity.WARNING
     SHARDED = "sharded"
+    STEP_COMPILED = "step-compiled"
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"
     WHAT_IF_FED_FASTER = "what-if-fed-faster"

@@ -50,6 +50,8 @@ def check_trace(trace: Trace) -> None:
     _check_seconds("iteration_s", trace.iteration_s, positive=True)
     _check_seconds("data_loading_s", trace.data_loading_s)
     _check_seconds("loader_cpu_s_per_sample", trace.loader_cpu_s_per_sample)
+    # A ratio, but what holds for seconds holds for it.
+    _check_seconds("batch_variation", trace.batch_variation)
     _check_words(trace)
 
 
@@ -114,6 +116,7 @@ def _check_words(trace: Trace) -> None:
     check_type("backend", trace.backend, str)
     check_type("origin_gpu", trace.origin_gpu, str | None)
     check_type("is_sharded", trace.is_sharded, bool)
+    check_type("compile_mode", trace.compile_mode, str | None)
     check_precision(trace.precision)
     for text in trace.arguments:
         check_type("an argument", text, str)
@@ -127,6 +130,9 @@ def _check_tensor(tensor: TensorSpec, owner: str) -> None:
     for numbers in (tensor.shape, tensor.stride or ()):
         if len(numbers) > _MOST_DIMENSIONS:
             raise ValueError(f"a tensor of {owner} has {len(numbers):,} dimensions")
+    if tensor.stride is not None and len(tensor.stride) != len(tensor.shape):
+        strides, sizes = len(tensor.stride), len(tensor.shape)
+        raise ValueError(f"a tensor of {owner} has {strides} strides and {sizes} dimensions")
     for size in tensor.shape:
         check_count(f"a size of {owner}", size)
     if prod(tensor.shape) > _MOST:

@@ -21,6 +21,7 @@ from advisor.core.values import (
     AttributeValue,
     Collective,
     Kernel,
+    Launch,
     MemoryUse,
     Op,
     Phase,
@@ -190,6 +191,9 @@ def _trace(members: TraceJson) -> Trace:
         work_elsewhere=None if (work := members.get("work_elsewhere")) is None else RankWork(**work),
         # Nor have those from before CPU seconds were told from other ones.
         loader_cpu_s_per_sample=members.get("loader_cpu_s_per_sample"),
+        compile_mode=members.get("compile_mode"),
+        launch=Launch(members.get("launch", Launch.EAGER)),
+        batch_variation=members.get("batch_variation"),
     )
 
 

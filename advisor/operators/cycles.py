@@ -1,10 +1,15 @@
-"""Kernels in 16 bits that stream through memory: what an SM can do in a clock counts as much as the bytes.
+"""Kernels that stream through memory: what an SM can do in a clock counts as much as the bytes.
 
-    t = launch + passes * bytes / bandwidth + (a * elements + b * rows) / (SMs * clock)
+    t = launch + pace * (passes * bytes / bandwidth
+                         + (a * elements + b * slow elements + c * rows) / (SMs * clock)
+                         + d * steps * waves / clock)
+
+and never less than its bytes take at the data sheet's bandwidth.
 
 Halved bytes do not halve the time of a GELU: an SM does about three elements a clock, whatever their size,
 and bandwidth grew from 13 bytes a clock and SM of an A100 to 27 of a B200. The networks for these families
-learned from FP32, where bytes bind.
+learned from FP32, where bytes bind. Some kernels wait for themselves: of a norm's backward pass a block sums
+32 columns over all rows, one after the other, and narrow matrices leave most SMs idle.
 
 Source: ``catalogs/streams.toml``, fitted by ``python -m training.fit_streams``; docs/accuracy/streams.md.
 """
@@ -12,10 +17,10 @@ Source: ``catalogs/streams.toml``, fitted by ``python -m training.fit_streams``;
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,32 +31,119 @@ from advisor.core.values import GpuSpec, Op
 from advisor.operators.case import HALF
 
 FILE = "streams.toml"
+# Of an SM whose occupancy is not in the catalog.
+_THREADS = 2048
+COSTS = (
+    "passes",
+    "cycles_per_element",
+    "cycles_per_slow_element",
+    "cycles_per_row",
+    "cycles_per_step",
+)
+"""What a kind of kernel costs, in the order of ``Work.unit_times_s``."""
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work(Generic[Numbers]):
+    """What one call does, or each of many, the same on any GPU.
+
+    Attributes:
+        num_bytes: that one pass moves.
+        elements: that it works on.
+        slow_elements: of these, such as take a slower way: beyond a row's whole vectors, or beyond the cache.
+        rows: that are normalised, each by itself.
+        steps: that a block takes one after the other.
+        blocks: that take them at once.
+        block_threads: how many of an SM's threads a block needs.
+    """
+
+    num_bytes: Numbers
+    elements: Numbers
+    slow_elements: Numbers
+    rows: Numbers
+    steps: Numbers
+    blocks: Numbers
+    block_threads: Numbers
+
+    def least_s(self, gpu: GpuSpec) -> Numbers:
+        """Seconds that its bytes take at the bandwidth of the data sheet."""
+        return self.num_bytes / gpu.memory_bytes_per_s
+
+    def unit_times_s(self, gpu: GpuSpec, bytes_per_s: Numbers) -> tuple[Numbers, ...]:
+        """Seconds of each of a kind's costs if it were 1, in the order of ``COSTS``."""
+        threads = _THREADS if gpu.occupancy is None else gpu.occupancy.max_threads
+        at_once = np.maximum(threads // self.block_threads, 1) * gpu.num_sms
+        cycles_per_s = gpu.num_sms * gpu.boost_clock_hz
+        return (
+            self.num_bytes / bytes_per_s,
+            self.elements / cycles_per_s,
+            self.slow_elements / cycles_per_s,
+            self.rows / cycles_per_s,
+            self.steps * np.ceil(self.blocks / at_once) / gpu.boost_clock_hz,
+        )
+
+    def time_s(
+        self, launch_s: float, gpu: GpuSpec, bytes_per_s: Numbers, costs: Iterable[Numbers], factor: Numbers
+    ) -> Numbers:
+        """Seconds of each call: the formula above.
+
+        Args:
+            launch_s: of a kernel.
+            gpu: the destination.
+            bytes_per_s: of its memory, as far as the family reaches it.
+            costs: of the calls' kinds, as ``StreamCost.costs`` orders them.
+            factor: the architecture's pace.
+        """
+        units_s = self.unit_times_s(gpu, bytes_per_s)
+        in_all_s = sum(cost * unit_s for cost, unit_s in zip(costs, units_s, strict=True))
+        times_s: Numbers = launch_s + np.maximum(self.least_s(gpu), factor * in_all_s)
+        return times_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """An architecture that was measured.
+
+    Attributes:
+        factor: by which its kernels take longer than the costs say.
+        sigma: log-normal, of one call.
+    """
+
+    factor: float
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCost:
-    """What one kind of kernel costs in 16 bits.
+    """What one kind of kernel costs.
 
     Attributes:
         passes: how often its bytes count at the family's bandwidth.
         cycles_per_element: of one SM.
-        cycles_per_row: of one SM, for each row that is normalised.
-        sigma: log-normal, on architectures that were measured.
-        unseen_sigma: on others.
-        architectures: those that were measured.
+        cycles_per_slow_element: more.
+        cycles_per_row: of one SM.
+        cycles_per_step: of all SMs.
+        unseen_sigma: log-normal, on architectures that were not measured.
+        architectures: those that were.
     """
 
     passes: float
     cycles_per_element: float
+    cycles_per_slow_element: float
     cycles_per_row: float
-    sigma: float
+    cycles_per_step: float
     unseen_sigma: float
-    architectures: frozenset[str]
+    architectures: Mapping[str, Pace]
 
-    def sigma_on(self, gpu: GpuSpec) -> float:
-        """How sure its time is there."""
-        return self.sigma if gpu.architecture in self.architectures else self.unseen_sigma
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """In the order of ``COSTS``."""
+        return tuple(getattr(self, name) for name in COSTS)
+
+    def pace_on(self, gpu: GpuSpec) -> Pace:
+        """How fast and how sure it is there."""
+        return self.architectures.get(gpu.architecture) or Pace(factor=1.0, sigma=self.unseen_sigma)
 
 
 @cache
@@ -64,7 +156,7 @@ def stream_costs() -> Mapping[str, StreamCost]:
     path = catalog_path(FILE)
     try:
         return parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error
 
 
@@ -72,7 +164,12 @@ def parsed(text: str) -> Mapping[str, StreamCost]:
     """The costs of a ``streams.toml``."""
     tables = tomllib.loads(text)
     return {
-        kind: StreamCost(**{**table, "architectures": frozenset(table["architectures"])})
+        kind: StreamCost(
+            **{
+                **table,
+                "architectures": {name: Pace(**pace) for name, pace in table["architectures"].items()},
+            }
+        )
         for kind, table in tables.items()
     }
 
@@ -84,38 +181,12 @@ def is_half(op: Op) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What one call streams on any GPU.
-
-    Attributes:
-        cost: of its kind.
-        moved_bytes: with each pass over them.
-        cycles: of one SM.
-    """
+    """What one call streams, and what its kind costs."""
 
     cost: StreamCost
-    moved_bytes: float
-    cycles: float
+    work: Work[float]
 
-
-def stream_of(op: Op, kind: str, *, elements: int, rows: int = 0) -> Stream:
-    """A call in 16 bits.
-
-    Args:
-        op: the call; its bytes count.
-        kind: of ``stream_costs``.
-        elements: that it works on.
-        rows: that are normalised, each by itself.
-    """
-    cost = stream_costs()[kind]
-    return Stream(
-        cost=cost,
-        moved_bytes=cost.passes * op.bytes,
-        cycles=cost.cycles_per_element * elements + cost.cycles_per_row * rows,
-    )
-
-
-def stream_time_s(
-    launch_s: float, moved_bytes: Numbers, cycles: Numbers, gpu: GpuSpec, bytes_per_s: Numbers
-) -> Numbers:
-    """Seconds of one stream or of many: the formula above."""
-    return launch_s + moved_bytes / bytes_per_s + cycles / (gpu.num_sms * gpu.boost_clock_hz)
+    def time_s(self, launch_s: float, gpu: GpuSpec, bytes_per_s: float) -> float:
+        """Seconds on a GPU."""
+        factor = self.cost.pace_on(gpu).factor
+        return self.work.time_s(launch_s, gpu, bytes_per_s, self.cost.costs, factor)

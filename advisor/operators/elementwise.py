@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Call, Caps, Case, call, dtype_argument, tensor
-from advisor.operators.cycles import Stream, is_half, stream_of
+from advisor.operators.cycles import Stream, is_half, stream_costs
 from advisor.operators.family import (
     FULL_RATES,
     Autocast,
@@ -17,6 +17,7 @@ from advisor.operators.family import (
     each,
     names,
 )
+from advisor.operators.row_kernels import plain_work
 from advisor.operators.streams import Make, Shape, mapped, streams
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
 
@@ -84,7 +85,7 @@ def _stream(op: Op) -> Stream | None:
     name = base_name(op.name)
     kind = "curve" if name in _CURVES else "curve backward" if name in _CURVES_BACKWARD else "arithmetic"
     elements = max(math.prod(tensor.shape) for tensor in op.outputs)
-    return stream_of(op, kind, elements=elements)
+    return Stream(cost=stream_costs()[kind], work=plain_work(elements, op.bytes))
 
 
 # --- What is measured ------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
-from advisor.core.values import Phase
+from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Caps, Case, call, tensor
+from advisor.operators.cycles import Stream, stream_costs
 from advisor.operators.draw import Draw, shrunk
-from advisor.operators.family import Family, each, names
+from advisor.operators.family import Family, base_name, each, names
+from advisor.operators.row_kernels import plain_work, scatter_work
 from advisor.operators.work import (
     MOVES,
     Attributes,
@@ -35,6 +38,21 @@ def _scatters(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
 def _scatters_into_copy(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
     """The same into a copy of the target."""
     return _scatters(inputs, outputs, attributes) + 2 * tensor_bytes(inputs[0])
+
+
+# --- Time ------------------------------------------------------------------------------------------
+
+
+def _stream(op: Op) -> Stream | None:
+    """An SM looks up an element in about two clocks, whatever its dtype; gradients are sorted first."""
+    name = base_name(op.name)
+    if not op.inputs or not op.outputs or name not in ("embedding", "embedding_dense_backward"):
+        return None
+    if name == "embedding":
+        return Stream(cost=stream_costs()["look-up"], work=plain_work(prod(op.outputs[0].shape), op.bytes))
+    table, width = op.outputs[0].shape[0], max(op.outputs[0].shape[-1], 1)
+    work = scatter_work(prod(op.inputs[0].shape) // width, table, width, op.bytes)
+    return Stream(cost=stream_costs()["look-up backward"], work=work)
 
 
 # --- What is measured ------------------------------------------------------------------------------
@@ -84,5 +102,6 @@ EMBEDDING = Family(
         **each("index_add_ scatter_add_ index_put_ _index_put_impl_ scatter_ index_copy_", _scatters),
         **each("index_add scatter_add index_put scatter index_copy", _scatters_into_copy),
     },
+    stream=_stream,
     cases={"embedding": _cases},
 )

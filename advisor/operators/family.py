@@ -197,8 +197,10 @@ class Learned:
         board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
+        members: of the ensemble; more where few calls were measured, since chance then decides more.
         board_noise: what training adds to the board's features, in standard deviations.
         quantile: the part of the kernels that are faster than it aims at.
+        few_weigh_more: a kernel weighs less the more there are of its GPU, by the root of their number.
     """
 
     name: str
@@ -208,6 +210,7 @@ class Learned:
     counts_flops: bool
     steps: int
     units: int = 96
+    members: int = 4
     board_noise: float = 0.0
     rates: frozenset[str] | None = None
     coupled: Mapping[str, float] = field(default_factory=dict)
@@ -217,6 +220,7 @@ class Learned:
     unseen_sigma: float = 0.2
     board: Board = POWER_AND_CAPABILITY
     quantile: float = QUANTILE
+    few_weigh_more: bool = False
 
 
 Generate = Callable[[int, Caps], Iterator[Case]]

@@ -24,6 +24,11 @@ _TILE = 128
 # Tiles of the product stand here among the features, as a logarithm.
 _TILES_AT = 0
 NUM_FEATURES = 30
+NUM_CUDNN_FEATURES = NUM_FEATURES + 1
+# Channels of a group, and of all, for which cuDNN has a tensor-core kernel in channels_last. In measured
+# steps of an RTX 3090 it makes 16 TFLOP/s (seresnext101_32x4d), and what replaces it 1 (senet154, which has
+# other filters than channels, res2next50, which has few of them).
+_GROUP_WIDTHS, _FEWEST_CHANNELS = frozenset({4, 8, 16, 32}), 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,21 @@ def features(op: Op) -> tuple[float, ...] | None:
         padding(columns, 64),
         *(alignment(size) for size in (in_channels, filters, pixels)),
     )
+
+
+def cudnn_features(op: Op) -> tuple[float, ...] | None:
+    """As ``features``, and whether tensor cores compute the groups of a call in channels_last."""
+    shared, call = features(op), _pass_of(op)
+    if shared is None or call is None:
+        return None
+    filters, channels = call.weight.shape[0] // call.groups, call.weight.shape[1]
+    has_kernel = (
+        call.is_channels_last
+        and call.weight.shape[0] >= _FEWEST_CHANNELS
+        and filters == channels
+        and channels in _GROUP_WIDTHS
+    )
+    return (*shared, float(has_kernel))
 
 
 def _pass_of(op: Op) -> _Pass | None:

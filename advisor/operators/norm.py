@@ -8,7 +8,7 @@ from typing import cast
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
-from advisor.operators.cycles import Stream, is_half, stream_of
+from advisor.operators.cycles import Stream, is_half, stream_costs
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import (
     FULL_RATES,
@@ -19,6 +19,7 @@ from advisor.operators.family import (
     each,
     names,
 )
+from advisor.operators.row_kernels import LONGEST_ROWS, row_kind, row_work
 from advisor.operators.tiles import padding
 from advisor.operators.work import PerElement, item_bytes
 
@@ -34,7 +35,9 @@ def _features(op: Op) -> tuple[float, ...] | None:
     if columns is None:
         return None
     rows = math.prod(op.inputs[0].shape) // max(columns, 1)
-    if not rows or not columns:
+    kind = _IN_HALVES.get(base_name(op.name), "")
+    is_unlike = row_kind(kind, columns, item_bytes(op.inputs[0].dtype)).endswith(LONGEST_ROWS)
+    if not rows or not columns or is_unlike:
         return None
     power = 2 ** math.ceil(math.log2(columns))
     return (
@@ -60,14 +63,20 @@ _IN_HALVES = {
 
 
 def _stream(op: Op) -> Stream | None:
-    """In 16 bits what an SM does in a clock counts; other precisions, and batch norms, are a roofline."""
+    """In 16 bits what an SM does in a clock counts; other precisions, and batch norms, are a roofline.
+
+    But for a softmax of classes as many as a vocabulary's, which reads each row three times in any precision.
+    """
     kind = _IN_HALVES.get(base_name(op.name))
-    if kind is None or not is_half(op) or not op.outputs:
+    if kind is None or not op.inputs or not op.outputs:
         return None
     elements = math.prod(op.inputs[0].shape)
     # What is normalised together, where nothing else was recorded: the last dimension.
-    columns = _normalised(op) or op.inputs[0].shape[-1]
-    return stream_of(op, kind, elements=elements, rows=elements // max(columns, 1))
+    columns = max(_normalised(op) or op.inputs[0].shape[-1], 1)
+    kind = row_kind(kind, columns, item_bytes(op.inputs[0].dtype))
+    if not is_half(op) and not kind.endswith(LONGEST_ROWS):
+        return None
+    return Stream(cost=stream_costs()[kind], work=row_work(kind, elements // columns, columns, op.bytes))
 
 
 def _normalised(op: Op) -> int | None:
@@ -79,6 +88,8 @@ def _normalised(op: Op) -> int | None:
             return math.prod(cast("tuple[int, ...]", given))
         place = _LAYER_NORM[name]
         return math.prod(op.inputs[place].shape) if len(op.inputs) > place else None
+    if "group" in op.attributes:
+        return math.prod(shape[1:]) // cast("int", op.attributes["group"])
     dim = op.attributes.get("dim", -1 if len(shape) <= 2 else None)
     return None if dim is None else shape[cast("int", dim)] if shape else 1
 

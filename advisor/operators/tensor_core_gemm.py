@@ -18,6 +18,7 @@ _FIRST_OPERAND = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 _SCALED = "_scaled_mm"
 # Rows and columns of the result that one thread block computes, in kernels that cuBLAS and CUTLASS choose.
 _TILES = ((64, 64), (128, 64), (128, 128), (128, 256), (256, 128))
+_MIDDLE = 2
 # Bytes of the operands that the sizes below are in.
 _ITEM_BYTES = 2
 # What 16 bytes hold of them, and the longest run that helps.
@@ -101,27 +102,41 @@ def _scaled_features(op: Op) -> tuple[float, ...] | None:
 
 
 def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
-    """How the tiles fill the GPU's SMs, what binds the kernel, and whether its operands fit into L2."""
+    """How the tiles fill the GPU's SMs, what binds the kernel, and whether its operands fit into L2.
+
+    The last five are times of tiles: the longest that one SM is busy, for small, middle and large tiles; how
+    far the best tile is from a GPU whose SMs share all work; and what tiles of 128 x 128 read of L2.
+    """
     batch, m, n, k = np.rint(np.exp(calls[:, :_NUM_SIZES].astype(float))).T
-    waves = [batch * np.ceil(m / rows) * np.ceil(n / columns) / gpu.num_sms for rows, columns in _TILES]
+    num_tiles = [batch * np.ceil(m / rows) * np.ceil(n / columns) for rows, columns in _TILES]
+    waves = [tiles / gpu.num_sms for tiles in num_tiles]
     peak_flops_per_s = gpu.tensor_flops_per_s.get("fp16", gpu.vector_flops_per_s["fp32"])
     compute_us = 1e6 * 2 * batch * m * n * k / peak_flops_per_s
     num_bytes = _ITEM_BYTES * batch * (m * k + k * n + m * n)
     memory_us = 1e6 * num_bytes / gpu.memory_bytes_per_s
+    sm_flops_per_us = peak_flops_per_s / gpu.num_sms / 1e6
+    busy_us = [
+        np.ceil(wave) * 2 * k * rows * columns / sm_flops_per_us
+        for wave, (rows, columns) in zip(waves, _TILES, strict=True)
+    ]
+    read_bytes = _ITEM_BYTES * num_tiles[_MIDDLE] * k * sum(_TILES[_MIDDLE])
     columns = [
         *(np.log(np.ceil(wave) / wave) for wave in waves),
-        *(np.log(waves[i]) for i in (0, 2, 4)),
+        *(np.log(waves[i]) for i in (0, _MIDDLE, 4)),
         np.log(compute_us / memory_us),
         np.log(compute_us + 0.1),
         np.log(memory_us + 0.1),
         np.log(num_bytes / gpu.l2_bytes),
         np.full(len(m), math.log(peak_flops_per_s / gpu.num_sms / 1e12)),
         np.full(len(m), math.log(gpu.memory_bytes_per_s / gpu.num_sms / 1e9)),
+        *(np.log(busy_us[i] + 0.1) for i in (0, _MIDDLE, 4)),
+        np.log(np.min(busy_us, axis=0) / compute_us),
+        np.log(read_bytes / gpu.num_sms),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-WAVES = Board(num_features=14, features=_waves)
+WAVES = Board(num_features=19, features=_waves)
 
 TENSOR_GEMM = Learned(
     name="tensor_gemm",
@@ -130,14 +145,15 @@ TENSOR_GEMM = Learned(
     features=_features,
     counts_flops=True,
     steps=2500,
-    units=64,
+    units=128,
     rates=frozenset({"fp16", "bf16", "tf32"}),
     coupled={"tf32": 0.15},
     is_of_fitted=True,
     measured_by=frozenset({"gemm_fraction.fp16"}),
     board=WAVES,
-    board_noise=0.3,
+    board_noise=0.1,
     quantile=0.5,
+    few_weigh_more=True,
 )
 FP8_GEMM = Learned(
     name="fp8_gemm",
@@ -146,11 +162,12 @@ FP8_GEMM = Learned(
     features=_scaled_features,
     counts_flops=True,
     steps=2500,
-    units=64,
+    units=128,
     rates=frozenset({"fp8"}),
     is_of_fitted=True,
     measured_by=frozenset({"gemm_fraction.fp8"}),
     board=WAVES,
-    board_noise=0.3,
+    board_noise=0.1,
     quantile=0.5,
+    few_weigh_more=True,
 )

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from .dispatch import Args, Kwargs
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+# Parts are for devices that have no kernel; GPUs have one.
+ONE_KERNEL = frozenset({"aten::silu_backward", "aten::mish_backward"})
 
 
 @functools.cache
 def is_composite(func: OpOverload) -> bool:
-    """Whether the operator consists of others on every device."""
+    """Whether a GPU runs other operators in its place."""
+    if func.name() in ONE_KERNEL:
+        return False
     # Not _can_decompose: Python also knows decompositions of operators that are one kernel.
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE))
 

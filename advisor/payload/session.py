@@ -14,6 +14,7 @@ from .fake.saved_files import SavedFiles
 from .fake.world import World
 from .protocol import Fact, Notice, SampleField, Warned, notice
 from .real.watching import WatchingMode
+from .recording.compiled_calls import Compiled
 from .recording.loading import Loading
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
@@ -48,6 +49,7 @@ class Session:
         self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
+        self.compiled = Compiled(self.recorder)
         self.loading = Loading(backend)
         self.recorder.is_evaluating = self.loading.evaluates
         self.collectives = Collectives()
@@ -59,6 +61,7 @@ class Session:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
         self.autocast_dtype: str | None = None
+        self.activations_library: torch.library.Library | None = None
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None

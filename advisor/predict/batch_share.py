@@ -69,7 +69,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         batch_size=None if batch_size is None else max(1, round(batch_size * share.whole)),
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
-        memory=_memory_at(trace, share.batch),
+        memory=memory_at(trace, share.batch),
         ops=_ops_at(Same(trace.ops), share.passes) if share.passes != 1 else trace.ops,
     )
 
@@ -94,8 +94,8 @@ def _times(count: int, passes: float) -> int:
     return max(1, math.ceil(round(count * passes, 6)))
 
 
-def _memory_at(trace: Trace, batch: float) -> MemoryUse:
-    """Activations grow with the batch of one pass, but for the weights that autocast copies."""
+def memory_at(trace: Trace, batch: float) -> MemoryUse:
+    """With so many times the activations, but for the weights that autocast copies."""
     memory, copies = trace.memory, copied_bytes(trace)
     if memory.activation_bytes is None:
         return memory

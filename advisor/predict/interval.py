@@ -18,8 +18,9 @@ SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25
 SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
-SIGMA_HOST = 0.5
 SIGMA_COMMUNICATION = 0.4
+# Compiled over eager steps of published models (docs/accuracy/compiled.md).
+SIGMA_COMPILED = 0.15
 # Another machine's cores, disks and network load up to about twice as fast or slow.
 SIGMA_LOADING = 0.5
 
@@ -46,6 +47,17 @@ def spread(p50_s: float, sigma: float) -> Interval:
     """
     factor = math.exp(Z90 * sigma)
     return Interval(p10=p50_s / factor, p50=p50_s, p90=p50_s * factor)
+
+
+def part_of(whole_s: float, part_s: Interval) -> Interval:
+    """A time of which a part is uncertain, and the rest is sure.
+
+    >>> part_of(2.0, Interval(p10=1.0, p50=1.0, p90=4.0))
+    Interval(p10=2.0, p50=2.0, p90=4.0)
+    """
+    share = part_s.p50 / whole_s
+    p10, p90 = (whole_s * (side_s / part_s.p50) ** share for side_s in (part_s.p10, part_s.p90))
+    return Interval(p10=p10, p50=whole_s, p90=p90)
 
 
 def widened(interval: Interval, sigma: float) -> Interval:

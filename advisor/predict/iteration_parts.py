@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from advisor.core.values import IterationEstimate
 from advisor.predict.exchange.data_parallel import COMMUNICATION
-from advisor.predict.iteration import HOST, OTHERS
 from advisor.predict.loading import WAITING
+from advisor.predict.step_time import HOST, OTHERS, STAGES
 
 
 def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
@@ -15,6 +15,7 @@ def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
     return {
         HOST: estimate.by_operator.get(HOST, 0.0),
         OTHERS: estimate.by_operator.get(OTHERS, 0.0),
+        STAGES: estimate.by_operator.get(STAGES, 0.0),
         COMMUNICATION: estimate.communication_s,
         WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -108,6 +108,11 @@ class OpTimes:
                 method=METHODS[method],
                 constant=self.constants.get(i, ""),
             )
+
+
+def no_faster_than(times: OpTimes, undivided: OpTimes, ranks: int) -> OpTimes:
+    """The times of parts of operators; of so many, none takes less than its part of the whole operator."""
+    return replace(times, time_s=np.maximum(times.time_s, undivided.time_s / ranks))
 
 
 def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
@@ -11,17 +12,24 @@ from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
 from advisor.predict.exchange.gradients import BUCKET_BYTES
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.scaling import Scaling, batch_variation
 from advisor.predict.footprint.overheads import fragmentation
+from advisor.predict.host import Call, host_costs, launching_s
 from advisor.predict.methods import OpTimes
-from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.step_time import RankStep
 from advisor.predict.wave import rests_on_unknown_resources
+
+# A variation that would read as 0 %.
+_LEAST_NOTED = 0.005
 
 
 def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes) -> list[Finding]:
     """Which methods and constants the times come from."""
     used = set(times.constants.values()) - {""}
     notes = _learned_notes(constants, times)
+    if trace.compile_mode is not None:
+        notes.append(finding(Code.STEP_COMPILED, mode=trace.compile_mode))
     notes += described(constants.origin, used)
     notes += _rate_notes(trace, gpu, constants)
     notes += _caveats(times)
@@ -66,17 +74,27 @@ def _families(times: OpTimes, method: Method) -> set[str]:
     return {times.columns.families[i].word for i in times.by(method)}
 
 
-def limit_notes(
-    trace: Trace, num_gpus: int, host_s: float, scaling: Scaling, *, has_memory: bool
-) -> list[Finding]:
-    """What bounds the iteration, and what is not counted."""
-    notes = [finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=HOST_DISPATCH_S)]
-    if host_s:
-        notes.append(finding(Code.HOST_BOUND))
+def limit_notes(step: RankStep, host_s: float, *, has_memory: bool) -> list[Finding]:
+    """What bounds the iteration, and what is not counted.
+
+    Args:
+        step: of one GPU.
+        host_s: by which launching a step takes longer than its kernels.
+        has_memory: whether its memory is known.
+    """
+    trace, num_gpus = step.trace, step.layout.num_gpus
+    notes = [
+        finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
+    ]
+    if step.measured_s is None:
+        notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace))))
+    notes.append(finding(Code.HOST_BOUND if host_s else Code.HOST_HIDDEN))
     notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(finding(Code.GRADIENTS_UNKNOWN))
-    return [*notes, *_notes_on_several(trace, num_gpus, scaling)]
+    if (variation := batch_variation(trace)) >= _LEAST_NOTED:
+        notes.append(finding(Code.BATCH_VARIATION, variation=variation, waits=num_gpus > 1))
+    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.cycles import stream_time_s
 from advisor.operators.family import Family, RooflineTime, Roofs
 from advisor.operators.rates import rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
@@ -19,9 +18,6 @@ from advisor.operators.registry import family_of
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
 # PyTorch's published ResNet-50 profile of a V100: so small that only the launch counts.
 KERNEL_FLOOR_S = 2e-6
-# An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
-# `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
-HOST_DISPATCH_S = 6e-6
 
 
 def op_time(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precision) -> RooflineTime:
@@ -45,11 +41,10 @@ def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
     """Seconds of one call under the roofs of its family."""
     stream = family.stream(op)
     if stream is not None:
-        work = stream.moved_bytes, stream.cycles
         return RooflineTime(
-            time_s=stream_time_s(roofs.launch_s, *work, roofs.gpu, roofs.bytes_per_s),
+            time_s=stream.time_s(roofs.launch_s, roofs.gpu, roofs.bytes_per_s),
             constant=roofs.bandwidth,
-            sigma=stream.cost.sigma_on(roofs.gpu),
+            sigma=stream.cost.pace_on(roofs.gpu).sigma,
         )
     rate = rate_of_call(roofs.rate, op, family)
     return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))

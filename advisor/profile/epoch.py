@@ -19,6 +19,7 @@ class Epoch:
     Attributes:
         seconds: of loading one iteration's samples in one process.
         cpu_s_per_sample: of the CPU, to load one.
+        batch_variation: standard deviation of what a batch holds, over its mean.
     """
 
     accumulation: int
@@ -28,6 +29,7 @@ class Epoch:
     seconds: float | None = None
     cpu_s_per_sample: float | None = None
     num_workers: int | None = None
+    batch_variation: float | None = None
     warnings: tuple[Finding, ...] = ()
 
 
@@ -56,6 +58,7 @@ def epoch_of(recording: Result) -> Epoch:
         seconds=loading["seconds"],
         cpu_s_per_sample=_each(loading["cpu_seconds"], loading["samples"]),
         num_workers=loading["num_workers"],
+        batch_variation=loading["batch_variation"],
         warnings=(
             *warnings,
             *_length_warnings(loading),

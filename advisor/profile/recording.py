@@ -207,6 +207,8 @@ def _trace_of(
         ),
         world_size=recording["world_size"],
         is_sharded=recording["is_sharded"],
+        compile_mode=recording["compile_mode"],
+        batch_variation=loading.batch_variation,
     )
 
 

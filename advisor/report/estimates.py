@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Finding
-from advisor.core.values import Fit, IterationEstimate, Layout, Trace
+from advisor.core.values import Confirmation, Fit, IterationEstimate, Layout, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
 from advisor.report.iterations_chart import iterations_chart
-from advisor.report.memory_parts import memory_facts, memory_json
+from advisor.report.memory_parts import confirmed_fact, memory_facts, memory_json
 from advisor.report.trace import summary
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
@@ -32,17 +32,25 @@ _FITS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
 
 
 def estimates_document(
-    trace: Trace, estimates: Sequence[IterationEstimate], doubts: Sequence[Finding] = ()
+    trace: Trace,
+    estimates: Sequence[IterationEstimate],
+    doubts: Sequence[Finding] = (),
+    confirmed: Confirmation | None = None,
 ) -> Document:
-    """Estimates in the given order, what they rest on, and what makes some doubtful."""
+    """Estimates in the given order, what they rest on, what makes some doubtful, and a batch confirmed."""
     warnings = (*trace.warnings, *doubts)
     facts = {
         "trace": summary(trace),
         "estimates": [estimate_json(estimate) for estimate in estimates],
         **warnings_json(warnings),
         "doubt_findings": list(map(finding_json, doubts)),
+        "confirmed": None if confirmed is None else confirmation_json(confirmed),
     }
-    blocks: tuple[Block, ...] = _table(estimates), *_memory(trace, estimates), *_assumptions(estimates)
+    blocks: tuple[Block, ...] = (
+        _table(estimates),
+        *_memory(trace, estimates, confirmed),
+        *_assumptions(estimates),
+    )
     return Document(
         facts=facts,
         blocks=blocks,
@@ -69,11 +77,24 @@ def _table(estimates: Sequence[IterationEstimate]) -> Table:
     )
 
 
-def _memory(trace: Trace, estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+def confirmation_json(confirmed: Confirmation) -> Mapping[str, object]:
+    """The largest batch as it was profiled."""
+    return {
+        "arguments": confirmed.arguments,
+        "batch_size": confirmed.batch_size,
+        "estimate": estimate_json(confirmed.estimate),
+    }
+
+
+def _memory(
+    trace: Trace, estimates: Sequence[IterationEstimate], confirmed: Confirmation | None
+) -> tuple[Section, ...]:
     """Part by part where it is one GPU that was asked about: a table of all has no room for it."""
     if len(estimates) > 1:
         return ()
     facts = tuple(fact for one in estimates for fact in memory_facts(one, trace))
+    if confirmed is not None:
+        facts = (*facts, confirmed_fact(confirmed))
     return (Section("Memory of one GPU", facts),) if facts else ()
 
 
@@ -88,6 +109,7 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     return {
         "gpu": estimate.gpu,
         "num_gpus": estimate.num_gpus,
+        "split": estimate.split.name or None,
         "num_nodes": estimate.layout.num_nodes,
         "gpus_per_node": estimate.layout.gpus_per_node,
         "iteration_s": asdict(estimate.iteration_s),

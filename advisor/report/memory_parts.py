@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from itertools import pairwise
 
 from advisor.core.units import format_bytes
-from advisor.core.values import Fit, IterationEstimate, LargestBatch, Remedy, Trace
+from advisor.core.values import Confirmation, Fit, IterationEstimate, LargestBatch, Remedy, Trace
+from advisor.predict.footprint.batches import arguments_of_largest
 from advisor.report.document import Fact
 from advisor.report.remedies import remedy_text
 
@@ -62,17 +62,24 @@ def _largest(largest: LargestBatch, batch_size: int | None) -> str:
 
 def _confirming(trace: Trace, estimate: IterationEstimate, largest: LargestBatch) -> str | None:
     """The command that profiles the script with that batch, where it takes its batch as an argument."""
-    samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
-    arguments = list(trace.arguments)
-    places = [
-        place
-        for place, (name, value) in enumerate(pairwise(arguments), start=1)
-        if name.startswith("-") and "batch" in name and value == samples
-    ]
-    if len(places) != 1 or not largest.likely:
+    arguments = arguments_of_largest(trace, largest)
+    if arguments is None:
         return None
-    arguments[places[0]] = str(largest.likely // trace.accumulation)
     return f"advisor predict {shlex.join([trace.script, '--gpu', estimate.gpu, '--', *arguments])}"
+
+
+def confirmed_fact(confirmation: Confirmation) -> Fact:
+    """What profiling the largest batch showed."""
+    estimate, size = confirmation.estimate, confirmation.batch_size
+    memory = estimate.memory
+    profiled = "the largest batch was profiled" if size is None else f"{size:,} was profiled"
+    if memory is None:
+        return Fact("confirmed", f"{profiled}, and its need is unknown")
+    limit = format_bytes(estimate.memory_limit_bytes)
+    fits = {Fit.CERTAIN: "fits", Fit.LIKELY: "is likely to fit", Fit.NO: "does not fit"}[
+        estimate.fit or Fit.NO
+    ]
+    return Fact("confirmed", f"{profiled}: {format_bytes(memory.need_bytes.p50)} of {limit}, which {fits}")
 
 
 def _remedy(remedy: Remedy) -> str:

@@ -28,6 +28,7 @@ from advisor.report.document import (
 from advisor.report.options import (
     gpus,
     market,
+    option_alone,
     options_facts,
     place,
     ranked,
@@ -118,7 +119,7 @@ def recommendation_document(
     below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if), *gains)
     blocks = (*_summary(recommendation), *body, *below)
     return Document(
-        facts=Late(lambda: _facts(recommendation, trace, options(), recorded_as)),
+        facts=Late(lambda: _facts(recommendation, trace, options(), recorded_as, what_if)),
         blocks=blocks,
         sheet=lambda: _sheet(recommendation, options()),
         title=f"Where to run {trace.script or 'this script'}",
@@ -132,9 +133,15 @@ def _facts(
     trace: Trace,
     options: Sequence[Mapping[str, object]],
     recorded_as: str | None,
+    what_if: WhatIf | None,
 ) -> Mapping[str, object]:
     facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
-    return {**facts, "what_ifs": list(map(gain_json, recommendation.gains))}
+    divided = None if what_if is None else _divided(what_if, recommendation)
+    return {
+        **facts,
+        "what_ifs": list(map(gain_json, recommendation.gains)),
+        "divided": None if divided is None else option_alone(divided),
+    }
 
 
 def subject_of(recommendation: Recommendation, trace: Trace) -> str:
@@ -293,6 +300,9 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     if what_if is None or what_if.option is None:
         return
     before, same, option = recommendation.chosen, what_if.same, what_if.option
+    if (divided := _divided(what_if, recommendation)) is not None:
+        yield _paragraph(_divided_in_short(divided))
+        return
     line = f"What if {what_if.change}: {_in_short(option)}"
     if before is not None:
         saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
@@ -301,6 +311,23 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     yield _paragraph(f"{line} ({more}).")
     if same is not None and what_if.instead is not None:
         yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
+
+
+def _divided(what_if: WhatIf, recommendation: Recommendation) -> Option | None:
+    """The option of a script that divides its model otherwise than the job supposes; None for any other."""
+    option = what_if.option
+    return None if option is None or option.estimate.split == recommendation.job.split else option
+
+
+def _divided_in_short(option: Option) -> str:
+    """What would run a model that no GPU holds in whole, and how to see all of it."""
+    split = option.estimate.split.name
+    must = "; ".join(sentences(option.script_changes[:1]))
+    asked = " ".join(f"--suppose {part}" for part in split.split("+"))
+    return (
+        f"It would fit if the script divided its model ({split}): {_in_short(option)}. For that, {must}. All"
+        f" such plans: {asked}."
+    )
 
 
 def _saved(before: Option, after: Option) -> str:

@@ -13,6 +13,7 @@ _CHANGES = {
     "bf16-weights": "weights and optimizer state in bf16",
     "8-bit-optimizer": "an 8-bit optimizer",
     "lora": "fine-tuning adapters alone (LoRA)",
+    "qlora": "fine-tuning adapters beside weights of 4 bits (QLoRA)",
     "checkpointing": "activation checkpointing",
     "zero-1": "sharding the optimizer (ZeRO-1)",
     "zero-2": "sharding optimizer and gradients (ZeRO-2)",

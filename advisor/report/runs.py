@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from advisor.core.units import format_usd
-from advisor.core.values import RunStatus
+from advisor.core.values import Layout, RunStatus
 from advisor.report.cells import DURATION, USD, Cell
 from advisor.report.document import Block, Column, Document, Lines, Row, Table, columns
 from advisor.store.ledger import Run
@@ -92,8 +92,11 @@ def where_of(run: Run) -> str:
 
 
 def gpus_of(run: Run) -> str:
-    """Such as ``8 x L4``."""
-    return f"{run.num_gpus} x {run.gpu}" if run.num_gpus else "no GPU"
+    """Such as ``8 x L4``, or ``2 x 8 x L4`` of two machines."""
+    if not run.num_gpus:
+        return "no GPU"
+    num_nodes = run.num_nodes or 1
+    return Layout(gpus_per_node=run.num_gpus // num_nodes, num_nodes=num_nodes).of(run.gpu)
 
 
 def run_json(run: Run) -> dict[str, object]:

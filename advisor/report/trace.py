@@ -49,6 +49,7 @@ def summary(trace: Trace) -> dict[str, object]:
         "loader_cpu_s_per_sample": trace.loader_cpu_s_per_sample,
         "num_workers": trace.num_workers,
         **asdict(trace.precision),
+        "compile_mode": trace.compile_mode,
         **calls,
         "flops": sum(op.flops * op.count for op in trace.ops),
         "bytes": sum(op.bytes * op.count for op in trace.ops),
@@ -63,7 +64,7 @@ _OF = {"data_loading_s": " of one process", "loader_cpu_s_per_sample": " of a vC
 
 def _text(name: str, value: object) -> str:
     if value is None:
-        return "none" if name == "amp_dtype" else "unknown"
+        return "none" if name in ("amp_dtype", "compile_mode") else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

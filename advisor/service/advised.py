@@ -82,6 +82,7 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
         iteration_s=chosen.estimate.iteration_s,
         uncorrected_p50_s=uncorrected_p50_s(chosen.estimate),
         alternatives=alternatives_of(ranked.options),
+        num_nodes=plan.num_nodes,
     )
 
 

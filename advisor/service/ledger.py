@@ -202,7 +202,16 @@ def _run(
         instance_type=place.instance_type,
         region=place.region,
         status=request.status or RunStatus.FINISHED,
+        num_nodes=num_nodes_of(advised, gpu, num_gpus),
     )
+
+
+def num_nodes_of(advised: LedgerEntry | None, gpu: str | None, num_gpus: int | None) -> int | None:
+    """Machines of a run that went to the GPUs it was sent to; one with at most one GPU. None if unknown."""
+    if (num_gpus or 0) <= 1:
+        return 1
+    followed = advised is not None and (advised.gpu, advised.num_gpus) == (gpu, num_gpus)
+    return advised.num_nodes if advised is not None and followed else None
 
 
 def _first(*texts: str | None) -> str:

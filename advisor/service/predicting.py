@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Trace
+from advisor.core.values import WHOLE, Confirmation, GpuSpec, IterationEstimate, Split, Trace
+from advisor.service.confirming import check_confirmable, confirmation_of
 from advisor.service.feeding import with_input
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
@@ -24,19 +25,24 @@ class PredictRequest:
     Attributes:
         trace: the script.
         gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
+        split: how the script is supposed to divide its model.
+        confirm: profile the script again with the largest batch that fits.
     """
 
     trace: TraceRequest
     gpus: tuple[str, ...] = ()
+    split: Split = WHOLE
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictAnswer:
-    """Estimates, the fastest first, the trace that they rest on, and what makes some of them doubtful."""
+    """Estimates, the fastest first, the trace they rest on, what makes some doubtful, a batch confirmed."""
 
     trace: Trace
     estimates: tuple[IterationEstimate, ...]
     doubts: tuple[Finding, ...]
+    confirmed: Confirmation | None = None
 
 
 def check(request: PredictRequest) -> None:
@@ -71,18 +77,33 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     wanted = layouts_of(request.gpus, config.settings, listener)
     if not wanted:
         wanted = {name: {ONE: None} for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
+    if request.confirm:
+        check_confirmable(request.trace, sum(map(len, wanted.values())), listener)
     trace = _trace(request, config, listener)
     past = past_runs(config, listener)
-    estimates = [
-        estimate
-        for name, layouts in wanted.items()
-        for estimate in predict_counts(
-            trace, catalog[name], list(layouts), correction=past.corrections.get(name)
-        )
-    ]
+
+    def of(profiled: Trace) -> list[IterationEstimate]:
+        return [
+            estimate
+            for name, layouts in wanted.items()
+            for estimate in predict_counts(
+                profiled,
+                catalog[name],
+                list(layouts),
+                correction=past.corrections.get(name),
+                split=request.split,
+            )
+        ]
+
+    estimates = of(trace)
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
     doubts = (*_unsupported(catalog[name] for name in wanted), *past.drifts_on(wanted))
-    return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts)
+    confirmed = None
+    if request.confirm:
+        confirmed = confirmation_of(
+            request.trace, trace, estimates[0], lambda again: of(again)[0], config, listener
+        )
+    return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts, confirmed=confirmed)
 
 
 def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace:

@@ -42,6 +42,7 @@ def recommendation_of(
     from advisor.service.shifts import with_later_starts
     from recommender.engine import ranked
     from recommender.ranking.gains import with_gains
+    from recommender.ranking.supposed import with_splits
     from recommender.ranking.what_if import ground_of, with_what_ifs
 
     judged = judged_of(trace, plans, job, spot=spot, policy=policy, spent=spent, corrections=corrections)
@@ -53,7 +54,9 @@ def recommendation_of(
         answer, load_gpus(), rng=rng, spot=spot, interruptions=interruptions, corrections=corrections
     )
     if what_if is None:
-        return with_what_ifs(ground, trace, best_only=True)
+        changed = with_what_ifs(ground, trace, best_only=True)
+        # A line that makes it fit is less work than another way to train.
+        return changed if changed.what_ifs or not job.split.is_none else with_splits(ground, trace)
     return with_gains(with_what_ifs(ground, trace, names=what_if), ground, trace, what_if)
 
 

@@ -161,7 +161,7 @@ def _begin(
     steps_folder: Path,
 ) -> Begun:
     """What is known while the command runs; if nothing more is heard of it, this is its receipt."""
-    from advisor.service.ledger import place_of_entry
+    from advisor.service.ledger import num_nodes_of, place_of_entry
     from advisor.store.ledger import Run
 
     sent_to = None if advised is None else place_of_entry(advised)
@@ -184,6 +184,7 @@ def _begin(
         zone=where.zone,
         user=_user(),
         status=RunStatus.LOST,
+        num_nodes=num_nodes_of(advised, place.gpu, place.num_gpus),
     )
     return begin(run, where, steps_folder, config)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.changes import ALL, CHANGE_NAMES
-from advisor.core.errors import InputError, did_you_mean
-from advisor.core.values import Job, Recommendation, Scaling, Trace
+from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.values import Job, Recommendation, Scaling, Split, Trace
 from advisor.service.feeding import with_input
 from advisor.service.listening import Silence
 from advisor.service.script_patch import check_patchable, script_patch
@@ -181,6 +181,7 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
+    plans = that_suit(plans, job.split)
     past = past_runs(config, listener)
     drifts = past.drifts_on({plan.gpu for plan in plans})
     return Places(
@@ -192,6 +193,21 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         corrections=past.corrections,
         warnings=(*doubts, *warnings, *drifts),
     )
+
+
+def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
+    """Those whose GPUs hold whole copies of a model that is divided so.
+
+    Raises:
+        NoOfferError: there is none.
+    """
+    suited = [plan for plan in plans if split.suits(plan.layout)]
+    if plans and not suited:
+        raise NoOfferError(
+            f"{split.name} divides none of these machines into copies of the model: ask for a multiple of"
+            f" {split.gpus_per_copy} GPUs, in nodes of a multiple of {split.tensor}."
+        )
+    return suited
 
 
 def ranked_on(places: Places, trace: Trace, request: RecommendRequest, config: Config) -> Recommendation:

@@ -65,6 +65,7 @@ class LedgerEntry:
         iteration_s: of one of them, as it was answered.
         uncorrected_p50_s: the median of one of them, before receipts of earlier runs corrected it.
         alternatives: the job on other GPUs, the cheapest first.
+        num_nodes: machines that train together, each with an equal part of the GPUs.
     """
 
     id: str = field(default_factory=new_id)
@@ -89,6 +90,7 @@ class LedgerEntry:
     iteration_s: Interval | None = None
     uncorrected_p50_s: float | None = None
     alternatives: tuple[Alternative, ...] = ()
+    num_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ class Run:
         cost_kind: None where the cost is.
         usd_per_h: the price of the GPUs that it had, behind an estimated cost.
         price_retrieved_at: when that price was true.
+        num_nodes: machines that trained together.
     """
 
     id: str = field(default_factory=new_id)
@@ -135,6 +138,7 @@ class Run:
     cost_kind: CostKind | None = None
     usd_per_h: float | None = None
     price_retrieved_at: datetime | None = None
+    num_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

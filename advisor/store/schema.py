@@ -28,7 +28,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0007"
+VERSION = "0008"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -213,6 +213,7 @@ recommendations = Table(
     Column("iteration_p90_s", Double),
     Column("uncorrected_p50_s", Double),
     Column("alternatives", Text, nullable=False, server_default="[]"),
+    Column("num_nodes", Integer),
 )
 
 runs = Table(
@@ -243,6 +244,7 @@ runs = Table(
     Column("cost_kind", Text),
     Column("usd_per_h", Double),
     Column("price_retrieved_at", UtcTime),
+    Column("num_nodes", Integer),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.

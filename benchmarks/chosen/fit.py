@@ -162,6 +162,11 @@ def student_over_normal(degrees: float) -> float:
     return float(np.interp(1 / max(degrees, 1.0), 1 / _DEGREES[::-1], _T90[::-1]) / _T90[-1])
 
 
+def of_one_more(count: int) -> float:
+    """How much wider one more of a kind must be taken than the mean and the spread of so many say."""
+    return math.sqrt(1 + 1 / count) * student_over_normal(count - 1)
+
+
 def drifts_of(panel: Panel) -> dict[Market, Fitted]:
     """Drift of both markets."""
     return {

@@ -11,20 +11,16 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Collective, IterationEstimate, Layout, Op, TensorSpec, Trace
+from advisor.core.values import IterationEstimate, Layout, Split
 from advisor.predict.iteration import predict
 from benchmarks.accuracy.models import Workload, trace_of
-from benchmarks.scaling.megatron import LayerShape, layer
 
 FILE = "end_to_end_distributed.csv"
 GPU, RANKS = "A100-SXM-40GB", 4
-_LAYERS, _HIDDEN, _HEADS, _LENGTH, _BATCH = 36, 1280, 20, 1024, 4
-_WORDS = 50257
-_FP32_BYTES = 4
+_LENGTH, _BATCH = 1024, 4
 
 
 def predicted(configs: Path) -> Mapping[str, IterationEstimate]:
@@ -34,43 +30,12 @@ def predicted(configs: Path) -> Mapping[str, IterationEstimate]:
         trace_of(Workload(model="gpt2_large", mode="train", seq_len=_LENGTH, batch_size=batch), configs)
         for batch in (1, _BATCH)
     )
+    stages = Split(pipeline=RANKS, micro_batches=1)
     return {
         "dp4": predict(one, gpu, four),
-        # What a stage hands on is 21 MB, a tenth of a millisecond beside a second.
-        "pp4_1": predict(whole, gpu),
-        "tp4": predict(_of_a_tensor_rank(whole), gpu, four),
+        "pp4_1": predict(whole, gpu, four, split=stages),
+        "tp4": predict(whole, gpu, four, split=Split(tensor=RANKS)),
     }
-
-
-def _of_a_tensor_rank(whole: Trace) -> Trace:
-    """What a rank runs: its part of every layer and of the vocabulary."""
-    shape = LayerShape(
-        hidden=_HIDDEN, heads=_HEADS, length=_LENGTH, batch=_BATCH, ranks=RANKS, dtype="float32"
-    )
-    layers = (replace(op, count=_LAYERS * op.count) for op in layer(shape).ops)
-    words = (_split(op) for op in whole.ops if _has_words(op))
-    states_bytes = _LENGTH * _BATCH * _HIDDEN * _FP32_BYTES
-    reductions = Collective(kind="all_reduce", num_bytes=states_bytes, world_size=RANKS, count=4 * _LAYERS)
-    ops = (*layers, *words)
-    return replace(whole, ops=ops, collectives=(reductions,), world_size=RANKS, is_sharded=True)
-
-
-def _has_words(op: Op) -> bool:
-    return any(_WORDS in tensor.shape for tensor in (*op.inputs, *op.outputs))
-
-
-def _split(op: Op) -> Op:
-    def part(tensor: TensorSpec) -> TensorSpec:
-        shape = tuple(size // RANKS if size == _WORDS else size for size in tensor.shape)
-        return replace(tensor, shape=shape, stride=None)
-
-    return replace(
-        op,
-        inputs=tuple(map(part, op.inputs)),
-        outputs=tuple(map(part, op.outputs)),
-        flops=op.flops // RANKS,
-        bytes=op.bytes // RANKS,
-    )
 
 
 def main() -> None:

@@ -1,13 +1,14 @@
 """Iterations of GPT on 2 to 512 A100 by Megatron-LM, split by tensors, layers and data, as vTrain measured.
 
-``python -m benchmarks.scaling.gpt_iterations --measurements DIR`` predicts each from the operators of one
-layer (``benchmarks.scaling.megatron``) and the times of collectives. Which passes run again in backward was
-not recorded, so four constants are fitted to a third of the rows that a hash chose; the others judge. It
-profiles 93 shapes of a layer, some ten minutes of a core.
+``python -m benchmarks.scaling.gpt_iterations --measurements DIR [--layers FOLDER]`` predicts each as a plan:
+the operators of one whole layer (``benchmarks.scaling.megatron``) as often as the model has layers, divided
+by ``advisor.predict.split``. Which passes run again in backward was not recorded, and a layer's operators do
+not tell what the host of Megatron takes. So each row is predicted twice: with nothing fitted, and with four
+constants that are fitted to a third of the rows that a hash chose; the others judge. It profiles 30 layers,
+some five minutes of a core; FOLDER keeps them for the next time.
 
-A pipeline of P stages and M micro-batches takes ``M + P - 1`` times what a stage takes of one (Narayanan et
-al., "Efficient large-scale language model training", SC 2021). The machines have 8 A100 behind NVSwitch and
-InfiniBand at 800 Gb/s a node (Bang et al., "vTrain", MICRO 2024).
+The machines have 8 A100 behind NVSwitch and InfiniBand at 800 Gb/s a node (Bang et al., "vTrain", MICRO
+2024). Rows that divide a layer over two nodes (6) are left out: no plan does.
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ import argparse
 import csv
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Fabric, Layout, Link, Network
-from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.iteration import HOST, predict
+from advisor.core.values import Fabric, Layout, Link, Network, Split, Trace
+from advisor.formats.trace_files import read_trace, write_trace
+from advisor.predict.iteration import predict
+from advisor.predict.split.rank import rank_of
+from advisor.predict.split.within import exchange_within
+from advisor.predict.step_time import HOST, OTHERS, STAGES
 from benchmarks.scaling.megatron import LayerShape, layer
 from training.drawn import fraction_of
 
 FILE = "vtrain_ground_truth_gpt_a100.csv"
 GPU = "A100-SXM-80GB"
 FITTED_SHARE = 1 / 3
+_WAITS = (HOST, OTHERS, STAGES)
 _GPUS_PER_NODE, _NETWORK_BYTES_PER_S = 8, 100e9
 _VOCABULARY, _HALF_BYTES = 51_200, 2
 # A multiply-add of the logits is two operations, once forward and twice backward, at this rate in fp16.
@@ -51,6 +56,21 @@ class Iteration:
     num_layers: int
     shape: LayerShape
     measured_s: float
+
+    @property
+    def split(self) -> Split:
+        """How the model is divided."""
+        return Split(tensor=self.tensor, pipeline=self.pipeline, micro_batches=self.micro_batches)
+
+    @property
+    def layout(self) -> Layout:
+        """Whole machines, or a part of one."""
+        per_node = min(self.num_gpus, _GPUS_PER_NODE)
+        fabric = Fabric(
+            link=Link.NVSWITCH, link_bytes_per_s=resolve_gpu(GPU).nvlink_bytes_per_s,
+            network=Network.INFINIBAND, network_bytes_per_s=_NETWORK_BYTES_PER_S,
+        )  # fmt: skip
+        return Layout(gpus_per_node=per_node, num_nodes=self.num_gpus // per_node, fabric=fabric)
 
     @property
     def is_fitted(self) -> bool:
@@ -78,7 +98,10 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Seconds of an iteration's parts; of a layer and micro-batch, of a micro-batch, and of all of it."""
+    """Seconds of an iteration's parts; of a layer and micro-batch, of a micro-batch, and of all of it.
+
+    ``unfitted_s`` is all of it as the product has it, with words and step beside it.
+    """
 
     kernels_s: float
     exchanges_s: float
@@ -86,6 +109,7 @@ class Parts:
     sends_s: float
     gradients_s: float
     step_s: float
+    unfitted_s: float
 
 
 def read(published: Path) -> Iterator[Iteration]:
@@ -114,44 +138,65 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def parts_of(iteration: Iteration) -> Parts:
+def parts_of(iteration: Iteration, layers: Path | None) -> Parts:
     """The predicted parts of an iteration."""
-    shape, gpu = iteration.shape, resolve_gpu(GPU)
-    per_node = min(iteration.num_gpus, _GPUS_PER_NODE)
-    tensor = _among(min(iteration.tensor, per_node), -(-iteration.tensor // per_node))
-    states_bytes = _HALF_BYTES * shape.length * shape.batch * shape.hidden
-    parameters = 12 * shape.hidden**2 * iteration.num_layers / iteration.pipeline + _VOCABULARY * shape.hidden
-    parameters /= iteration.tensor
-    # Ranks that hold the same part lie as many GPUs apart as tensors are split over, and share the network.
-    apart = min(iteration.tensor, per_node)
-    within = min(iteration.data, per_node // apart)
-    nodes = -(-iteration.data // within)
-    gradients_bytes = _HALF_BYTES * parameters * (apart if nodes > 1 else 1)
+    shape, gpu, split = iteration.shape, resolve_gpu(GPU), iteration.split
+    gpt = _gpt(iteration, layers)
+    estimate = predict(gpt, gpu, iteration.layout, split=split)
+    within, reductions = (
+        exchange_within(rank_of(gpt, one), 1.0, gpu, iteration.layout)
+        for one in (split, replace(split, pipeline=1))
+    )
+    num_layers = -(-iteration.num_layers // iteration.pipeline)
+    each_s = reductions.layers.seconds / iteration.num_layers
+    exchanged_s = within.of_passes(iteration.micro_batches).seconds
     logits_flops = 6 * shape.length * shape.batch * shape.hidden * _VOCABULARY / iteration.tensor
-    several_nodes = iteration.num_gpus > _GPUS_PER_NODE
-    neighbours = _among(1, 2) if several_nodes else _among(2, 1)
+    logits_s = logits_flops / _LOGITS_FLOPS_PER_S
+    parameters = _parameters(iteration) / iteration.tensor
+    step_s = _STEP_BYTES * parameters / (_STEP_SHARE * gpu.memory_bytes_per_s)
+    kernels_s = sum(seconds for family, seconds in estimate.by_family.items() if family not in _WAITS)
     return Parts(
-        kernels_s=_kernels_s(shape),
-        exchanges_s=4 * collective_time("all_reduce", states_bytes, tensor, gpu).seconds,
-        logits_s=logits_flops / _LOGITS_FLOPS_PER_S,
-        sends_s=2 * collective_time("send", states_bytes, neighbours, gpu).seconds,
-        gradients_s=collective_time("all_reduce", gradients_bytes, _among(within, nodes), gpu).seconds,
-        step_s=_STEP_BYTES * parameters / (_STEP_SHARE * gpu.memory_bytes_per_s),
+        kernels_s=kernels_s / (num_layers * iteration.micro_batches),
+        exchanges_s=each_s,
+        logits_s=logits_s,
+        sends_s=within.layers.seconds - num_layers * each_s,
+        gradients_s=max(estimate.communication_s - exchanged_s, 0.0),
+        step_s=step_s,
+        unfitted_s=estimate.iteration_s.p50 + iteration.micro_batches * logits_s + step_s,
     )
 
 
-def _among(gpus_per_node: int, num_nodes: int) -> Layout:
-    fabric = Fabric(
-        link=Link.NVSWITCH, link_bytes_per_s=resolve_gpu(GPU).nvlink_bytes_per_s, network=Network.INFINIBAND,
-        network_bytes_per_s=_NETWORK_BYTES_PER_S,
-    )  # fmt: skip
-    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
+def _parameters(iteration: Iteration) -> float:
+    """Of a stage that has the words besides its layers."""
+    hidden = iteration.shape.hidden
+    return 12 * hidden**2 * iteration.num_layers / iteration.pipeline + _VOCABULARY * hidden
+
+
+def _gpt(iteration: Iteration, layers: Path | None) -> Trace:
+    """All layers and micro-batches on one GPU, without words and without a step."""
+    trace = _layer(replace(iteration.shape, ranks=1), layers)
+    calls, passes = iteration.num_layers * iteration.micro_batches, iteration.micro_batches
+    whole = _parameters(replace(iteration, pipeline=1))
+    # Of a stage the layers' share of the gradients shrinks, not that of the words.
+    words_share = _parameters(iteration) / whole * iteration.pipeline
+    return replace(
+        trace,
+        ops=tuple(replace(op, count=op.count * calls) for op in trace.ops),
+        memory=replace(trace.memory, gradient_bytes=round(_HALF_BYTES * whole * words_share)),
+        accumulation=passes,
+        batch_size=passes * iteration.shape.batch,
+    )
 
 
 @cache
-def _kernels_s(shape: LayerShape) -> float:
-    families = predict(layer(shape), resolve_gpu(GPU)).by_family
-    return sum(seconds for family, seconds in families.items() if family != HOST)
+def _layer(shape: LayerShape, layers: Path | None) -> Trace:
+    """The layer's trace, from the folder if it is there."""
+    if layers is None:
+        return layer(shape)
+    path = layers / f"{shape.hidden}-{shape.heads}-{shape.length}-{shape.batch}.json.gz"
+    if not path.exists():
+        write_trace(layer(shape), path)
+    return read_trace(path)
 
 
 def predicted_s(iteration: Iteration, parts: Parts, constants: Constants) -> float:
@@ -176,10 +221,14 @@ def fitted(iterations: Sequence[tuple[Iteration, Parts]]) -> Constants:
     return min(grid, key=lambda constants: statistics.fmean(errors(fit, constants)))
 
 
-def errors(iterations: Iterable[tuple[Iteration, Parts]], constants: Constants) -> list[float]:
-    """The absolute error of each, relative to what was measured."""
+def errors(iterations: Iterable[tuple[Iteration, Parts]], constants: Constants | None) -> list[float]:
+    """The absolute error of each, relative to what was measured; without constants as a plan has it."""
     return [
-        abs(predicted_s(iteration, parts, constants) / iteration.measured_s - 1)
+        abs(
+            (parts.unfitted_s if constants is None else predicted_s(iteration, parts, constants))
+            / iteration.measured_s
+            - 1
+        )
         for iteration, parts in iterations
     ]
 
@@ -188,14 +237,21 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measurements", type=Path, required=True)
-    published = parser.parse_args().measurements / "published"
-    rows = [(iteration, parts_of(iteration)) for iteration in read(published)]
+    parser.add_argument("--layers", type=Path, help="folder that keeps the profiled layers")
+    arguments = parser.parse_args()
+    iterations = [one for one in read(arguments.measurements / "published") if one.split.suits(one.layout)]
+    rows = [(iteration, parts_of(iteration, arguments.layers)) for iteration in iterations]
     constants = fitted(rows)
     print(f"{constants}\n\n| rows | number | mean | median | 90 % | largest |\n|---|--:|--:|--:|--:|--:|")
     for name, chosen in _groups(rows):
-        off = sorted(errors(chosen, constants))
-        figures = (statistics.fmean(off), statistics.median(off), off[int(0.9 * len(off))], off[-1])
-        print(f"| {name} | {len(off):,} | " + " | ".join(f"{figure:.1%}" for figure in figures) + " |")
+        print(_line(name, errors(chosen, constants)))
+        print(_line(f"{name}, nothing fitted", errors(chosen, None)))
+
+
+def _line(name: str, errors_of_rows: Sequence[float]) -> str:
+    off = sorted(errors_of_rows)
+    figures = (statistics.fmean(off), statistics.median(off), off[int(0.9 * len(off))], off[-1])
+    return f"| {name} | {len(off):,} | " + " | ".join(f"{figure:.1%}" for figure in figures) + " |"
 
 
 def _groups(

@@ -15,19 +15,15 @@ from itertools import groupby
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Collective, Fabric, GpuSpec, Layout, Link, Network, Trace
+from advisor.core.values import Collective, GpuSpec, Layout, Trace
 from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.exchange.sharded import exchange_of_shards
 from benchmarks.bare_trace import bare_trace
+from benchmarks.roce_clusters import MOSAIC_NETWORK_BYTES_PER_S, TITAN_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.scaling.cases import Case
 
-_GPUS_PER_NODE = 8
-# MosaicML's clusters: RoCE at 1,600 Gb/s a node (llm-foundry, benchmarking/README.md).
 _MOSAIC_GPUS = {"a100_40gb": "A100-SXM-40GB", "h100_80gb": "H100-SXM-80GB"}
-_MOSAIC_NETWORK_BYTES_PER_S = 200e9
 _LAYERS = {"125m": 12, "350m": 24, "760m": 24, "1b": 24, "3b": 32, "7b": 32, "13b": 40, "30b": 48, "70b": 80}
-# Meta's Grand Teton: RoCE at 400 Gb/s a GPU.
-_TITAN_NETWORK_BYTES_PER_S = 400e9
 _LLAMA_8B, _LLAMA_8B_LAYERS = 8.03e9, 32
 # Parameters are gathered and gradients scattered in bf16; where the script says so, gradients in FP32.
 _BF16_BYTES, _FP32_BYTES = 2, 4
@@ -109,8 +105,8 @@ def _llama(row: _Row, group: str, step_s: float) -> Job:
 
 def fsdp_cases(third_party: Path, published: Path) -> Iterator[Case]:
     """All rows that have a smaller job of their group beside them."""
-    yield from _cases("llm-foundry", mosaic_jobs(third_party), _MOSAIC_NETWORK_BYTES_PER_S)
-    yield from _cases("torchtitan", titan_jobs(published), _TITAN_NETWORK_BYTES_PER_S)
+    yield from _cases("llm-foundry", mosaic_jobs(third_party), MOSAIC_NETWORK_BYTES_PER_S)
+    yield from _cases("torchtitan", titan_jobs(published), TITAN_NETWORK_BYTES_PER_S)
     yield from _cases("VectorLM", vector_jobs(published), None)
 
 
@@ -125,26 +121,17 @@ def _cases(source: str, jobs: Iterable[tuple[str, Job]], network_bytes_per_s: fl
                     source=source,
                     group=group,
                     gpu=gpu,
-                    base=_layout(base.num_gpus, gpu, network_bytes_per_s),
-                    layout=_layout(job.num_gpus, gpu, network_bytes_per_s),
+                    base=layout_of(base.num_gpus, gpu, network_bytes_per_s),
+                    layout=layout_of(job.num_gpus, gpu, network_bytes_per_s),
                     published=base.step_s / job.step_s,
                     seconds=_seconds(base, gpu, network_bytes_per_s),
                 )
 
 
-def _layout(num_gpus: int, gpu: GpuSpec, network_bytes_per_s: float | None) -> Layout:
-    fabric = Fabric(
-        link=Link.NVSWITCH, link_bytes_per_s=gpu.nvlink_bytes_per_s, network=Network.ROCE,
-        network_bytes_per_s=network_bytes_per_s,
-    )  # fmt: skip
-    per_node = min(num_gpus, _GPUS_PER_NODE)
-    return Layout(gpus_per_node=per_node, num_nodes=num_gpus // per_node, fabric=fabric)
-
-
 def _seconds(
     base: Job, gpu: GpuSpec, network_bytes_per_s: float | None
 ) -> Callable[[Layout, Scaling], tuple[float, float]]:
-    smallest = _layout(base.num_gpus, gpu, network_bytes_per_s)
+    smallest = layout_of(base.num_gpus, gpu, network_bytes_per_s)
 
     def seconds(layout: Layout, scaling: Scaling) -> tuple[float, float]:
         compute_s = base.step_s

@@ -26,7 +26,8 @@ def estimates_for(
         trace: the script.
         plans: what could be rented or used.
         gpus: the catalog entries of their GPUs.
-        job: says how the script scales; None holds the batch per GPU unless the trace shows otherwise.
+        job: says how the script scales and divides its model; None holds the batch per GPU unless the
+            trace shows otherwise.
         corrections: by GPU, what earlier runs say; None without any.
 
     Raises:
@@ -38,7 +39,8 @@ def estimates_for(
     check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
     check_gpus(plans, gpus)
     known = corrections or {}
-    steps = steps_of(trace, job or Job())
+    job = job or Job()
+    steps = steps_of(trace, job)
     layouts: dict[str, dict[Layout, None]] = {}
     for plan in plans:
         layouts.setdefault(plan.gpu, {})[plan.layout] = None
@@ -46,7 +48,12 @@ def estimates_for(
         (name, estimate.layout): estimate
         for name, wanted in layouts.items()
         for estimate in predict_counts(
-            trace, gpus[name], list(wanted), share_of=steps.share, correction=known.get(name)
+            trace,
+            gpus[name],
+            list(wanted),
+            share_of=steps.share,
+            correction=known.get(name),
+            split=job.split,
         )
     }
 

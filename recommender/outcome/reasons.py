@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
+from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Sharding, Split, Tier, Trace
 from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.loading import assumed_note, input_note
 from advisor.pricing.answer.answering import DERIVED
@@ -120,7 +120,9 @@ def changes_of(
     """What to change in the script; ``train_s`` is without preemptions."""
     yield from software.changes(plan, gpu)
     # A script that made a group elsewhere does so under torchrun.
-    if plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
+    if plan.num_gpus > 1 and not steps.split.is_none:
+        yield from _division(steps.split)
+    elif plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
         yield finding(Code.WRAP_IN_DDP)
         if trace.accumulation > 1:
             yield finding(Code.USE_NO_SYNC)
@@ -154,3 +156,11 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
     )
+
+
+def _division(split: Split) -> Iterator[Finding]:
+    """How the model is to be divided, which no script is seen to do by itself."""
+    if split.sharding is not Sharding.NONE:
+        yield finding(Code.SHARD_MODEL, sharding=str(split.sharding))
+    if split.divides_layers:
+        yield finding(Code.DIVIDE_LAYERS, tensor=split.tensor, pipeline=split.pipeline)

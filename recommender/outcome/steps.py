@@ -14,7 +14,7 @@ from enum import StrEnum
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, finding
 from advisor.core.limits import MAX_ITERATIONS
-from advisor.core.values import Job, Scaling, Trace
+from advisor.core.values import WHOLE, Job, Scaling, Split, Trace
 
 # Batches that do not divide are rounded, and batches of sentences differ.
 _TOLERANCE = math.log(1.25)
@@ -35,21 +35,30 @@ class Steps:
     Attributes:
         num_ranks: GPUs of the profiled world.
         batch_size: samples a GPU takes there; None if unknown.
+        split: how the model is divided: the GPUs of a copy take one batch together.
     """
 
     scaling: Scaling
     source: Source
     num_ranks: int
     batch_size: int | None
+    split: Split = WHOLE
+
+    def copies(self, num_gpus: int) -> int:
+        """Of the model, on so many GPUs."""
+        return max(num_gpus // self.split.gpus_per_copy, 1)
 
     def share(self, num_gpus: int) -> float:
-        """What each of so many GPUs takes of the profiled batch."""
-        return 1.0 if self.scaling is Scaling.WEAK else self.num_ranks / num_gpus
+        """What each copy of the model takes of the profiled batch, on so many GPUs."""
+        return 1.0 if self.scaling is Scaling.WEAK else self.num_ranks / self.copies(num_gpus)
 
     def global_batch_size(self, num_gpus: int) -> int | None:
         """Samples of a step on so many GPUs."""
-        num_batches = num_gpus if self.scaling is Scaling.WEAK else self.num_ranks
-        return None if self.batch_size is None else self.batch_size * num_batches
+        return None if self.batch_size is None else self.batch_size * self.batches(num_gpus)
+
+    def batches(self, num_gpus: int) -> int:
+        """Profiled batches that a step takes on so many GPUs."""
+        return self.copies(num_gpus) if self.scaling is Scaling.WEAK else self.num_ranks
 
 
 def steps_of(trace: Trace, job: Job) -> Steps:
@@ -61,6 +70,7 @@ def steps_of(trace: Trace, job: Job) -> Steps:
         source=source,
         num_ranks=trace.world_size or 1,
         batch_size=trace.batch_size,
+        split=job.split,
     )
 
 
@@ -89,7 +99,7 @@ def iterations_per_epoch(trace: Trace, job: Job, num_gpus: int) -> int | None:
 
 
 def _epoch_on(per_epoch: int, steps: Steps, num_gpus: int) -> int:
-    return math.ceil(per_epoch / (num_gpus if steps.scaling is Scaling.WEAK else steps.num_ranks))
+    return math.ceil(per_epoch / steps.batches(num_gpus))
 
 
 def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
@@ -101,7 +111,7 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     steps = steps_of(trace, job)
     is_weak = steps.scaling is Scaling.WEAK
     if job.iterations is not None:
-        return math.ceil(job.iterations / num_gpus) if is_weak else job.iterations
+        return math.ceil(job.iterations / steps.copies(num_gpus)) if is_weak else job.iterations
     per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
     if per_epoch is None or job.epochs is None:
         raise InputError(

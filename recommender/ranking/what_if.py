@@ -94,10 +94,9 @@ def changed_options(change: Change, ground: Ground, *, best_only: bool) -> Itera
     # What a policy removes stays removed: a rule about places or prices asks for no precision.
     kept = (option for option in ground.answer.options if Code.POLICY not in option.removed_by)
     old = [option for option in kept if _suits(change, option, ground)]
-    estimates = _estimates(change, old, ground)
-    if best_only:
-        old = _nearest(old, estimates, ground.answer)
-    return zip(old, _evaluated(change, old, estimates, ground), strict=True)
+    if best_only and ground.answer.job.pick is None:
+        old = _nearest(change, old, ground)
+    return zip(old, _evaluated(change, old, _estimates(change, old, ground), ground), strict=True)
 
 
 def changed_option(change: Change, option: Option, ground: Ground) -> Option:
@@ -152,20 +151,24 @@ def job_of(change: Change, job: Job) -> Job:
     )
 
 
-def _nearest(
-    options: Sequence[Option], estimates: Mapping[EstimateKey, IterationEstimate], answer: Recommendation
-) -> list[Option]:
-    """The recommended one, and those whose total would be least if training alone took less."""
-    if answer.job.pick is not None:
-        return list(options)
-    worth = worth_for(answer.job)
+def _nearest(change: Change, options: Sequence[Option], ground: Ground) -> list[Option]:
+    """The recommended one, and those whose total would be least if training alone took less.
 
-    def total(option: Option) -> float:
-        iteration_s = estimates[option.plan.gpu, option.plan.layout].iteration_s.p50
-        return _scaled_total_usd(option, iteration_s / option.estimate.iteration_s.p50, worth)
+    How much less is estimated once for each GPU, where its best plan is: its other plans gain much the same.
+    """
+    answer, worth = ground.answer, worth_for(ground.answer.job)
+    best: dict[str, Option] = {}
+    for option in sorted(options, key=lambda option: _scaled_total_usd(option, 1.0, worth)):
+        best.setdefault(option.plan.gpu, option)
+    after = _estimates(change, list(best.values()), ground)
+    shares = {
+        gpu: after[gpu, option.plan.layout].iteration_s.p50 / option.estimate.iteration_s.p50
+        for gpu, option in best.items()
+    }
 
     def order(option: Option) -> tuple[bool, float, str]:
-        return option.plan.id != answer.recommended, total(option), option.plan.id
+        total_usd = _scaled_total_usd(option, shares[option.plan.gpu], worth)
+        return option.plan.id != answer.recommended, total_usd, option.plan.id
 
     return sorted(options, key=order)[:MOST_NEAREST]
 
@@ -183,10 +186,11 @@ def _scaled_total_usd(option: Option, share: float, worth: Worth) -> float:
 
 
 def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
+    sigma = 0.0 if change.is_in_estimate else change.sigma
     return replace(
         estimate,
-        device_s=widened(estimate.device_s, change.sigma),
-        iteration_s=widened(estimate.iteration_s, change.sigma),
+        device_s=widened(estimate.device_s, sigma),
+        iteration_s=widened(estimate.iteration_s, sigma),
         assumptions=(change.assumption, *estimate.assumptions),
     )
 

@@ -105,7 +105,7 @@ _ONE_GPU = (
         calls={"convolution": 1, "convolution_backward": 1, "addmm": 1},
     ),
     Row(
-        script="torch_compile", warning="torch.compile was ignored",
+        script="torch_compile", warning="no torch DataLoader",
         calls={"convolution": 3, "convolution_backward": 3, "cudnn_batch_norm": 2, ADAM: 1},
     ),
     Row(

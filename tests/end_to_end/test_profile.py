@@ -234,7 +234,8 @@ def test_old_amp_and_compile(trace):
     profiled = trace("compiled fp16")
     assert profiled.precision.amp_dtype == "float16"
     assert profiled.precision.tf32_matmul
-    assert any("torch.compile was ignored" in warning for warning in sentences(profiled.warnings))
+    assert profiled.compile_mode == "default"
+    assert not any("torch.compile" in warning for warning in sentences(profiled.warnings))
 
 
 # --- Scripts that do not ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.cli import app
@@ -122,6 +122,7 @@ def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(place=("measured", ("ops", 0, "outputs", 0, "stride")), value={}, output="table")
 @given(
     place=st.sampled_from(PLACES),
     value=st.sampled_from(ABSURD),
@@ -164,6 +165,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("iteration_s",), 0, "iteration_s is 0"),
         (("loader_cpu_s_per_sample",), -1.0, "loader_cpu_s_per_sample is -1.0"),
         (("is_sharded",), "false", "is_sharded is 'false'"),
+        (("compile_mode",), 3, "compile_mode is 3"),
         (("precision", "tf32_matmul"), 1, "tf32_matmul is 1"),
         (("warnings",), "a text", "'a text', which is no list"),
         (("warning_findings",), {}, "{}, which is no list"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,7 +138,10 @@ def test_what_shrinks_state_alone_takes_no_less_time(tensors: Footprint, name: s
     after = changed(script, [name])
     if after is not None:
         assert after.need_bytes().p50 <= script.need_bytes().p50 + 1
-        assert after.seconds.total >= script.seconds.total
+        # But for the step itself: a rank that keeps a part of the state updates that part.
+        saved_s = script.seconds.optimizer - after.seconds.optimizer
+        assert after.seconds.total + saved_s >= script.seconds.total
+        assert saved_s in (0.0, pytest.approx(7 / 8 * script.seconds.optimizer))
 
 
 @settings(max_examples=25)

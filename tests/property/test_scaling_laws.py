@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from advisor.core.values import Collective, Fabric, Layout, Link, Network, Phase, Trace
 from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.iteration import predict_counts
+from advisor.predict.step_time import OTHERS
 from tests.builders import make_gpu, make_op, make_trace
 
 GPU = make_gpu(nvlink_bytes_per_s=300e9)
@@ -74,6 +75,24 @@ def test_several_gpus_are_never_faster_than_as_many_times_one(
 def test_more_network_is_never_slower(trace: Trace, num_nodes: int, network: float, more: float) -> None:
     slow_s, fast_s = seconds(trace, layout(num_nodes, network), layout(num_nodes, network * more))
     assert fast_s <= slow_s * EXACT
+
+
+VARIATIONS = st.none() | st.floats(0.0, 2.0)
+
+
+@settings(deadline=None)
+@given(traces(), VARIATIONS, st.floats(0.0, 1.0), st.integers(1, 64), st.integers(1, 8))
+def test_batches_that_differ_more_are_never_faster_nor_surer(
+    trace: Trace, variation: float | None, more: float, num_gpus: int, passes: int
+) -> None:
+    one = replace(trace, batch_variation=variation, accumulation=passes)
+    other = replace(one, batch_variation=(variation or 0.0) + more)
+    few, many = (predict_counts(each, GPU, [num_gpus])[0].iteration_s for each in (one, other))
+    assert few.p50 <= many.p50 * EXACT
+    assert few.p90 <= many.p90 * EXACT
+    evened = predict_counts(replace(other, accumulation=passes + 1), GPU, [num_gpus])[0].by_family
+    waits = predict_counts(other, GPU, [num_gpus])[0].by_family
+    assert evened.get(OTHERS, 0.0) <= waits.get(OTHERS, 0.0) * EXACT
 
 
 @settings(deadline=None)

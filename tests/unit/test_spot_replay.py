@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from advisor.core.gpus import catalog_path
 from advisor.pricing.catalog.spot_odds import SPOT_ODDS_FILE, START_ODDS_FILE
 from benchmarks import spot_fit
-from benchmarks.spot_replay import Case, cases, floor, replay, ring_of, summary
+from benchmarks.spot_replay import Case, cases, floor, replay, ring_of, standard_errors, summary
 from benchmarks.spot_traces import Trace, read_traces
 from recommender.availability.series import Stretch, Watched
 from recommender.outcome.spot import SpotTerms
@@ -143,6 +144,23 @@ def calm(up_h: float) -> list[Trace]:
     return [Trace(collection=f"calm {i}", place="p", num_gpus=1, sums=sums) for i in range(10)]
 
 
+def made_up(collection: str, bill_error: float, covered: float) -> Case:
+    return Case(
+        collection=collection, place="p", num_gpus=1, basis="b", work_h=1.0, bill_usd=1.0,
+        bill_error=bill_error, bill_covered=covered, time_covered=0.9,
+    )  # fmt: skip
+
+
+def test_collections_are_drawn_whole_however_many_traces_they_have() -> None:
+    """Of two collections all traces agree: a share of 1 or 0 each, and so one of 0, a half or 1 of both."""
+    few = [made_up("a", 0.1, 1.0), made_up("b", -0.3, 0.0)]
+    errors = standard_errors(few)
+    assert errors["bill_covered_se"] == pytest.approx(math.sqrt(1 / 8), rel=0.1)
+    assert errors["bill_error_median_se"] == pytest.approx(0.2 * math.sqrt(1 / 8), rel=0.1)
+    assert errors["time_covered_se"] == 0
+    assert standard_errors(few * 20) == pytest.approx(errors)
+
+
 @needs_shared
 def test_the_assumption_before_covered_far_less() -> None:
     assert of_basis("before")["time_covered"] < 0.7
@@ -155,6 +173,7 @@ def test_the_published_figures_keep_the_promise() -> None:
         assert 0.86 <= figures["bill_covered"] <= 0.94
         assert 0.86 <= figures["time_covered"] <= 0.94
         assert abs(figures["bill_over_replayed_median"] - 1) <= 0.02
+    assert published["defaults"]["all"]["bill_error_median_se"] <= 0.02
     # What is known of no place in particular comes near the least that is possible then.
     least = published["one figure for all places"]["bill_error_median"]
     assert least <= published["defaults"]["all"]["bill_error_median"] <= least + 0.02

@@ -8,6 +8,7 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 from advisor.core.values.ending import CostKind, RunStatus
 from advisor.core.values.estimate import (
     Bound,
+    Confirmation,
     EmpiricalWait,
     InputWork,
     IterationEstimate,
@@ -40,10 +41,12 @@ from advisor.core.values.option import (
 from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
 from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule
+from advisor.core.values.split import WHOLE, Split
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
     Kernel,
+    Launch,
     MemoryUse,
     Op,
     Phase,
@@ -54,10 +57,12 @@ from advisor.core.values.trace import (
 )
 
 __all__ = [
+    "WHOLE",
     "AttributeValue",
     "Bound",
     "ChangeGain",
     "Collective",
+    "Confirmation",
     "CostKind",
     "DataPlace",
     "DataSet",
@@ -73,6 +78,7 @@ __all__ = [
     "Job",
     "Kernel",
     "LargestBatch",
+    "Launch",
     "Layout",
     "Link",
     "Market",
@@ -104,6 +110,7 @@ __all__ = [
     "Scaling",
     "Schedule",
     "Sharding",
+    "Split",
     "StartWait",
     "TensorSpec",
     "Tier",

@@ -12,6 +12,7 @@ from advisor.core.findings import Finding
 from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Layout
 from advisor.core.values.memory import Fit, LargestBatch, MemoryEstimate, Remedy
+from advisor.core.values.split import WHOLE, Split
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 
@@ -125,6 +126,7 @@ class IterationEstimate:
         memory: what one GPU must hold; None if unknown.
         largest_batch: that it could hold; None if unknown.
         remedies: changes after which it fits, the one that costs the least time first; none where it does.
+        split: how the script is supposed to divide its model.
         assumptions: what the estimate rests on.
         correction: by what receipts of earlier runs multiplied the time of GPU, host and communication.
     """
@@ -147,6 +149,7 @@ class IterationEstimate:
     correction: float = 1.0
     largest_batch: LargestBatch | None = None
     remedies: tuple[Remedy, ...] = ()
+    split: Split = WHOLE
 
     @property
     def num_gpus(self) -> int:
@@ -179,3 +182,18 @@ class IterationEstimate:
     def fits_memory(self) -> bool | None:
         """Whether it can more likely than not; None where the need is unknown."""
         return None if self.fit is None else self.fit is not Fit.NO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """A script that was profiled again with the largest batch that is likely to fit.
+
+    Attributes:
+        arguments: of the script then.
+        batch_size: samples that it took; None where nobody knows.
+        estimate: what it needs and takes.
+    """
+
+    arguments: tuple[str, ...]
+    batch_size: int | None
+    estimate: IterationEstimate

@@ -35,7 +35,8 @@ class FittedConstants:
             of a peak FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
-        learned_share: by family of networks, the part of the learned rate that a calibration found.
+        learned_share: by network, the part of the learned rate that a calibration found; under a name of its
+            own that of calls that go by their bytes.
         is_share_outdated: a calibration found some of other networks, which does not count.
         fitted: the constants that kernels of this GPU told when the networks were trained; None where it was
             not measured.

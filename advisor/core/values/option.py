@@ -14,6 +14,7 @@ from advisor.core.values.interval import Interval, Quantiles
 from advisor.core.values.layout import Layout
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
+from advisor.core.values.split import WHOLE, Split
 
 
 class Tier(StrEnum):
@@ -183,6 +184,7 @@ class Job:
         scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
         data: the data set, which the plans are priced for; None without one.
         pick: what to recommend; None for the best value.
+        split: how the script is supposed to divide its model; by default each GPU has all of it.
     """
 
     epochs: float | None = None
@@ -197,6 +199,7 @@ class Job:
     scaling: Scaling | None = None
     data: DataSet | None = None
     pick: PickName | None = None
+    split: Split = WHOLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

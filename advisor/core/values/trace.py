@@ -20,6 +20,14 @@ class Phase(StrEnum):
     OPTIMIZER = "optimizer"
 
 
+class Launch(StrEnum):
+    """How the host launches the kernels of forward and backward passes."""
+
+    EAGER = "eager"
+    COMPILED = "compiled"
+    GRAPH = "graph"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSpec:
     """Shape and dtype of a tensor; ``stride`` in elements (0 where a dimension is expanded)."""
@@ -146,8 +154,13 @@ class Trace:
         is_sharded: the traced process was seen to hold a part of each of some parameters.
         work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
             GPUs are added; None if it was profiled in one world.
+        compile_mode: of torch.compile, under which most of the forward pass runs; operators are those of
+            eager mode. None where it does not.
         loader_cpu_s_per_sample: CPU seconds to load one sample, all threads and children; None if nobody
             measured them.
+        launch: of the kernels of forward and backward passes.
+        batch_variation: standard deviation over the mean of what batches of one process hold (padded tokens,
+            pixels), 0 where all are alike; None if unknown.
     """
 
     schema_version: int
@@ -172,6 +185,9 @@ class Trace:
     is_sharded: bool = False
     work_elsewhere: RankWork | None = None
     loader_cpu_s_per_sample: float | None = None
+    compile_mode: str | None = None
+    launch: Launch = Launch.EAGER
+    batch_variation: float | None = None
 
     @property
     def flops(self) -> int:

@@ -61,6 +61,7 @@ class Loading(TypedDict):
     num_samples: int | None
     batch_sizes: Annotated[list[int], Length(2, 2)] | None
     is_dynamic: bool
+    batch_variation: float | None
     rivals: list[int | None]
 
 
@@ -83,6 +84,7 @@ class Iteration(TypedDict, total=False):
     num_optimizers: int
     most_steps: int
     amp_dtype: Name | None
+    compile_mode: Name | None
     # A real GPU adds them.
     iteration_s: float
     device_name: Name

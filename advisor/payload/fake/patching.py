@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
-    "conversion", "lazy_modules", "autocast", "scaler", "dropout", "attention", "batch_norm",
+    "conversion", "lazy_modules", "autocast", "scaler", "dropout", "activations", "attention", "batch_norm",
     "memory_format", "rnn", "rnn_cells", "optimizers", "initialisation", "compiling", "exporting",
     "fake_data", "data_loader", "data_parallel", "process_group", "object_collectives", "spawning",
     "distributed_data_parallel", "fully_sharded", "dtensor", "storage", "saving", "restoring", "saved_paths",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from typing import cast
 
 import torch
@@ -59,15 +59,24 @@ def _num_ranks(loader: torch.utils.data.DataLoader[object]) -> int:
 
 def leading_dimension(batch: object) -> int | None:
     """The first dimension of the first tensor in a batch."""
+    return next((tensor.shape[0] for tensor in _tensors(batch) if tensor.dim() > 0), None)
+
+
+def num_elements(batch: object) -> int:
+    """Elements of the largest tensor in a batch: padded tokens, pixels; 0 without one."""
+    return max((tensor.numel() for tensor in _tensors(batch)), default=0)
+
+
+def _tensors(batch: object) -> Iterator[torch.Tensor]:
     if isinstance(batch, torch.Tensor):
-        return batch.shape[0] if batch.dim() > 0 else None
+        yield batch
+        return
     # Mappings first: Hugging Face's BatchEncoding is one without being a dict.
     if hasattr(batch, "values") and hasattr(batch, "keys"):
         batch = list(batch.values())
     if isinstance(batch, (list, tuple)):
-        sizes = (leading_dimension(item) for item in batch)
-        return next((size for size in sizes if size is not None), None)
-    return None
+        for item in batch:
+            yield from _tensors(item)
 
 
 def samples_of(span: Iteration) -> int:

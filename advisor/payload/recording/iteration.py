@@ -206,6 +206,7 @@ class Iterations:
             "collectives": session.collectives.entries(),
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
+            "compile_mode": session.compiled.mode(),
             "num_optimizers": self._period.num_in_span,
             "most_steps": self._period.most_steps,
         }
@@ -235,6 +236,8 @@ class Iterations:
         if missing:
             names = sorted({type(optimizer).__name__ for optimizer in missing})
             warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
+        if self._session.compiled.is_asked and self._session.compiled.mode() is None:
+            warnings.append(notice(Warned.COMPILE_IGNORED))
         if self._num_evaluations > 1:
             warnings.append(notice(Warned.CLOSURE_REPEATED, num_evaluations=self._num_evaluations))
         if not self._by_call:
@@ -249,6 +252,7 @@ class Iterations:
         """Forget what belongs to the span before."""
         session = self._session
         session.recorder.start_span()
+        session.compiled.start_span()
         session.memory.start_span()
         session.collectives.start_span()
         session.loading.start_span()
@@ -285,6 +289,8 @@ class Iterations:
             _tag(self._session, tensor.grad, "gradient")
 
     def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
+        compiled = self._session.compiled
+        compiled.enter(compiled.mode_of(module))
         if self._depth == 0:
             self._models[id(module)] = module
             self._first_call = self._session.recorder.next_call
@@ -293,6 +299,7 @@ class Iterations:
     def _leave_module(self, module: torch.nn.Module, args: Args, result: object) -> None:  # noqa: ARG002
         self._depth = max(0, self._depth - 1)
         session = self._session
+        session.compiled.leave()
         if self._depth > 0 or torch.is_grad_enabled():
             return
         if self._position is not None:

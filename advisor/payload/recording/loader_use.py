@@ -12,6 +12,9 @@ from ..protocol import Loading
 from .extent import batches_of_epoch, samples_of_epoch
 from .places import Place
 
+# Of two batches the spread could be anything.
+LEAST_COMPARED = 3
+
 
 class LoaderUse:
     """One DataLoader: what the script took from it, in this span and before.
@@ -34,6 +37,7 @@ class LoaderUse:
         self._cpu_times_s: list[float] = []
         self._waits_s: list[float] = []
         self._sizes: list[int] = []
+        self._contents: list[tuple[int, int]] = []  # samples and elements of each batch
         self.start_span()
 
     def start_span(self) -> None:
@@ -52,16 +56,17 @@ class LoaderUse:
         """No iterator gave more than one batch, as with ``next(iter(loader))``."""
         return 1 < self._num_iterators >= len(self._cpu_times_s)
 
-    def add(self, num_samples: int | None, time_s: float, cpu_s: float) -> None:
-        """Count one batch."""
+    def add(self, num_samples: int | None) -> None:
+        """Count one batch that the script got."""
         self._fetches += 1
         self._samples += num_samples or 0
-        self.add_time(time_s, cpu_s)
         if num_samples:
             self._sizes.append(num_samples)
 
-    def add_time(self, time_s: float, cpu_s: float) -> None:
-        """Of a batch that the script got, or that was made for its time alone."""
+    def add_made(self, num_samples: int | None, num_elements: int, time_s: float, cpu_s: float) -> None:
+        """What is known of a batch that the script got, or that nobody gets."""
+        if num_samples and num_elements:
+            self._contents.append((num_samples, num_elements))
         self._cpu_times_s.append(cpu_s)
         self._waits_s.append(max(0.0, time_s - cpu_s))
 
@@ -81,9 +86,23 @@ class LoaderUse:
             "num_batches": num_batches,
             "num_samples": num_samples,
             "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
-            "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
+            "is_dynamic": self._has_batches_of_any_size and len(set(self._sizes)) > 1,
+            "batch_variation": self.batch_variation(),
             "rivals": [],
         }
+
+    @property
+    def _has_batches_of_any_size(self) -> bool:
+        return self.loader.batch_size is None
+
+    def batch_variation(self) -> float | None:
+        """Standard deviation over the mean of what batches hold; None of too few.
+
+        The short batch at an epoch's end is short on all GPUs.
+        """
+        most = max((num_samples for num_samples, _ in self._contents), default=0)
+        held = [n for size, n in self._contents if size == most or self._has_batches_of_any_size]
+        return statistics.stdev(held) / statistics.fmean(held) if len(held) >= LEAST_COMPARED else None
 
     def seconds(self) -> float:
         """The span's batches at the typical time of one; the first shuffles, opens files, fills caches."""

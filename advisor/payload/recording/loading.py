@@ -14,7 +14,7 @@ from torch.utils import _python_dispatch
 from .. import protocol
 from ..replacing import replace
 from .driving import driving, lasting
-from .extent import leading_dimension, length
+from .extent import leading_dimension, length, num_elements
 from .loader_use import LoaderUse
 from .places import breaks_at_an_end, place_of_caller
 from .stopwatch import Stopwatch
@@ -49,7 +49,7 @@ class Loading:
 
     Attributes:
         num_spans: how many were started.
-        is_timed: the batches are the script's own, so their time means something.
+        is_timed: the batches are the script's own, so their time and their sizes mean something.
         is_evaluating: the newest batch was taken where no gradients are recorded, and others may follow.
     """
 
@@ -137,23 +137,27 @@ class Loading:
         others = [other.usage()["num_batches"] for other in candidates if other is not use]
         # Of loaders that are equally long any may drive.
         usage["rivals"] = others if any(other != usage["num_batches"] for other in others) else []
+        if not self.is_timed:
+            usage["batch_variation"] = None  # made-up samples are all alike
         if not self._knows_lengths:
             usage |= {"num_batches": None, "num_samples": None, "rivals": []}
         return usage
 
     def retimed(self, usage: protocol.Loading | None) -> protocol.Loading | None:
-        """The usage of a span with the time of more batches; where several loaders add up, as it is."""
+        """The usage of a span by more batches than it took; where several loaders add up, as it is."""
         use = self._feeding
         if usage is None or use is None or not usage["cpu_seconds"] or not usage["seconds"]:
             return usage
+        seconds, cpu_seconds = usage["seconds"], usage["cpu_seconds"]
         before_s, before_cpu_s = use.batch_s(), use.batch_cpu_s()
         batches = use.batches()
         if isinstance(batches, Batches):
             batches.make_more()
-        if not before_cpu_s:
-            return usage
-        usage = {**usage, "seconds": usage["seconds"] * use.batch_s() / before_s}
-        usage["cpu_seconds"] = (usage["cpu_seconds"] or 0.0) * use.batch_cpu_s() / before_cpu_s
+        usage = usage.copy()
+        usage["batch_variation"] = use.batch_variation()
+        if before_cpu_s:
+            usage["seconds"] = seconds * use.batch_s() / before_s
+            usage["cpu_seconds"] = cpu_seconds * use.batch_cpu_s() / before_cpu_s
         return usage
 
     def _sum(self, use: LoaderUse, seconds: Callable[[LoaderUse], float]) -> float | None:
@@ -229,7 +233,9 @@ class Batches:
         if use.may_leave_mode is None:
             use.may_leave_mode = self._hooks.gpu_work() == work and torch.get_default_device().type == "cpu"
         use.place = use.place or place_of_caller()
-        use.add(self._size(batch), time_s, cpu_s)
+        num_samples = self._size(batch)
+        use.add(num_samples)
+        use.add_made(num_samples, num_elements(batch), time_s, cpu_s)
         self._num_given += 1
         self._loading.took(use)
         return batch
@@ -249,10 +255,11 @@ class Batches:
             if time.monotonic() - begin_s > MOST_TIMED_S:
                 return
             try:
-                _, time_s, cpu_s = self._timed()
+                batch, time_s, cpu_s = self._timed()
+                made = self._size(batch), num_elements(batch)
             except Exception:  # noqa: BLE001 - its end, or anything that the script's data may raise
                 return
-            self._use.add_time(time_s, cpu_s)
+            self._use.add_made(*made, time_s, cpu_s)
 
     @contextlib.contextmanager
     def _as_a_worker(self) -> Iterator[None]:

@@ -156,6 +156,12 @@ class Recorder:
         """The numbers of the calls of each operator, in the order of ``operators``."""
         return list(self._calls.values())
 
+    def forward_calls(self) -> list[int]:
+        """The numbers of the calls of the forward pass."""
+        return [
+            number for call, numbers in self._calls.items() if call.phase == "forward" for number in numbers
+        ]
+
     def _split(
         self, signature: Signature, args: Args, kwargs: Kwargs
     ) -> tuple[list[TensorKey], list[TensorKey], AttributeList]:

@@ -18,7 +18,7 @@ from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import learned_times
+from advisor.predict.learned.times import OF_BYTES, goes_by_bytes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 
 # Smaller kernels leave a part of the GPU empty, which no constant describes.
@@ -27,6 +27,8 @@ _WIDE = 0.25
 # A minute of one day tells 60 % of what sets a board apart from those like it:
 # 20 % between boards against 10 % between days and some between kernels (learned/times.py).
 _TRUST = 0.6
+# The median of fewer kernels tells no share of its own.
+_FEWEST_BY_BYTES = 3
 MOST_DRIFT = 0.05
 
 
@@ -80,6 +82,8 @@ def learned_offsets(
 ) -> tuple[FittedConstant, ...]:
     """For each family of networks, the part of the rate it expects that the GPU reaches.
 
+    Networks of fitted rates have two, of kernels that go by their FLOPs and of those that go by their bytes.
+
     Args:
         kernels: measured ones; those too small, or that no network knows, do not count.
         gpu: what they were measured on.
@@ -93,15 +97,14 @@ def learned_offsets(
 
     by_network: dict[str, list[Measurement]] = {}
     for kernel in kernels:
-        shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
-        is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
-        if shape is not None and is_known and _own_constant(kernel, gpu, constants):
-            by_network.setdefault(shape.network, []).append(kernel)
+        network = _network_of(kernel, gpu, constants)
+        if network is not None and not math.isnan(predict_s(kernel.op, kernel.precision)):
+            by_network.setdefault(network, []).append(kernel)
     return tuple(
         fit_offset(
-            f"{CORRECTIONS}.{network}",
+            f"{CORRECTIONS}.{name}",
             1.0,
-            offsets,
+            own,
             predict_s,
             KERNEL_FLOOR_S,
             most=MOST_CORRECTION,
@@ -109,8 +112,35 @@ def learned_offsets(
             # Where the rate is a constant of the GPU, nothing else is known of it.
             trust=1.0 if rows().network[network][1].is_of_fitted else _TRUST,
         )
-        for network, offsets in sorted(by_network.items())
+        for network, known in sorted(by_network.items())
+        for name, own in _by_share(network, known, gpu, constants)
     )
+
+
+def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
+    """The network that a kernel tells of, if it is large enough and bound by its own rate."""
+    shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+    if shape is None:
+        return None
+    if rows().network[shape.network][1].is_of_fitted:
+        return shape.network if kernel.time_s >= _LEAST_S else None
+    return shape.network if _own_constant(kernel, gpu, constants) else None
+
+
+def _by_share(
+    network: str, kernels: list[Measurement], gpu: GpuSpec, constants: FittedConstants
+) -> list[tuple[str, list[Measurement]]]:
+    """The shares that kernels tell, each with its own: that of bytes apart where enough go by these."""
+    if not rows().network[network][1].is_of_fitted:
+        return [(network, kernels)]
+    by_bytes = [goes_by_bytes(kernel.op, network, gpu, constants, kernel.precision) for kernel in kernels]
+    if not _FEWEST_BY_BYTES <= sum(by_bytes) < len(kernels):
+        return [(network, kernels)]
+    own = {
+        of_bytes: [kernel for kernel, is_so in zip(kernels, by_bytes, strict=True) if is_so == of_bytes]
+        for of_bytes in (False, True)
+    }
+    return [(network, own[False]), (network + OF_BYTES, own[True])]
 
 
 def calibrated_gpu(header: Header) -> str:

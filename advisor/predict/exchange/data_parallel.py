@@ -34,8 +34,20 @@ class Exchange:
     sigma_s: float = 0.0
 
 
+def together(*parts: Exchange) -> Exchange:
+    """One after the other; machines that are slow in one are slow in the others."""
+    return Exchange(seconds=sum(part.seconds for part in parts), sigma_s=sum(part.sigma_s for part in parts))
+
+
 def exchange_of_gradients(
-    trace: Trace, time_s: Floats, backward_s: float, gpu: GpuSpec, layout: Layout, *, slowdown: float
+    trace: Trace,
+    time_s: Floats,
+    backward_s: float,
+    gpu: GpuSpec,
+    layout: Layout,
+    *,
+    slowdown: float,
+    crowd: int = 1,
 ) -> Exchange:
     """What data parallelism adds to an iteration.
 
@@ -46,13 +58,16 @@ def exchange_of_gradients(
         gpu: of which kind all are.
         layout: how many they are, and over what they exchange.
         slowdown: of kernels while GPUs exchange, as a share of their time.
+        crowd: groups of this layout that share a node's network.
     """
     if layout.num_gpus == 1:
         return Exchange()
     buckets, passes = buckets_of(trace), exchanging_passes(trace)
     pass_s = backward_s / trace.accumulation
     ready_s = buckets.ready(time_s) * pass_s
-    times = collective_law("all_reduce", layout, gpu).times(np.array(buckets.num_bytes, dtype=np.float64))
+    times = collective_law("all_reduce", layout, gpu).times(
+        crowd * np.array(buckets.num_bytes, dtype=np.float64)
+    )
     median_s = _added_s(times.seconds, ready_s, pass_s, slowdown)
     late_s = _added_s(times.seconds * np.exp(Z90 * times.sigma), ready_s, pass_s, slowdown)
     copies_s = _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s

@@ -6,9 +6,12 @@ deviations above the mean (Blom, "Statistical estimates and transformed beta-var
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
+
+from advisor.core.values import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +26,28 @@ class Scaling:
 
     slowdown: float = 0.3
     spread: float = 0.05
-    sigma: float = 0.051
+    sigma: float = 0.054
 
-    def waiting(self, num_gpus: int) -> float:
+    def waiting(self, num_gpus: int, of_batches: float = 0.0) -> float:
         """By which share of a step the slowest of so many GPUs is later than their mean.
+
+        Args:
+            num_gpus: that wait for each other.
+            of_batches: standard deviation of a step for what its batch holds, as a share of it; GPUs draw
+                theirs independently.
 
         >>> Scaling().waiting(1)
         0.0
         """
-        return self.spread * _largest(num_gpus)
+        return math.hypot(self.spread, of_batches) * _largest(num_gpus)
+
+
+def batch_variation(trace: Trace) -> float:
+    """Standard deviation over the mean of what the batches of one step hold: passes even out.
+
+    A profiler's trace does not tell; ``spread`` and ``sigma`` hold what published jobs had of it.
+    """
+    return (trace.batch_variation or 0.0) / math.sqrt(trace.accumulation)
 
 
 @cache

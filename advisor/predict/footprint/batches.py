@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from advisor.core.values import Interval, LargestBatch, Trace
 
@@ -36,6 +37,21 @@ def largest_share(need: Need, limit_bytes: float) -> float:
     guess = _PARTS * _on_a_line(need(0.0).p50, need(1.0).p50, limit_bytes)
     fits = _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE, guess)
     return fits / _PARTS
+
+
+def arguments_of_largest(trace: Trace, largest: LargestBatch) -> list[str] | None:
+    """The arguments with the largest batch that is likely to fit; None where none of them is the batch."""
+    samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
+    arguments = list(trace.arguments)
+    places = [
+        place
+        for place, (name, value) in enumerate(pairwise(arguments), start=1)
+        if name.startswith("-") and "batch" in name and value == samples
+    ]
+    if len(places) != 1 or not largest.likely:
+        return None
+    arguments[places[0]] = str(largest.likely // trace.accumulation)
+    return arguments
 
 
 def _on_a_line(none: float, all_of_it: float, limit_bytes: float) -> float:

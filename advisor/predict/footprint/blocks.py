@@ -32,11 +32,13 @@ class Blocks:
         num: how often it repeats; segments of a chain where nothing does.
         boundary_bytes: what passes from one to the next, for one pass of the profiled batch.
         outside_share: of what the forward pass makes, that of other parts, such as the head.
+        repeats: False for the segments of a chain.
     """
 
     num: int
     boundary_bytes: float
     outside_share: float
+    repeats: bool = True
 
 
 def blocks_of(trace: Trace) -> Blocks:
@@ -52,8 +54,8 @@ def _blocks_of(same: Same, passes: int) -> Blocks:
     if num is None:
         return _chain(products, passes)
     inside = [op for op in ops if _repeats_often(op, num, passes)]
-    total = _made_bytes(ops)
-    outside = total - _made_bytes(inside)
+    total = made_bytes(ops)
+    outside = total - made_bytes(inside)
     return Blocks(
         num=num, boundary_bytes=_stream_bytes(inside), outside_share=outside / total if total else 0.0
     )
@@ -84,13 +86,16 @@ def _stream_bytes(ops: Sequence[Op]) -> float:
 
 def _chain(products: Sequence[Op], passes: int) -> Blocks:
     num = sum(op.count for op in products) // passes
-    mean_bytes = _made_bytes(products) / passes / num if num else 0.0
-    return Blocks(num=max(round(math.sqrt(num)), 1), boundary_bytes=mean_bytes, outside_share=0.0)
+    mean_bytes = made_bytes(products) / passes / num if num else 0.0
+    return Blocks(
+        num=max(round(math.sqrt(num)), 1), boundary_bytes=mean_bytes, outside_share=0.0, repeats=False
+    )
 
 
 def _adds_alike(op: Op) -> bool:
     return len(op.inputs) > 1 and len({tensor.shape for tensor in (*op.inputs, *op.outputs)}) == 1
 
 
-def _made_bytes(ops: Iterable[Op]) -> float:
+def made_bytes(ops: Iterable[Op]) -> float:
+    """Bytes of what operators give."""
     return sum(op.count * sum(map(tensor_bytes, op.outputs)) for op in ops)

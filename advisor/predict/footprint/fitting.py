@@ -28,6 +28,7 @@ from advisor.predict.footprint.versions import (
     with_bf16_weights,
     with_checkpointing,
     with_lora,
+    with_qlora,
     with_sharding,
 )
 from advisor.predict.interval import spread
@@ -36,7 +37,7 @@ Change = tuple[str, Callable[[Version], Version | None]]
 # One of each row at most, in this order.
 _KINDS: tuple[tuple[Change, ...], ...] = (
     (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
-    (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora)),
+    (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora), ("qlora", with_qlora)),
     (("checkpointing", with_checkpointing),),
     tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
 )
@@ -63,7 +64,7 @@ def fitted(
         timed: what iterations of changed scripts take there.
         slowdown: of kernels while GPUs exchange, as a share of their time.
     """
-    tensors = footprint(trace, estimate.layout)
+    tensors = footprint(trace, estimate.layout, estimate.split)
     if tensors is None:
         return estimate
     beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
@@ -79,6 +80,7 @@ def fitted(
         seconds=_seconds(estimate, timed(SameTrace(trace))),
         timed=timed,
         slowdown=slowdown,
+        split=estimate.split,
     )
     return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
 

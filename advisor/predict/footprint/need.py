@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from advisor.core.values import GpuSpec, Interval, Layout, MemoryEstimate, MemoryPart, Trace
+from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, MemoryEstimate, MemoryPart, Split, Trace
 from advisor.predict.footprint.overheads import Overheads, overheads
 from advisor.predict.footprint.tensors import Footprint, footprint
 from advisor.predict.interval import Z90
@@ -14,9 +14,9 @@ from advisor.predict.interval import Z90
 _SIGMA_PER_DOUBLING = 0.02
 
 
-def memory_need(trace: Trace, gpu: GpuSpec, layout: Layout) -> MemoryEstimate | None:
+def memory_need(trace: Trace, gpu: GpuSpec, layout: Layout, split: Split = WHOLE) -> MemoryEstimate | None:
     """What one GPU of the layout must hold for the script; None where its profile tells too little."""
-    tensors = footprint(trace, layout)
+    tensors = footprint(trace, layout, split)
     return None if tensors is None else need_of(tensors, overheads(trace, gpu, layout))
 
 

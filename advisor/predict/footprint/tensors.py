@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.core.units import MIB
-from advisor.core.values import Layout, MemoryPart, Phase, Sharding, Trace
+from advisor.core.values import WHOLE, Layout, MemoryPart, Phase, Sharding, Split, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import tensor_bytes
 from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
+from advisor.predict.exchange.zero import shared_state_ranks
 from advisor.predict.footprint.blocks import Blocks, blocks_of
 
 # FSDP holds the unit at work, the next one that it gathers meanwhile, and the gradients of a third.
@@ -87,8 +88,20 @@ class Footprint:
         }
 
 
-def footprint(trace: Trace, layout: Layout) -> Footprint | None:
-    """That of the script on one GPU of the layout; None where a profile tells too little."""
+def footprint(trace: Trace, layout: Layout, split: Split = WHOLE) -> Footprint | None:
+    """That of the script on one GPU of the layout; None where a profile tells too little.
+
+    Args:
+        trace: what one GPU runs.
+        layout: how many they are.
+        split: what copies of that share.
+    """
+    copies = split.copies(layout)
+    whole = _of_a_copy(trace, copies)
+    return None if whole is None else sharded(whole, split.sharding, copies)
+
+
+def _of_a_copy(trace: Trace, layout: Layout) -> Footprint | None:
     memory, ranks = trace.memory, sharded_over(trace)
     if memory.peak_bytes is None or memory.activation_bytes is None or ranks not in (None, layout.num_gpus):
         return None
@@ -124,7 +137,7 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
     """What each GPU of the layout holds of a model that each of them held in whole."""
     if sharding is Sharding.NONE or layout.num_gpus == 1:
         return whole
-    ranks = layout.gpus_per_node if sharding is Sharding.HYBRID else layout.num_gpus
+    ranks = shared_state_ranks(sharding, layout)
     part = replace(
         whole,
         optimizer=whole.optimizer / ranks,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from advisor.core.values import Collective, GpuSpec, Interval, Layout, Phase, Sharding, Trace
+from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Phase, Sharding, Split, TensorSpec, Trace
+from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Same, SameTrace
-from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.exchange.data_parallel import Exchange
+from advisor.predict.exchange.zero import SharedModel, exchange_of_zero, shared_state_ranks
+from advisor.predict.footprint.blocks import Blocks
 from advisor.predict.footprint.need import need_bytes
 from advisor.predict.footprint.overheads import Overheads
 from advisor.predict.footprint.tensors import Footprint, footprint, sharded
@@ -25,6 +28,11 @@ _EIGHT_BIT = 1 / 4 + 1 / 256
 _RANK = 16
 # Without the gradients of its weights, the backward pass has half its products; casts and norms stay.
 _LORA_BACKWARD, _SIGMA_LORA = 0.65, 0.15
+# Of a base in four bits: 4, and 0.127 more of a constant for every 64 that is itself quantized (Dettmers et
+# al., "QLoRA", NeurIPS 2023).
+_QLORA_BYTES = 4.127 / 8
+# Each product first makes 16 bits of its weights again. At which share of the memory's rate nobody measured.
+_DEQUANTIZED_BYTES, _DEQUANTIZE_SHARE, _SIGMA_QLORA = 2.5, 0.5, 0.2
 # A changed script was never profiled; the same width as that of a what-if of precision.
 _SIGMA_PRECISION = 0.1
 _FULL = "float32"
@@ -60,6 +68,7 @@ class Version:
         sigma: of the logarithm of their ratio to that.
         sigma_activations: of activations that were not recorded.
         batch: of one pass, over the profiled one.
+        split: how the model is divided.
         alters: the model that comes out is another.
     """
 
@@ -74,7 +83,7 @@ class Version:
     sigma: float = 0.0
     sigma_activations: float = 0.0
     batch: float = 1.0
-    sharding: Sharding = Sharding.NONE
+    split: Split = WHOLE
     alters: bool = False
 
     def need_bytes(self, batch: float | None = None) -> Interval:
@@ -88,7 +97,7 @@ def with_autocast(version: Version) -> Version | None:
     rates = version.gpu.tensor_flops_per_s
     dtype = "bfloat16" if "bf16" in rates else "float16" if "fp16" in rates else None
     changed = None if dtype is None else _under_autocast(SameTrace(version.trace), dtype)
-    tensors = None if changed is None else footprint(changed, version.layout)
+    tensors = None if changed is None else footprint(changed, version.layout, version.split)
     if changed is None or tensors is None:
         return None
     by_phase = version.timed(SameTrace(changed))
@@ -166,6 +175,26 @@ def with_lora(version: Version) -> Version | None:
     )
 
 
+def with_qlora(version: Version) -> Version | None:
+    """As with LoRA, with the matrices of layers in four bits, of which each product makes 16 first."""
+    adapted, matrices = with_lora(version), _in_layers(version.trace, version.tensors.blocks)
+    if adapted is None or not matrices:
+        return None
+    elements = sum(math.prod(tensor.shape) for tensor in matrices)
+    saved = sum(map(tensor_bytes, matrices)) - elements * _QLORA_BYTES
+    if not 0 < saved < adapted.tensors.weights:
+        return None
+    rate = _DEQUANTIZE_SHARE * version.gpu.memory_bytes_per_s
+    made_s = version.trace.accumulation * elements * _DEQUANTIZED_BYTES / rate
+    seconds = adapted.seconds
+    return replace(
+        adapted,
+        tensors=replace(adapted.tensors, weights=adapted.tensors.weights - saved),
+        seconds=replace(seconds, forward=seconds.forward + made_s, backward=seconds.backward + made_s),
+        sigma=math.hypot(adapted.sigma, _SIGMA_QLORA),
+    )
+
+
 def with_checkpointing(version: Version) -> Version | None:
     """Activations kept between blocks alone, and computed again within: one more forward pass of them."""
     tensors, blocks, seconds = version.tensors, version.tensors.blocks, version.seconds
@@ -188,53 +217,31 @@ def with_checkpointing(version: Version) -> Version | None:
 
 def with_sharding(version: Version, sharding: Sharding) -> Version | None:
     """The model shared by the GPUs of the layout; gathers of weights do not all hide behind the passes."""
-    layout = version.layout
-    if layout.num_gpus == 1 or (sharding is Sharding.HYBRID and layout.num_nodes == 1):
+    split = version.split
+    layout, seconds, tensors = split.copies(version.layout), version.seconds, version.tensors
+    is_shared = split.sharding is not Sharding.NONE
+    if is_shared or layout.num_gpus == 1 or (sharding is Sharding.HYBRID and layout.num_nodes == 1):
         return None
-    seconds, sigma = _with_gathers(version, sharding)
+    exchange = exchange_of_zero(
+        SharedModel(
+            weights_bytes=tensors.weights, gradients_bytes=tensors.gradients, blocks=tensors.blocks.num
+        ),
+        sharding,
+        version.trace,
+        seconds.forward + seconds.backward,
+        Exchange(seconds=seconds.exchange),
+        version.gpu,
+        layout,
+        slowdown=version.slowdown,
+    )
+    optimizer_s = seconds.optimizer / shared_state_ranks(sharding, layout)
+    changed = replace(seconds, exchange=exchange.seconds, optimizer=optimizer_s)
     return replace(
         version,
-        tensors=sharded(version.tensors, sharding, layout),
-        seconds=seconds,
-        sigma=math.hypot(version.sigma, sigma),
-        sharding=sharding,
-    )
-
-
-def _with_gathers(version: Version, sharding: Sharding) -> tuple[StepSeconds, float]:
-    """ZeRO-1 and 2 gather the weights after each step; ZeRO-3 does in each pass, forward and backward."""
-    layout, seconds, num_bytes = version.layout, version.seconds, version.tensors.weights
-    if sharding in (Sharding.ZERO_1, Sharding.ZERO_2):
-        gather = collective_time("all_gather", num_bytes, layout, version.gpu)
-        exchange_s, sigma_s = seconds.exchange + gather.seconds, gather.sigma * gather.seconds
-    else:
-        compute_s = seconds.forward + seconds.backward
-        exchange = exchange_of_shards(
-            _gathering(version, sharding), compute_s, version.gpu, layout, slowdown=version.slowdown
-        )
-        exchange_s, sigma_s = exchange.seconds, exchange.sigma_s
-    changed = replace(seconds, exchange=exchange_s)
-    return changed, sigma_s / changed.total
-
-
-def _gathering(version: Version, sharding: Sharding) -> Trace:
-    """The trace with the collectives of ZeRO-3: gathered blocks, and their gradients scattered."""
-    trace, tensors, layout = version.trace, version.tensors, version.layout
-    ranks = layout.gpus_per_node if sharding is Sharding.HYBRID else layout.num_gpus
-    blocks, passes = tensors.blocks.num, trace.accumulation
-
-    def each(kind: str, num_bytes: float, count: int, world_size: int = ranks) -> Collective:
-        return Collective(kind=kind, num_bytes=round(num_bytes), world_size=world_size, count=count)
-
-    collectives = [
-        each("all_gather", tensors.weights / blocks, 2 * blocks * passes),
-        each("reduce_scatter", tensors.gradients / blocks, blocks * passes),
-    ]
-    if ranks < layout.num_gpus:
-        collectives.append(each("all_reduce", tensors.gradients / ranks / blocks, blocks, layout.num_nodes))
-    memory = replace(trace.memory, gradient_bytes=round(tensors.gradients / ranks))
-    return replace(
-        trace, memory=memory, world_size=layout.num_gpus, is_sharded=True, collectives=tuple(collectives)
+        tensors=sharded(tensors, sharding, layout),
+        seconds=changed,
+        sigma=math.hypot(version.sigma, exchange.sigma_s / changed.total),
+        split=replace(split, sharding=sharding),
     )
 
 
@@ -244,6 +251,22 @@ def with_batch(version: Version, batch: float) -> Version:
     slower, seconds = share.time / batch, version.seconds
     slow = replace(seconds, forward=slower * seconds.forward, backward=slower * seconds.backward)
     return replace(version, batch=batch, seconds=slow, sigma=math.hypot(version.sigma, share.sigma))
+
+
+def _in_layers(trace: Trace, blocks: Blocks) -> list[TensorSpec]:
+    """The matrices that each layer has; the words' and the head's stay in 16 bits."""
+    if not blocks.repeats:
+        return []
+    stepped = _parameters(Same(trace.ops))
+    counts = Counter(tensor.shape for tensor in stepped)
+    return [t for t in stepped if len(t.shape) == 2 and counts[t.shape] >= blocks.num]
+
+
+def _parameters(same: Same) -> tuple[TensorSpec, ...]:
+    """What the optimizer steps over: the first list of its call."""
+    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
+    lists = [op.inputs[: len(op.outputs)] for op in steps if len(op.outputs) > 1]
+    return max(lists, key=lambda tensors: len(tensors), default=())
 
 
 def _trains_in_full_precision(trace: Trace) -> bool:

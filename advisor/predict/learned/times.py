@@ -30,6 +30,10 @@ CALIBRATED_SHARE = 0.5
 _HELD_OUT = 1.3
 # The part of a call's sigma that is left in an iteration; the rest cancels between its kernels.
 SHARED = 0.5
+# A calibration finds one share of calls that go by their FLOPs, and another one, whose name ends so, of those
+# that go by their bytes. Which of them a call has is told by the part of its roofline's work that is FLOPs.
+OF_BYTES = "_bytes"
+_BY_BYTES, _BY_FLOPS = 0.5, 0.9
 
 
 def learned_times(
@@ -47,7 +51,8 @@ def learned_times(
             continue
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
-        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.network, 1.0)
+        reached = _reached(calls, peaks, gpu, constants)[known]
+        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / reached
         coupled = _sigma_of_rates(calls, ops, precision)[known]
         of_board = np.hypot(_sigma_of_board(learned, constants), coupled)
         sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], of_board)
@@ -56,6 +61,29 @@ def learned_times(
         if fitted is not None:
             time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
     return CallTimes(time_s=time_s, sigma=sigma)
+
+
+def goes_by_bytes(
+    op: Op, network: str, gpu: GpuSpec, constants: FittedConstants, precision: Precision
+) -> bool:
+    """Whether a call that a network knows tells what a GPU reaches in bytes rather than in FLOPs."""
+    (calls,) = (calls for calls in _grouped(Same((op,))) if calls.network == network)
+    return bool(_by_flops(calls, _peaks(calls, (op,), gpu, constants, precision), gpu)[0] < 0.5)
+
+
+def _by_flops(calls: Calls, peaks: Floats, gpu: GpuSpec) -> Floats:
+    """Of each call, 1 where FLOPs decide what it reaches, 0 where bytes do, and what lies between."""
+    compute_s = calls.flops / peaks
+    part = compute_s / (compute_s + calls.num_bytes / gpu.memory_bytes_per_s)
+    return np.clip((part - _BY_BYTES) / (_BY_FLOPS - _BY_BYTES), 0.0, 1.0)
+
+
+def _reached(calls: Calls, peaks: Floats, gpu: GpuSpec, constants: FittedConstants) -> Floats:
+    """What part of the learned rate the GPU reaches in each call, as far as a calibration knows."""
+    of_flops = constants.learned_share.get(calls.network, 1.0)
+    of_bytes = constants.learned_share.get(calls.network + OF_BYTES, of_flops)
+    by_flops = _by_flops(calls, peaks, gpu)
+    return np.asarray(of_flops**by_flops * of_bytes ** (1 - by_flops))
 
 
 def is_learned_from(learned: Learned, constants: FittedConstants) -> bool:

@@ -14,8 +14,6 @@ from advisor.core.values import GpuSpec, IterationEstimate, Trace
 SIGMA_AUTOCAST = 0.1
 SIGMA_REWRITTEN = 0.03
 SIGMA_NOT_COMPARED = 0.25
-# Compiled over eager steps of eleven published models (docs/methods/what-if.md).
-SIGMA_COMPILED = 0.15
 
 
 def _suits_any(_: GpuSpec) -> Finding | None:
@@ -40,6 +38,7 @@ class Change:
         new_kernels: words of the families that run by other kernels than before; times of the others are
             wrong as they were.
         sigma: log-normal, of a time that was not profiled.
+        is_in_estimate: the estimate of the changed trace is as wide as ``sigma`` makes it already.
         samples: of a step, over those of the script as it is.
     """
 
@@ -51,4 +50,5 @@ class Change:
     why_not_for: Callable[[IterationEstimate], Finding | None] = _helps_any
     new_kernels: frozenset[str] = frozenset()
     sigma: float = SIGMA_REWRITTEN
+    is_in_estimate: bool = False
     samples: int = 1

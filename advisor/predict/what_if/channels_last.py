@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.core.values import Op, TensorSpec, Trace
+from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
+from advisor.operators.implicit_products import is_channels_last
 
 # Their kernels depend on the layout; whatever stands between them keeps that of its input.
 _OF_IMAGES = names(
     """convolution convolution_backward cudnn_batch_norm cudnn_batch_norm_backward native_batch_norm
     native_batch_norm_backward"""
 )
+# ATen's kernels know NCHW alone: images are copied to it before them, and back for the next convolution.
+_OF_NCHW = names("native_group_norm native_group_norm_backward")
 
 
 def in_channels_last(trace: Trace) -> Trace | None:
@@ -19,10 +24,25 @@ def in_channels_last(trace: Trace) -> Trace | None:
 
     Times of operators that change are dropped.
     """
-    ops = tuple(_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in trace.ops)
-    if all(new is old for new, old in zip(ops, trace.ops, strict=True)):
+    changed = [_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in trace.ops]
+    if all(new is old for new, old in zip(changed, trace.ops, strict=True)):
         return None
+    ops = tuple(part for op in changed for part in (*_copies(op), op))
     return replace(trace, ops=ops, iteration_s=None)
+
+
+def _copies(op: Op) -> Iterator[Op]:
+    """To NCHW of what an operator reads, and back of what it writes."""
+    if base_name(op.name) not in _OF_NCHW:
+        return
+    for image in (op.inputs[0], op.outputs[0]):
+        turned = _turned(image)
+        if is_channels_last(turned):
+            cost = cost_of("aten::clone", (turned,), (image,), {})
+            yield replace(
+                op, name="aten::clone", inputs=(turned,), outputs=(image,), attributes={},
+                flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=(),
+            )  # fmt: skip
 
 
 def _changed(op: Op) -> Op:

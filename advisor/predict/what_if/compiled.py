@@ -1,53 +1,128 @@
-"""A trace as if the model were compiled: what streams through memory is fused.
+"""A step as ``torch.compile`` makes it: chains of what streams through memory run as one kernel each.
 
-Inductor joins chains of element-wise operators, norms and reductions into kernels that read and write memory
-once; products stay library calls. A trace does not tell the chains, so the share of bytes that is left was
-fitted to published training steps, eager against compiled (docs/methods/what-if.md).
+    relu(norm(product)) in eager mode reads and writes memory twice; compiled it reads once and writes once.
+
+Inductor joins chains of element-wise operators, norms and reductions; products stay library calls, and so
+do casts of weights, whose results products read. A trace does not tell the chains, so a share of the bytes is
+left, chosen on published training steps (docs/methods/compiled.md). A chain ends at a product or a norm: so
+many kernels of element-wise operators are left to be launched.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from advisor.core.findings import Code
-from advisor.core.values import Op, Phase, Trace
+from advisor.core.values import Launch, Op, Phase, Trace
 from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.family import base_name
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
+from advisor.predict.distinct import Same
 
 FUSED = "advisor::fused"
-# Of the bytes of streaming operators of the forward and backward pass in eager mode. Chosen on training steps
-# of PyTorch's dashboards (A100, 2023, BSD-3-Clause) by `python -m benchmarks.compiled_steps`.
-LEFT_SHARE = 0.5
-_STREAMING = frozenset({ELEMENTWISE.word, NORM.word})
-_COMPILED = frozenset({Code.COMPILE_IGNORED, Code.COMPILE_MEASURED})
+DEFAULT = "default"
+# Of the bytes that streams move in eager mode. Chosen on training steps of PyTorch's dashboards (A100, 2023,
+# BSD-3-Clause) by `python -m benchmarks.compiled_steps`.
+LEFT_SHARE = 0.3
+_STREAMING = frozenset({NORM.word, ELEMENTWISE.word})
+# Modes whose launches are recorded once and replayed.
+_GRAPHS = frozenset({"reduce-overhead", "max-autotune"})
+_TOLD = frozenset({Code.COMPILE_IGNORED, Code.COMPILE_MEASURED})
+_PASSES = (Phase.FORWARD, Phase.BACKWARD)
 
 
 def is_compiled(trace: Trace) -> bool:
-    """Whether the script compiles already: profiling ran it uncompiled, and warned."""
-    return any(warning.code in _COMPILED for warning in trace.warnings)
+    """Whether the script compiles already; older traces only warn of it."""
+    return trace.compile_mode is not None or any(warning.code in _TOLD for warning in trace.warnings)
 
 
-def compiled(trace: Trace, left_share: float = LEFT_SHARE) -> Trace | None:
-    """The trace with its streaming operators fused.
+def compiled(trace: Trace) -> Trace | None:
+    """The script's trace with its model compiled; None if it is already, or nothing could be fused."""
+    if is_compiled(trace) or fused(trace.ops) == trace.ops:
+        return None
+    return replace(trace, compile_mode=DEFAULT, iteration_s=None)
+
+
+def as_run(trace: Trace) -> Trace:
+    """What runs of a trace of eager operators: the same, or fused where the step is compiled."""
+    if trace.compile_mode is None or trace.launch is not Launch.EAGER:
+        return trace
+    launch = Launch.GRAPH if trace.compile_mode in _GRAPHS else Launch.COMPILED
+    return replace(trace, ops=fused(trace.ops), launch=launch)
+
+
+def fused(ops: tuple[Op, ...], left_share: float = LEFT_SHARE) -> tuple[Op, ...]:
+    """The operators with chains of streams joined; where nothing is, the operators themselves.
 
     Args:
-        trace: of the script as it is.
-        left_share: of the bytes that these operators move.
-
-    Returns:
-        None if there are none, or the script compiles already.
+        ops: of one iteration in eager mode.
+        left_share: of the bytes that streams move.
     """
-    if is_compiled(trace) or not any(map(_is_fused, trace.ops)):
-        return None
-    return replace(trace, ops=tuple(_fused(op, left_share) for op in trace.ops), iteration_s=None)
+    return _fused(Same(ops), left_share)
 
 
-def _is_fused(op: Op) -> bool:
-    return op.phase is not Phase.OPTIMIZER and family_of(op).word in _STREAMING and op.bytes > 0
+@lru_cache(maxsize=8)
+def _fused(same: Same, left_share: float) -> tuple[Op, ...]:
+    ops = tuple(same.ops)
+    weights = _weights(ops)
+    words = ["" if _is_cast_of(op, weights) else _streaming_word(op) for op in ops]
+    kernels = {phase: _kernels_of_stream(ops, words, phase) for phase in _PASSES}
+    return tuple(
+        _joined(op, left_share, kernels[op.phase] if word == ELEMENTWISE.word else _kernels_of_norm(op))
+        if word
+        else op
+        for op, word in zip(ops, words, strict=True)
+    )
 
 
-def _fused(op: Op, left_share: float) -> Op:
-    if not _is_fused(op):
-        return op
-    return replace(op, name=FUSED, bytes=round(op.bytes * left_share), measured_s=None, kernels=())
+def _streaming_word(op: Op) -> str:
+    """The word of its family if the operator may be joined; else none."""
+    word = family_of(op).word
+    return word if word in _STREAMING and op.phase in _PASSES and op.bytes > 0 else ""
+
+
+def _weights(ops: Sequence[Op]) -> frozenset[tuple[int, ...]]:
+    """Shapes of the matrices and kernels that the optimizer steps over, sorted."""
+    return frozenset(
+        tuple(sorted(tensor.shape))
+        for op in ops
+        if op.phase is Phase.OPTIMIZER
+        for tensor in op.inputs
+        if len(tensor.shape) > 1
+    )
+
+
+def _is_cast_of(op: Op, weights: frozenset[tuple[int, ...]]) -> bool:
+    is_cast = base_name(op.name) == "_to_copy"
+    return is_cast and any(tuple(sorted(tensor.shape)) in weights for tensor in op.inputs)
+
+
+def _kernels_of_stream(ops: Sequence[Op], words: Sequence[str], phase: Phase) -> float:
+    """Of a call of an element-wise operator: there is a chain for each product or norm at most."""
+    calls = {True: 0, False: 0}
+    for op, word in zip(ops, words, strict=True):
+        if op.phase is phase:
+            calls[word == ELEMENTWISE.word] += op.count
+    return min(calls[False] / calls[True], 1.0) if calls[True] else 1.0
+
+
+def _kernels_of_norm(op: Op) -> int:
+    """What a batch norm divides by is known when a kernel has seen the batch; rows stay on their SM."""
+    return 2 if "batch_norm" in op.name else 1
+
+
+def _joined(op: Op, left_share: float, kernels: float) -> Op:
+    """The operator's part of the kernels it is joined into, which move less together."""
+    count = max(round(op.count * kernels), 1)
+    return replace(
+        op,
+        name=FUSED,
+        count=count,
+        bytes=int(op.bytes * op.count * left_share / count),
+        flops=op.flops * op.count // count,
+        measured_s=None,
+        kernels=(),
+    )

@@ -15,10 +15,11 @@ from advisor.operators.norm import NORM
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import FAMILIES
 from advisor.predict.feeding import faster_feeding
+from advisor.predict.interval import SIGMA_COMPILED
 from advisor.predict.what_if.accumulation import accumulated
 from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.batch import with_batch
-from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_COMPILED, SIGMA_NOT_COMPARED, Change
+from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_NOT_COMPARED, Change
 from advisor.predict.what_if.channels_last import in_channels_last
 from advisor.predict.what_if.compiled import compiled, is_compiled
 from advisor.predict.what_if.flash import with_fused_attention
@@ -112,6 +113,7 @@ def _compile(trace: Trace) -> Change | Finding:
         trace=changed,
         new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_COMPILED,
+        is_in_estimate=True,
         steps=(finding(Code.COMPILE_MODEL),),
         assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
     )

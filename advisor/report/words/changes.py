@@ -20,6 +20,25 @@ def save_checkpoints(*, interval_s: float, best_interval_s: float) -> str:
     return f"save a checkpoint every {format_duration(interval_s)} and resume from it{best}"
 
 
+def shard_model(*, sharding: str) -> str:
+    """What to shard, and with what."""
+    how = {
+        "zero-1": "shard the optimizer's state (ZeroRedundancyOptimizer, or DeepSpeed's stage 1)",
+        "zero-2": "shard gradients and optimizer state (DeepSpeed's stage 2)",
+        "zero-3": "wrap blocks and model in FSDP (torch.distributed.fsdp.fully_shard)",
+        "hybrid": "wrap blocks and model in FSDP over the GPUs of each node (fully_shard on a 2-D mesh)",
+    }
+    return f"{how[sharding]}, use a DistributedSampler, start with torchrun"
+
+
+def divide_layers(*, tensor: int, pipeline: int) -> str:
+    """Among how many GPUs of a node, and in how many stages."""
+    within = f"divide each layer among {tensor} GPUs of a node" if tensor > 1 else ""
+    stages = f"divide the layers into {pipeline} stages" if pipeline > 1 else ""
+    both = " and ".join(filter(None, (within, stages)))
+    return f"{both} (torch.distributed.tensor.parallel and pipelining, or Megatron-LM)"
+
+
 def start_on_nodes(*, num_nodes: int, gpus_per_node: int, is_rented: bool) -> str:
     """One torchrun on each node, all of which must reach each other."""
     near = ", all in one zone (and one placement group, where the cloud has them)" if is_rented else ""
@@ -34,6 +53,7 @@ CHANGES: Words = {
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
     Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
     Code.COMPILE_MODEL: "compile the model (torch.compile)",
+    Code.DIVIDE_LAYERS: divide_layers,
     Code.ENLARGE_BATCH: "make the batch {factor} times as large",
     Code.FUSE_OPTIMIZER: "make the optimizer with fused=True",
     Code.INSTALL_AARCH64: "the host is Arm: every package needs an aarch64 build",
@@ -57,6 +77,7 @@ CHANGES: Words = {
     Code.PATCH_SHARED_LINE: "the statement shares its line with another",
     Code.RETUNE_LEARNING_RATE: retune_learning_rate,
     Code.SAVE_CHECKPOINTS: save_checkpoints,
+    Code.SHARD_MODEL: shard_model,
     Code.START_ON_NODES: start_on_nodes,
     Code.USE_AUTOCAST: (
         'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.core.findings import Code
-from advisor.core.units import MIB
+from advisor.core.units import MIB, format_duration
 from advisor.report.words.table import Words
 
 
@@ -16,6 +16,15 @@ def batch_share(*, share: float, batch: float, exponent: float) -> str:
         return f"{takes}, in as many passes less or more"
     follows = "takes as much longer" if batch > 1 else f"shrinks by the power {exponent:g} of the batch"
     return f"{takes}: batches of this size were not profiled, and their time {follows}"
+
+
+def batch_variation(*, variation: float, waits: bool) -> str:
+    """That one step does not stand for all."""
+    late = ", and GPUs that draw theirs apart wait for the largest" if waits else ""
+    return (
+        f"what the batches of a step hold varies by {variation:.0%}, and so does its time{late}; memory is"
+        " that of the recorded one, and a larger one needs more"
+    )
 
 
 def calibrated_rates(*, reached_share: Mapping[str, float]) -> str:
@@ -46,6 +55,14 @@ def custom_operators(*, names: Sequence[str]) -> str:
     return f"custom operators, only their bytes are known: {', '.join(names)}"
 
 
+def supposed(*, split: str) -> str:
+    """What the script does not do by itself."""
+    return (
+        f"supposes a script that divides its model ({split}): the one that was profiled does not, and its"
+        " time is worked out, not profiled"
+    )
+
+
 def data_parallel(*, bucket_bytes: float, slowdown: float, spread: float) -> str:
     """How gradients are exchanged, and what else several GPUs cost."""
     return (
@@ -68,7 +85,13 @@ def sharded(*, num_ranks: int, hides: bool) -> str:
 def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
     """The least that anything takes."""
     kernel_us, operator_us = kernel_s * 1e6, operator_s * 1e6
-    return f"each kernel takes {kernel_us:g} us or more, each operator {operator_us:g} us of the host"
+    return f"each kernel takes {kernel_us:g} us or more, each forward operator {operator_us:g} us of the host"
+
+
+def launching(*, launching_s: Mapping[str, float]) -> str:
+    """How long the host takes to launch a step."""
+    p10, p50, p90 = (format_duration(launching_s[name]) for name in ("p10", "p50", "p90"))
+    return f"launching a step takes the host {p50} ({p10} .. {p90}), by a CPU that is not known"
 
 
 def memory_by_part(*, fragmentation_p50: float, fragmentation_p90: float) -> str:
@@ -122,6 +145,7 @@ ESTIMATES: Words = {
     Code.CORRECTED_BY_RECEIPTS: corrected_by_receipts,
     Code.DRIFT: drift,
     Code.BATCH_SHARE: batch_share,
+    Code.BATCH_VARIATION: batch_variation,
     Code.CALIBRATED_RATES: calibrated_rates,
     Code.CALIBRATION_OUTDATED: (
         "calibrated with networks of another version, so not corrected: run advisor calibrate again"
@@ -140,7 +164,9 @@ ESTIMATES: Words = {
         " record_shapes=True"
     ),
     Code.HOST_BOUND: "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
+    Code.HOST_HIDDEN: "bound by the GPU: launching hides behind its kernels",
     Code.KERNEL_FLOOR: kernel_floor,
+    Code.LAUNCHING: launching,
     Code.LEARNED_ELSEWHERE: (
         "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
     ),
@@ -154,6 +180,7 @@ ESTIMATES: Words = {
         "memory: the profile does not tell how much the script needs, so nothing was excluded"
     ),
     Code.NOT_LEARNED: not_learned,
+    Code.SUPPOSED: supposed,
     Code.OTHER_WORLD: (
         "the trace is of one of {num_ranks} ranks that share a model, so time and memory on {num_gpus} are"
         " unknown: the time is that of the recorded rank. Profile with --world {num_gpus}"
@@ -161,6 +188,10 @@ ESTIMATES: Words = {
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,
+    Code.STEP_COMPILED: (
+        "compiled (torch.compile, mode {mode}): operators were recorded in eager mode, and chains of what"
+        " streams through memory are counted as one kernel each"
+    ),
     Code.TIME_OF_UNSUPPORTED_GPU: "{gpu}: {why}; its time is what the hardware could do",
     Code.WAVE_RESOURCES_UNKNOWN: (
         "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"

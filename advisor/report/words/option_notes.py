@@ -127,10 +127,8 @@ def later_start(
 
 def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:
     """Predictions do not tell two options apart."""
-    odds = (
-        f"faster with p {1 - p_slower:.2f} only" if is_on_frontier else f"slower with p {p_slower:.2f} only"
-    )
-    return f"near tie in time with {plan_id}, which costs no more: {odds}"
+    how, p = ("faster", 1 - p_slower) if is_on_frontier else ("slower", p_slower)
+    return f"near tie in time with {plan_id}, which costs no more: this one is {how} with p {p:.2f} only"
 
 
 def rent_or_wait(

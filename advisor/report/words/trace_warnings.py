@@ -137,7 +137,10 @@ TRACE_WARNINGS: Words = {
         "the optimizer evaluated the model {num_evaluations} times in the recorded"
         " iteration; how often it does so depends on values, which are made up here"
     ),
-    Code.COMPILE_IGNORED: "torch.compile was ignored: the trace shows the operators before fusion",
+    Code.COMPILE_IGNORED: (
+        "torch.compile was ignored: most of the forward pass runs outside of what it was given, so the step"
+        " is predicted as it was recorded, in eager mode"
+    ),
     Code.COMPILE_MEASURED: (
         "the time is that of what torch.compile made, the operators are those before fusion"
     ),

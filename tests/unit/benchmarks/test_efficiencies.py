@@ -14,6 +14,7 @@ from advisor.core.values import Layout, Trace
 from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.interval import Z90
 from benchmarks import speedups
+from benchmarks.chosen.fit import of_one_more
 from benchmarks.scaling import replicated
 from benchmarks.scaling.cases import Case, judged
 from benchmarks.scaling.fitting import coverage, fitted, mean_error
@@ -77,6 +78,16 @@ def test_what_is_left_is_as_wide_as_four_of_five_rows_ask() -> None:
     assert held is not None
     assert held >= 0.8
     assert coverage([judged(case, scaling) for case in beside_many]) is None
+
+
+def test_few_groups_make_what_is_left_wider_however_many_rows_they_have() -> None:
+    truth = 1 / law(0.3, 0.02)
+    groups = [group for group in GROUPS if made_up(group, 1.0).is_fitted]
+    rows = [made_up(group, truth * math.exp(sign * 0.05)) for group in groups for sign in (-1, 0, 1)]
+    wanted = 0.05 / Z90 * of_one_more(len(groups))
+    assert fitted(rows).sigma == fitted(rows * 5).sigma == pytest.approx(wanted, abs=1e-3)
+    assert of_one_more(5) > of_one_more(20) > of_one_more(10**6) == pytest.approx(1, abs=1e-3)
+    assert of_one_more(20) == pytest.approx(math.sqrt(1.05) * 1.328 / 1.2816, rel=2e-3)
 
 
 def test_an_error_is_positive_where_the_prediction_is_too_good() -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.values import Layout
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Phase
 from advisor.predict.exchange.collective_time import collective_time
-from benchmarks.scaling import gpt2_large, gpt_iterations
+from benchmarks.scaling import gpt_iterations
 from benchmarks.scaling.gpt_iterations import (
     Constants,
     Iteration,
@@ -20,14 +21,22 @@ from benchmarks.scaling.gpt_iterations import (
     predicted_s,
 )
 from benchmarks.scaling.megatron import LayerShape
-from tests.builders import make_op
 from tests.shared import SHARED, needs_shared
+from tests.unit.predict.split.transformers import transformer
 
 SHAPE = LayerShape(hidden=1024, heads=16, length=1024, batch=4, ranks=2)
 ONE = Iteration(
     tensor=2, data=4, pipeline=2, num_gpus=16, micro_batches=8, num_layers=24, shape=SHAPE, measured_s=1.0
 )
-PARTS = Parts(kernels_s=0.002, exchanges_s=0.001, logits_s=0.01, sends_s=0.003, gradients_s=0.05, step_s=0.02)
+PARTS = Parts(
+    kernels_s=0.002,
+    exchanges_s=0.001,
+    logits_s=0.01,
+    sends_s=0.003,
+    gradients_s=0.05,
+    step_s=0.02,
+    unfitted_s=0.9,
+)
 PLAIN = Constants(kernels=1.0, host_s=0.0, exchanges=1.0, logits=1.0)
 
 
@@ -59,37 +68,37 @@ def test_constants_are_fitted_to_the_rows_that_fit_alone() -> None:
     assert max(errors([row for row in rows if row[0].is_fitted], found)) < 0.01
 
 
-def test_ranks_of_a_tensor_stay_in_a_node_and_copies_share_its_network(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[str, float, Layout]] = []
-
-    def spied(kind: str, num_bytes: float, layout: Layout, gpu: object) -> object:
-        asked.append((kind, num_bytes, layout))
-        return collective_time(kind, num_bytes, layout, gpu)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gpt_iterations, "collective_time", spied)
-    monkeypatch.setattr(gpt_iterations, "_kernels_s", lambda _: 0.001)
-    parts_of(ONE)
-    states, sent, gradients = asked
-    assert states[1] == sent[1] == 2 * 1024 * 4 * 1024
-    assert (states[2].gpus_per_node, states[2].num_nodes) == (2, 1)
-    # Four copies, two GPUs apart, fill a node of eight.
-    assert (gradients[2].gpus_per_node, gradients[2].num_nodes) == (4, 1)
-    asked.clear()
-    parts_of(replace(ONE, tensor=8, data=2))
-    assert (asked[2][2].gpus_per_node, asked[2][2].num_nodes) == (1, 2)
-    assert asked[2][1] == pytest.approx(2 * (12 * 1024**2 * 12 + 51_200 * 1024))
+@pytest.fixture
+def layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One layer that nobody has to profile: heads of 64, 4 sequences of 1,024 tokens, no words."""
+    one = transformer(layers=1, heads=16, length=1024, words=1)
+    ops = tuple(op for op in one.ops if op.phase is not Phase.OPTIMIZER and 1 not in op.outputs[0].shape)
+    monkeypatch.setattr(gpt_iterations, "_layer", lambda _shape, _folder: replace(one, ops=ops))
 
 
-def test_a_tensor_rank_has_a_quarter_of_the_vocabulary() -> None:
-    logits = make_op(flops=4 * 10**9, num_bytes=4 * 10**6)
-    shape = (4096, 50257)
-    op = replace(logits, outputs=(replace(logits.outputs[0], shape=shape),))
-    assert gpt2_large._has_words(op)
-    assert not gpt2_large._has_words(logits)
-    part = gpt2_large._split(op)
-    assert (part.flops, part.bytes, part.outputs[0].shape) == (10**9, 10**6, (4096, 50257 // 4))
+@pytest.mark.usefixtures("layers")
+def test_parts_are_those_of_the_product() -> None:
+    gpu, parts = resolve_gpu(gpt_iterations.GPU), parts_of(ONE, None)
+    stream_bytes = 2 * 1024 * 4 * 1024
+    tensor = replace(ONE.layout, gpus_per_node=2, num_nodes=1)
+    reduce_s = collective_time("all_reduce", stream_bytes, tensor, gpu).seconds
+    # Of two ranks each sends a half, and gathers the other's in its node.
+    send_s = collective_time("send", stream_bytes / 2, ONE.layout, gpu).seconds
+    send_s += collective_time("all_gather", stream_bytes, tensor, gpu).seconds
+    assert parts.exchanges_s == pytest.approx(4 * reduce_s)
+    assert parts.sends_s == pytest.approx(2 * send_s)
+    assert parts.gradients_s > 0
+    # Twice the GPUs for a layer, and no less than half of its time each.
+    wider = parts_of(replace(ONE, tensor=4, data=2, shape=replace(SHAPE, ranks=4)), None)
+    assert parts.kernels_s / 2 <= wider.kernels_s < parts.kernels_s
+
+
+@pytest.mark.usefixtures("layers")
+def test_without_constants_the_parts_make_the_plan() -> None:
+    parts = parts_of(ONE, None)
+    # But for stragglers, what hides, and words that are all-reduced twice.
+    assert parts.unfitted_s == pytest.approx(predicted_s(ONE, parts, PLAIN), rel=0.15)
+    assert errors([(replace(ONE, measured_s=parts.unfitted_s), parts)], None) == [0.0]
 
 
 @needs_shared

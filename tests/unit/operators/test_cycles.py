@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Op, Phase
-from advisor.operators.cycles import parsed, stream_costs
+from advisor.operators.cycles import Pace, StreamCost, parsed, stream_costs
 from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.embedding import EMBEDDING
 from advisor.operators.family import Family
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
+from advisor.operators.row_kernels import LONG_ROWS, LONGEST_ROWS, row_kind, row_work
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, roofs_of, time_under
@@ -54,24 +56,135 @@ def test_a_gelu_by_hand() -> None:
     op, cost = half(gelu(8192, 4096)), stream_costs()["curve"]
     bytes_per_s = constants_for(A100).fractions["streaming_fraction"] * A100.memory_bytes_per_s
     cycles = cost.cycles_per_element * 8192 * 4096
-    by_hand = (
-        KERNEL_FLOOR_S
-        + cost.passes * 2 * 2 * 8192 * 4096 / bytes_per_s
-        + cycles / (A100.num_sms * A100.boost_clock_hz)
+    by_hand = KERNEL_FLOOR_S + cost.pace_on(A100).factor * (
+        cost.passes * 2 * 2 * 8192 * 4096 / bytes_per_s + cycles / (A100.num_sms * A100.boost_clock_hz)
     )
     assert seconds(op) == pytest.approx(by_hand, rel=1e-9)
 
 
 def test_rows_of_a_norm_are_what_is_normalised() -> None:
-    wide, narrow = half(layer_norm(1024, 16384)), half(layer_norm(16384, 1024))
+    wide, narrow = half(layer_norm(1024, 4096)), half(layer_norm(4096, 1024))
     cost = stream_costs()["layer norm forward"]
-    more_rows_s = (16384 - 1024) * cost.cycles_per_row / (A100.num_sms * A100.boost_clock_hz)
+    more_rows_s = 3072 * cost.cycles_per_row / (A100.num_sms * A100.boost_clock_hz)
     bytes_apart_s = (
         cost.passes
         * (wide.bytes - narrow.bytes)
         / roofs_of("bf16", NORM, A100, constants_for(A100)).bytes_per_s
     )
-    assert seconds(narrow) - seconds(wide) == pytest.approx(more_rows_s - bytes_apart_s, rel=1e-6)
+    factor = cost.pace_on(A100).factor
+    assert seconds(narrow) - seconds(wide) == pytest.approx(factor * (more_rows_s - bytes_apart_s), rel=1e-6)
+
+
+def rms_norm_backward(rows: int, columns: int) -> Op:
+    sizes = (rows, columns)
+    op = make_call("_fused_rms_norm_backward", [sizes, sizes, (rows, 1), (columns,)], [sizes, (columns,)])
+    return half(replace(op, phase=Phase.BACKWARD))
+
+
+def test_gradients_of_a_narrow_norm_leave_most_sms_idle() -> None:
+    """As measured on an H200: a 32nd of the columns takes a quarter of the time."""
+    h200 = resolve_gpu("H200-SXM-141GB")
+    narrow, wide = (seconds(rms_norm_backward(*sizes), h200) for sizes in ((16384, 128), (16384, 4096)))
+    assert narrow == pytest.approx(51e-6, rel=0.2)
+    assert wide == pytest.approx(223e-6, rel=0.2)
+
+
+def test_gradients_of_a_norm_take_steps_by_waves_of_strips() -> None:
+    work = row_work("RMS norm backward", 8192, 4096, 0)
+    step = StreamCost.__slots__.index("cycles_per_step")
+    at_once = work.unit_times_s(A100, 1.0)[step]
+    assert at_once == pytest.approx(2 * 8192 / A100.boost_clock_hz)  # 128 strips on 108 SMs
+    assert row_work("layer norm forward", 8192, 4096, 0).unit_times_s(A100, 1.0)[step] == 0
+
+
+def test_a_block_of_a_long_softmax_fills_an_sm_of_1536_threads() -> None:
+    step = StreamCost.__slots__.index("cycles_per_step")
+    work = row_work(row_kind("softmax forward", 4096), 10**6, 4096, 0)
+    for gpu, blocks in ((A100, 2), (L40S, 1)):
+        waves = math.ceil(10**6 / blocks / gpu.num_sms)
+        assert work.unit_times_s(gpu, 1.0)[step] == pytest.approx(waves / gpu.boost_clock_hz)
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads"), [(1536, 128), (2048, 128), (2560, 256), (4096, 256), (5120, 512), (32000, 512)]
+)
+def test_what_a_long_row_has_beyond_whole_vectors_is_slow(columns: int, threads: int) -> None:
+    work = row_work(row_kind("softmax backward", columns), 3, columns, 0)
+    assert work.slow_elements == 3 * (columns % (8 * threads))
+
+
+def test_short_rows_of_softmax_have_their_own_kernel() -> None:
+    assert row_kind("softmax forward", 1024) == "softmax forward"
+    assert row_kind("softmax forward", 1025) == "softmax forward, long rows"
+    assert row_kind("layer norm forward", 8192) == "layer norm forward"
+    assert row_work("softmax forward", 8, 1000, 0).slow_elements == 0
+
+
+@pytest.mark.parametrize("name", ["native_group_norm", "native_group_norm_backward"])
+def test_rows_of_a_group_norm_are_groups_of_channels(name: str) -> None:
+    shape = (8, 320, 64, 64)
+    op = make_call(name, [shape, shape], [shape])
+    stream = NORM.stream(half(replace(op, attributes={"group": 32})))
+    assert stream is not None
+    assert (stream.work.rows, stream.work.elements) == (8 * 32, 8 * 320 * 64 * 64)
+
+
+@pytest.mark.parametrize(
+    ("columns", "item_bytes", "ending"),
+    [(1024, 2, ""), (1025, 2, LONG_ROWS), (32768, 2, LONG_ROWS), (16384, 4, LONG_ROWS),
+     (32769, 2, LONGEST_ROWS), (32000, 4, LONGEST_ROWS)],
+)  # fmt: skip
+def test_which_kernel_takes_a_row(columns: int, item_bytes: int, ending: str) -> None:
+    assert row_kind("softmax forward", columns, item_bytes) == "softmax forward" + ending
+
+
+@pytest.mark.parametrize(
+    ("name", "measured_s"), [("_log_softmax", 2.647e-3), ("_log_softmax_backward_data", 2.57e-3)]
+)
+def test_a_vocabulary_in_full_precision_reads_its_scores_three_times(name: str, measured_s: float) -> None:
+    """8,192 tokens of 128,256 classes on a B200, by Liger-Kernel; networks saw no such rows."""
+    b200, sizes = resolve_gpu("B200-SXM-180GB"), (8192, 128256)
+    num_inputs = 2 if "backward" in name else 1
+    op = make_call(name, [sizes] * num_inputs, [sizes], {"dim": 1})
+    trace = make_trace(ops=(op,))
+    assert predict(trace, b200).iteration_s.p50 == pytest.approx(measured_s, rel=0.1)
+    assert {network.features(op) for network in NORM.learned} == {None}
+
+
+@pytest.mark.parametrize("make", [*MAKERS, lambda rows, columns: embedding(rows, columns, 2 * rows)])
+@settings(max_examples=40)
+@given(rows=SIZES, columns=st.integers(1, 2**17), gpu=GPUS)
+def test_nothing_is_faster_than_the_memory(make, rows: int, columns: int, gpu: GpuSpec) -> None:
+    op = half(make(rows, columns))
+    assert seconds(op, gpu) >= KERNEL_FLOOR_S + op.bytes / gpu.memory_bytes_per_s
+
+
+def test_gradients_of_an_embedding_by_hand() -> None:
+    """16,384 tokens of 4,096 in a table of 8,192 took an A100 1.1 ms beside what else was timed."""
+    gradient, table = (16384, 4096), (8192, 4096)
+    backward = make_call("embedding_dense_backward", [gradient, (16384,)], [table])
+    work = EMBEDDING.stream(backward)
+    assert work is not None
+    assert (work.work.rows, work.work.elements) == (16384, 16384 * 4096)
+    assert work.work.slow_elements == 8192 * 4096
+    assert seconds(backward) == pytest.approx(1.1e-3, rel=0.2)
+
+
+def test_long_rows_of_a_norm_leave_the_cache() -> None:
+    assert row_work("layer norm forward", 4, 6144, 0).slow_elements == 0
+    assert row_work("RMS norm forward", 4, 8192, 0).slow_elements == 4 * 2048
+
+
+def embedding(picks: int, width: int, table: int) -> Op:
+    op = make_call("embedding", [(table, width), (picks,)], [(picks, width)])
+    return replace(op, bytes=8 * picks * (width + 1))
+
+
+def test_an_embedding_takes_two_clocks_an_element_in_any_dtype() -> None:
+    """16,384 tokens of 4,096 took an A100 0.86 ms in FP32, whose bytes alone would take 0.30 ms."""
+    op = embedding(16384, 4096, 32768)
+    assert seconds(op) == pytest.approx(0.86e-3, rel=0.1)
+    assert seconds(half(op)) == pytest.approx(seconds(op), rel=0.1)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -101,7 +214,7 @@ def test_what_has_no_result_or_is_a_batch_norm_is_a_roofline() -> None:
 @pytest.mark.parametrize("make", MAKERS)
 @settings(max_examples=40)
 @given(rows=SIZES, columns=SIZES, gpu=GPUS)
-def test_more_rows_or_columns_are_never_faster(make, rows: int, columns: int, gpu: GpuSpec) -> None:
+def test_more_rows_or_twice_the_columns_are_never_faster(make, rows: int, columns: int, gpu: GpuSpec) -> None:
     one = seconds(half(make(rows, columns)), gpu)
     assert seconds(half(make(rows + 1, columns)), gpu) >= one
     assert seconds(half(make(2 * rows, 2 * columns)), gpu) >= one
@@ -129,9 +242,11 @@ def test_more_bandwidth_or_sms_are_never_slower(
 @pytest.mark.parametrize("kind", stream_costs())
 def test_a_gpu_of_another_architecture_is_less_sure(kind: str) -> None:
     cost = stream_costs()[kind]
-    assert cost.sigma_on(V100) == cost.unseen_sigma >= cost.sigma >= 0.1
-    measured = next(gpu for gpu in load_gpus().values() if gpu.architecture in cost.architectures)
-    assert cost.sigma_on(measured) == cost.sigma
+    assert cost.pace_on(V100) == Pace(factor=1.0, sigma=cost.unseen_sigma)
+    for name, pace in cost.architectures.items():
+        measured = next(gpu for gpu in load_gpus().values() if gpu.architecture == name)
+        assert cost.pace_on(measured) == pace
+        assert 0 < pace.sigma <= cost.unseen_sigma
 
 
 def test_how_sure_a_call_is_reaches_the_interval() -> None:
@@ -140,7 +255,7 @@ def test_how_sure_a_call_is_reaches_the_interval() -> None:
         return math.log(iteration_s.p90 / iteration_s.p50)
 
     cost = stream_costs()["curve"]
-    assert ratio(A100) == pytest.approx(1.2816 * cost.sigma, rel=0.05)
+    assert ratio(A100) == pytest.approx(1.2816 * cost.pace_on(A100).sigma, rel=0.05)
     assert ratio(V100) == pytest.approx(1.2816 * cost.unseen_sigma, rel=0.05)
 
 
@@ -152,7 +267,7 @@ def test_backward_kinds_have_their_own_costs() -> None:
 
 @pytest.mark.parametrize("text", ["[", '["a"]\npasses = 1.0', '["a"]\narchitectures = 3'])
 def test_a_broken_file_is_an_error(text: str) -> None:
-    with pytest.raises((ValueError, KeyError, TypeError)):
+    with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
         parsed(text)
 
 

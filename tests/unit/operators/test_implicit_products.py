@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op, TensorSpec
-from advisor.operators.implicit_products import NUM_FEATURES, WAVES, features, is_channels_last
+from advisor.operators.implicit_products import (
+    NUM_CUDNN_FEATURES,
+    NUM_FEATURES,
+    WAVES,
+    cudnn_features,
+    features,
+    is_channels_last,
+)
 from training.convolution_calls import DIRECTIONS, Geometry, convolution_call
 
 _ROWS, _COLUMNS, _INNER, _IN_CHANNELS, _GROUPS = 1, 2, 3, 4, 6
@@ -72,6 +79,29 @@ def test_depthwise_is_not_grouped(channels: int, groups: int, depthwise: int, gr
     assert math.exp(values[_IN_CHANNELS]) == pytest.approx(channels // groups)
 
 
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "last", "has_kernel"),
+    [
+        (128, 128, 32, True, 1),
+        (128, 128, 32, False, 0),  # NCHW has others
+        (128, 256, 32, True, 0),  # senet154: twice as many filters
+        (64, 64, 8, True, 0),  # res2next50: few channels
+        (64, 64, 32, True, 0),  # dla60x_c: two channels each
+        (1280, 1280, 32, True, 0),  # forty
+        (128, 128, 1, True, 0),
+        (128, 128, 128, True, 0),  # depthwise
+    ],
+)
+def test_tensor_cores_compute_some_groups_in_channels_last(
+    channels: int, filters: int, groups: int, last: bool, has_kernel: int
+) -> None:
+    op = call(geometry(channels, filters, groups=groups), last=last)
+    values = cudnn_features(op)
+    assert values is not None
+    assert len(values) == NUM_CUDNN_FEATURES
+    assert values == (*numbers(op), has_kernel)
+
+
 def test_one_channel_or_one_pixel_tells_no_layout() -> None:
     shape = (8, 16, 4, 4)
     assert is_channels_last(TensorSpec(shape=shape, dtype="float16", stride=(256, 1, 64, 16)))
@@ -85,6 +115,7 @@ def test_what_was_not_measured_is_unknown() -> None:
     op = call(geometry())
     assert features(replace(op, attributes={**op.attributes, "transposed": True})) is None
     assert features(replace(op, flops=0)) is None
+    assert cudnn_features(replace(op, flops=0)) is None
     flat = tuple(TensorSpec(shape=tensor.shape[:3], dtype="float16") for tensor in op.inputs)
     assert features(replace(op, inputs=flat)) is None
 

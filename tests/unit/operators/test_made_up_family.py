@@ -25,12 +25,13 @@ from advisor.operators.work import Attributes, Tensors, numel
 from advisor.predict.calibration.calibrating import calibrate, learned_offsets
 from advisor.predict.calibration.calibration_files import read_calibration, write_calibration
 from advisor.predict.constants import constants_for
-from advisor.predict.iteration import HOST, predict
+from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.model import grouped
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.weights import read_networks, write_networks
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
+from advisor.predict.step_time import HOST
 from advisor.predict.what_if.tf32 import allow_tf32
 from advisor.report import breakdown
 from advisor.report.words import sentences

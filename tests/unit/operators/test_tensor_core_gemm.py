@@ -22,6 +22,8 @@ NVIDIA = [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"]
 A100 = resolve_gpu("A100-SXM-80GB")
 # Where the numbers stand of the GPU: of tiles of 128 x 128, how much of the last wave is idle, and all waves.
 IDLE, NUM_WAVES = 2, 6
+# How long tiles of 128 x 128 keep one SM busy, what the best tile takes over sharing all work, reads of L2.
+BUSY, BEST, READ = 15, 17, 18
 
 
 def strided(op: Op, first: int, left: tuple[int, ...], right: tuple[int, ...]) -> Op:
@@ -135,6 +137,29 @@ def test_more_sms_at_the_same_rates_mean_fewer_waves_and_nothing_else_of_the_cal
     assert few[NUM_WAVES] - many[NUM_WAVES] == pytest.approx(math.log(2), abs=1e-5)
     of_call = slice(8, 12)  # intensity, time in compute and in memory, share of L2
     assert few[of_call] == many[of_call]
+
+
+@given(st.integers(1, 50), st.sampled_from([64, 512, 4096]))
+def test_an_sm_is_busy_for_all_its_waves(num_waves: int, inner: int) -> None:
+    gpu = make_gpu(num_sms=108)
+    numbers_of = [board(half(mm(128 * num_waves, 128 * 108 - less, inner)), gpu) for less in (0, 127, 128)]
+    flops = num_waves * 2 * 128 * 128 * inner
+    busy_us = 1e6 * flops / (gpu.tensor_flops_per_s["fp16"] / 108)
+    # A column less saves no tile, and where a wave is one row of tiles, a tile less saves no wave.
+    assert [row[BUSY] for row in numbers_of] == pytest.approx([math.log(busy_us + 0.1)] * 3, abs=1e-5)
+
+
+@given(SIZES, SIZES, SIZES, st.sampled_from(NVIDIA))
+def test_no_tile_beats_sms_that_share_all_work(m: int, n: int, k: int, gpu: GpuSpec) -> None:
+    row = board(half(mm(m, n, k)), gpu)
+    assert row[BEST] >= -1e-5
+    assert board(half(mm(2 * m, n, k)), gpu)[BUSY] >= row[BUSY]
+
+
+def test_each_tile_reads_its_rows_and_columns_of_l2() -> None:
+    # 2 x 3 tiles, each 128 rows and 128 columns of 512 two-byte elements.
+    row = board(half(mm(200, 300, 512)), make_gpu(num_sms=10))
+    assert row[READ] == pytest.approx(math.log(6 * 2 * 128 * 512 * 2 / 10), abs=1e-5)
 
 
 @of_every(NVIDIA, name=lambda gpu: gpu.name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Bound, Collective, Op, Trace
+from advisor.core.values import Bound, Collective, Op, Phase, Trace
+from advisor.predict.host import Call, host_costs
 from advisor.predict.iteration import predict
-from advisor.predict.roofline import HOST_DISPATCH_S
 from tests.builders import exactly, make_estimate, make_op, make_trace
 
 V100 = resolve_gpu("V100-PCIE-32GB")
@@ -43,7 +43,20 @@ def test_faster_memory_moves_the_ridge_point() -> None:
 def test_tiny_kernels_wait_for_the_host() -> None:
     estimate = predict(of(make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)), V100)
     assert estimate.binds is Bound.HOST
-    assert estimate.by_bound == {Bound.HOST: pytest.approx(1000 * HOST_DISPATCH_S)}
+    assert estimate.by_bound == {Bound.HOST: pytest.approx(host_costs().seconds({Call.FORWARD: 1000}))}
+
+
+def test_a_wait_for_a_value_is_the_hosts_and_the_rest_leans_on_its_roof() -> None:
+    """Each step reads its loss: what is launched after the read finds an idle GPU."""
+    optimizer = make_op("aten::add_.Tensor", flops=1, num_bytes=4, phase=Phase.OPTIMIZER, count=1000)
+    loss = make_op("advisor::d2h_copy", flops=0, num_bytes=4)
+    estimate = predict(of(DENSE, loss, optimizer), V100)
+    waited_s = estimate.by_bound[Bound.HOST]
+    launching = host_costs()
+    assert 0 < waited_s <= launching.seconds({Call.STEP: 1000, Call.FORWARD: 2})
+    assert estimate.binds is Bound.COMPUTE
+    assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)
+    assert Bound.HOST not in predict(of(DENSE, optimizer), V100).by_bound
 
 
 def test_a_measured_gap_is_not_said_to_be_the_hosts() -> None:

@@ -11,10 +11,10 @@ import pytest
 from advisor.core.values import Interval, Layout
 from advisor.predict.exchange.data_parallel import exchange_of_gradients
 from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.host import Call, host_costs
 from advisor.predict.interval import sigma_of, spread, widened
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.roofline import HOST_DISPATCH_S
 from tests.builders import make_gpu, make_op, make_trace
 
 Z90 = 1.2815515655446004
@@ -51,15 +51,31 @@ def sigma(interval: Interval) -> float:
     return math.log(interval.p90 / interval.p50) / Z90
 
 
-def test_the_host_adds_its_own_variance() -> None:
-    # 1,000 measured operators of 1 us: 1 ms of GPU (sigma 0.03) behind 6 ms of host (0.5).
-    gpu = make_gpu()
+def test_a_step_that_waits_for_its_host_is_as_sure_as_the_host() -> None:
+    gpu, costs = make_gpu(), host_costs()
     op = make_op(count=1000, measured_s=1e-6)
     iteration_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).iteration_s
-    gpu_s, total_s = 1e-3, 1000 * HOST_DISPATCH_S
-    assert iteration_s.p50 == pytest.approx(total_s)
-    host_s = total_s - gpu_s
-    assert sigma(iteration_s) == pytest.approx(math.hypot(0.03 * gpu_s, 0.5 * host_s) / total_s)
+    assert iteration_s.p50 == pytest.approx(costs.seconds({Call.FORWARD: 1000}))
+    assert sigma(iteration_s) == pytest.approx(costs.sigma)
+
+
+def test_a_host_that_may_be_slow_widens_a_step_of_the_gpu() -> None:
+    """Launching takes 0.9 of the kernels' time: one host in ten is slower than them."""
+    gpu, costs = make_gpu(), host_costs()
+    op = make_op(count=1000, measured_s=costs.call_s[Call.FORWARD] / 0.9)
+    step_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).device_s
+    kernels_s = 1000 * costs.call_s[Call.FORWARD] / 0.9
+    assert step_s.p50 == pytest.approx(kernels_s)
+    assert step_s.p90 == pytest.approx(spread(0.9 * kernels_s, costs.sigma).p90)
+    assert step_s.p10 == pytest.approx(spread(kernels_s, 0.03).p10)
+
+
+def test_what_a_measured_step_waited_is_as_unsure_as_its_host() -> None:
+    gpu = make_gpu()
+    op = make_op(count=1000, measured_s=1e-6)
+    trace = make_trace(ops=(op,), origin_gpu=gpu.name, iteration_s=0.01)
+    expected = math.hypot(0.03 * 0.001, host_costs().sigma * 0.009) / 0.01
+    assert sigma(predict(trace, gpu).iteration_s) == pytest.approx(expected)
 
 
 def test_communication_adds_its_own_variance() -> None:

@@ -291,3 +291,14 @@ def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it() -> None:
 def test_an_estimate_without_input_is_fed_by_any_machine() -> None:
     alone = make_estimate("X", Interval(p10=1.0, p50=2.0, p90=3.0))
     assert fed(alone, 0.25) is alone
+
+
+@pytest.mark.parametrize("vcpus", [0.5, 1.0, 4.0, None])
+def test_what_is_fed_again_waits_as_if_it_had_never_been_fed(vcpus: float | None) -> None:
+    """The same estimate is asked about on machine after machine."""
+    slow = estimate(2.0, 8)
+    once, again = fed(slow, vcpus), fed(fed(slow, 0.5), vcpus)
+    assert again.by_method == pytest.approx(once.by_method)
+    assert replace(again, by_method={}) == replace(once, by_method={})
+    for parts in (again.by_method, again.by_family, again.by_operator):
+        assert sum(parts.values()) == pytest.approx(again.iteration_s.p50)

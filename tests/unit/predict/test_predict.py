@@ -11,8 +11,10 @@ from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Kernel, Method, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
-from advisor.predict.iteration import HOST, predict, predict_counts
-from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
+from advisor.predict.host import Call, host_costs
+from advisor.predict.iteration import predict, predict_counts
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.step_time import HOST
 from tests.builders import make_op, make_trace
 from tests.findings import said
 
@@ -52,7 +54,7 @@ def test_a_copy_from_the_host_crosses_pcie() -> None:
 def test_tiny_operators_wait_for_the_host() -> None:
     op = make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)
     estimate = predict(only(op), V100)
-    assert estimate.iteration_s.p50 == pytest.approx(1000 * HOST_DISPATCH_S)
+    assert estimate.iteration_s.p50 == pytest.approx(host_costs().seconds({Call.FORWARD: 1000}))
     assert HOST in estimate.by_family
     assert "bound by the host" in said(estimate.assumptions)
 

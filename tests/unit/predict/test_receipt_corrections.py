@@ -21,6 +21,7 @@ from advisor.predict.interval import Z90
 from advisor.predict.iteration import predict_counts
 from advisor.report.words import text_of
 from tests.builders import make_trace
+from tests.unit.predict.footprint.scripts import MEMORY
 
 
 def run(ratio: float, job: str = "a", gpu: str = "L4", told: float = 1.0) -> ComparedRun:
@@ -47,6 +48,17 @@ def test_by_hand() -> None:
 def test_what_was_answered_after_a_correction_does_not_confirm_itself() -> None:
     """The answer was corrected to 1.2 and held; against what was predicted before it is still 1.2 off."""
     assert corrections_of([run(1.2, told=1.2)])["L4"].shift == pytest.approx(math.log(1.2))
+
+
+def test_parts_are_corrected_as_the_whole_is() -> None:
+    trace = make_trace(memory=MEMORY)
+    correction = Correction(num_jobs=4, num_runs=9, shift=0.1, scatter=0.0)
+    (plain,) = predict_counts(trace, resolve_gpu("L4"), [8])
+    (moved,) = predict_counts(trace, resolve_gpu("L4"), [8], correction=correction)
+    factor = moved.device_s.p50 / plain.device_s.p50
+    assert factor > 1
+    assert moved.communication_s == pytest.approx(factor * plain.communication_s)
+    assert sum(moved.by_bound.values()) == pytest.approx(factor * sum(plain.by_bound.values()))
 
 
 def test_a_prediction_with_receipts_says_so() -> None:

@@ -166,6 +166,14 @@ result = sorted(ops() - {"aten::zeros"})
 """,
         ["aten::native_dropout"],
     ),
+    "activations": (
+        """
+for function in (F.silu, F.mish):
+    function(torch.zeros(8, device="cuda", requires_grad=True)).sum().backward()
+result = sorted(name for name in ops() if "backward" in name or name in ("aten::mul", "aten::sigmoid"))
+""",
+        ["aten::mish_backward", "aten::silu_backward"],
+    ),
     "attention": (
         """
 query = torch.zeros(2, 4, 16, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
@@ -220,9 +228,11 @@ result = [weight.abs().max().item(), bias.sum().item()]
     "compiling": (
         """
 layer = nn.Linear(2, 2)
-result = [torch.compile(layer) is layer, len(session.warnings)]
+double = torch.compile(lambda x: x + x)
+result = [torch.compile(layer, mode="max-autotune") is layer, session.compiled.mode_of(layer),
+          double(2), torch.compile(layer.forward, disable=True) == layer.forward]
 """,
-        [True, 1],
+        [True, "max-autotune", 4, True],
     ),
     "exporting": (
         """

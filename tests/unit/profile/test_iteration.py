@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import iteration  # noqa: E402 - needs torch
+from advisor.payload.recording.compiled_calls import Compiled  # noqa: E402
 from advisor.payload.recording.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
 from advisor.payload.recording.period import PATIENCE  # noqa: E402
 from tests.findings import of_child  # noqa: E402
@@ -54,6 +55,9 @@ class Part:
     def operators(self) -> list[str]:
         return [f"span {self.starts}"]
 
+    def forward_calls(self) -> list[int]:
+        return list(range(self.next_call))
+
     def calls(self) -> list[list[int]]:
         return [[self.starts]]
 
@@ -75,6 +79,7 @@ class Run:
 
     def __init__(self) -> None:
         self.recorder, self.memory, self.loading, self.collectives = Part(), Part(), Part(), Part()
+        self.compiled = Compiled(self.recorder)  # type: ignore[arg-type]
         self.checks = 0
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
@@ -162,6 +167,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "collectives": ["collective 1"],
         "loading": {"samples": 8},
         "amp_dtype": "float16",
+        "compile_mode": None,
         "num_optimizers": 1,
         "most_steps": 1,
     }
@@ -441,3 +447,22 @@ def test_leaves_are_followed_while_there_is_no_optimizer(run):
     assert run.recorder.written_leaves == {}
     run.backward()
     assert not run.recorder.follows_leaves
+
+
+@pytest.mark.parametrize(("others", "mode"), [(2, "reduce-overhead"), (20, None)])
+def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(
+    others: int, mode: str | None
+) -> None:
+    run = Run()
+    model, layer = torch.nn.Linear(2, 2), torch.nn.ReLU()
+    run.compiled.add(model, "reduce-overhead")
+    run.compiled.is_asked = True
+    for module, calls in ((model, 8), (layer, others)):
+        run.iterations._enter_module(module, ())
+        run.recorder.next_call += calls
+        run.iterations._leave_module(module, (), None)
+    run.iterations._close_span()
+    assert run.iterations.last is not None
+    assert run.iterations.last["compile_mode"] == mode
+    told = [warning["code"] for warning in run.iterations.warnings]
+    assert ("compile-ignored" in told) == (mode is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from types import SimpleNamespace
 from typing import Any
 
@@ -212,6 +213,60 @@ def test_the_short_batch_at_the_end_is_not_dynamic(loading):
     run(loading, real([0] * 10, batch_size=4))
     assert loading.usage()["batch_sizes"] == [2, 4]
     assert not loading.usage()["is_dynamic"]
+
+
+def padded(items: list[int]) -> Any:
+    """Sentences of these lengths as one tensor, beside their labels."""
+    return {"labels": torch.zeros(len(items)), "tokens": [torch.zeros(len(items), max(items))]}
+
+
+LENGTHS = [3, 9, 4, 20, 7, 7, 30, 1, 2, 12, 5]
+
+
+def test_what_batches_hold_is_their_padded_tokens(loading):
+    # The last batch has three sentences, on every GPU.
+    run(loading, real(LENGTHS, batch_size=2, collate_fn=padded))
+    held = [2 * n for n in (9, 20, 7, 30, 12)]
+    assert loading.usage()["batch_variation"] == pytest.approx(statistics.stdev(held) / statistics.mean(held))
+
+
+def test_batches_of_as_many_tokens_do_not_vary(loading):
+    run(
+        loading,
+        real([6] * 6 + [2] * 9, batch_sampler=[[0, 1, 2], [3, 4, 5], list(range(6, 15))], collate_fn=padded),
+    )
+    assert loading.usage()["is_dynamic"]
+    assert loading.usage()["batch_variation"] == 0
+
+
+@pytest.mark.parametrize(("num_images", "variation"), [(4, None), (5, None), (6, 0.0), (7, 0.0)])
+def test_images_do_not_vary_and_two_batches_tell_nothing(loading, num_images, variation):
+    run(loading, real([0] * num_images, batch_size=2, collate_fn=lambda items: samples(len(items))))
+    assert loading.usage()["batch_variation"] == variation
+
+
+def test_batches_without_a_tensor_tell_nothing(loading):
+    run(loading, real(LENGTHS, batch_size=2, collate_fn=lambda items: [str(item) for item in items]))
+    assert loading.usage()["batch_variation"] is None
+
+
+def test_made_up_samples_are_alike_and_tell_nothing_of_the_real_ones(loading):
+    loading.is_timed = False
+    run(loading, real(LENGTHS, batch_size=2, collate_fn=padded))
+    assert loading.usage()["batch_variation"] is None
+
+
+def test_batches_that_nobody_gets_tell_how_they_differ(loading):
+    loader = real(LENGTHS, batch_size=2, collate_fn=padded)
+    batches = Batches(loading, loader, iter(loader))
+    next(batches), next(batches)
+    usage = loading.usage()
+    assert usage["batch_variation"] is None
+    held = [2 * n for n in (9, 20, 7, 30, 12)]
+    assert loading.retimed(usage)["batch_variation"] == pytest.approx(
+        statistics.stdev(held) / statistics.mean(held)
+    )
+    assert usage["batch_variation"] is None
 
 
 def test_drop_last_drops_iterations(loading):

@@ -15,7 +15,8 @@ from tests.findings import named, texts
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
     "fetches": 1, "samples": 64, "seconds": 0.5, "cpu_seconds": 0.32, "num_workers": 8, "batch_size": 64,
-    "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False, "rivals": [],
+    "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False,
+    "batch_variation": None, "rivals": [],
 }  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def recording(**changes):
         "collectives": [],
         "world_size": None,
         "is_sharded": False,
+        "compile_mode": None,
     }
     return whole | changes
 

@@ -86,6 +86,7 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
         {
             "gpu": "X",
             "num_gpus": 4,
+            "split": None,
             "num_nodes": 1,
             "gpus_per_node": 4,
             "iteration_s": {"p10": 0.1, "p50": 0.2, "p90": 0.4},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from advisor.core.values import Interval, RunStatus
 from advisor.report.printing import Format, print_document
-from advisor.report.runs import recorded_document, runs_document
+from advisor.report.runs import gpus_of, recorded_document, runs_document
 from tests.unit.report.printed import on_screen, read_csv, read_json
 from tests.unit.store.test_ledger import make_run
 
@@ -112,8 +114,14 @@ def test_a_program_reads_every_field(capsys) -> None:
         "cost_kind": "stated",
         "usd_per_h": None,
         "price_retrieved_at": None,
+        "num_nodes": None,
     }
     assert document["runs"][1]["market"] is None
+
+
+@pytest.mark.parametrize(("num_nodes", "words"), [(None, "16 x A100"), (1, "16 x A100"), (2, "2 x 8 x A100")])
+def test_machines_stand_before_their_gpus(num_nodes: int | None, words: str) -> None:
+    assert gpus_of(make_run(gpu="A100", num_gpus=16, num_nodes=num_nodes)) == words
 
 
 def test_csv_has_a_line_a_run(capsys) -> None:

@@ -31,7 +31,7 @@ from advisor.service.ledger import (
 from advisor.service.listening import Silence
 from advisor.service.recommending import RecommendAnswer
 from advisor.store.database import open_store
-from advisor.store.ledger import Run, find_recommendation, find_run, new_id, recommendation_ids
+from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
 from tests.builders import make_trace
 from tests.recommendations import many_options
 from tests.unit.store.test_ledger import make_run
@@ -132,6 +132,13 @@ def recommended(config: Config) -> str:
     return entry_id
 
 
+def find_entry(config: Config, entry_id: str) -> LedgerEntry:
+    with open_store(config.settings.store.url) as store:
+        entry = find_recommendation(store, entry_id)
+    assert entry is not None
+    return entry
+
+
 def test_a_recommendation_tells_where_script_and_project(config: Config) -> None:
     entry_id = recommended(config)
     run, _ = kept(config, a_run(recommendation=entry_id, script=None, project=None, **OWN))
@@ -146,6 +153,16 @@ def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config: Config) ->
     assert (run.provider, run.market, run.project) == ("lab", None, "")
 
 
+def test_a_run_has_the_machines_of_the_plan_that_it_followed(config: Config) -> None:
+    entry = find_entry(config, recommended(config))
+    two = replace(entry, num_nodes=2, gpu="A100", num_gpus=16)
+    assert ledger.num_nodes_of(two, "A100", 16) == 2
+    assert ledger.num_nodes_of(two, "A100", 8) is None
+    assert ledger.num_nodes_of(None, "A100", 16) is None
+    # One GPU is in one machine, whoever sent it there.
+    assert ledger.num_nodes_of(None, "A100", 1) == ledger.num_nodes_of(two, "", 0) == 1
+
+
 def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
     entry_id = recommended(config)
     recommendation = many_options(20)
@@ -153,8 +170,8 @@ def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
     assert chosen is not None
     with open_store(config.settings.store.url) as store:
         assert recommendation_ids(store) == (entry_id,)
-        entry = find_recommendation(store, entry_id)
-    assert entry is not None
+    entry = find_entry(config, entry_id)
+    assert (entry.num_nodes, chosen.plan.num_nodes) == (1, 1)
     assert (entry.plan_id, entry.provider, entry.gpu) == (chosen.plan.id, "aws", chosen.plan.gpu)
     assert (entry.time_s, entry.cost_usd) == (chosen.time_s, chosen.cost_usd)
     assert (entry.at, entry.project, entry.script) == (NOW, "team", "train.py")

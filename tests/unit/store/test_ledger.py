@@ -160,8 +160,10 @@ WHOLE_ENTRY = {
         Alternative(gpu="L4", num_gpus=8, iteration_p50_s=0.5, train_p50_s=9e4, train_p90_s=1e5),
         Alternative(gpu="T4", num_gpus=1, iteration_p50_s=1 / 3, train_p50_s=9e5, train_p90_s=1e6),
     ),
+    "num_nodes": 2,
 }
 WHOLE_RUN = {
+    "num_nodes": 2,
     "recommendation_id": "r1",
     "note": "a note",
     "instance_type": "p4d.24xlarge",

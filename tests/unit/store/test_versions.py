@@ -106,6 +106,7 @@ def test_a_ledger_of_version_4_keeps_its_rows_and_what_it_lacks_is_unknown(store
         assert (entry.id, entry.at, entry.market, entry.note) == ("r1", AT, Market.SPOT, "a note")
         assert entry.cost_usd == Quantiles(p50=1.5, p90=2.5)
         assert (entry.iteration_s, entry.budget_usd, entry.command, entry.alternatives) == (None,) * 3 + ((),)
+        assert (entry.num_nodes, *(run.num_nodes for run in ledger.runs(store, since=AT))) == (None,) * 3
         first, second = ledger.runs(store, since=AT)
         assert (first.duration_s, first.cost_usd, first.recommendation_id) == (65.25, 1.75, "r1")
         assert (first.status, first.cost_kind, first.user) == ("finished", "stated", "")

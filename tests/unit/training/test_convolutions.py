@@ -85,7 +85,7 @@ def test_the_shapes_of_deepbench_that_only_judge_are_predicted() -> None:
     errors = kernel_errors(deepbench.read_convolutions(path))
     mean = {(one.kind.partition(",")[0], one.gpu): one.mean for one in errors}
     assert mean["forward", "all"] < 0.20
-    assert mean["backward data", "all"] < 0.21
+    assert mean["backward data", "all"] < 0.23
     # One product of 7 x 7 pixels on the V100 comes out 7 times too long; half of the calls are 18 % off.
-    assert mean["backward weights", "all"] < 0.38
-    assert mean["backward weights", "T4"] < 0.24
+    assert mean["backward weights", "all"] < 0.36
+    assert mean["backward weights", "T4"] < 0.21

@@ -15,11 +15,11 @@ from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
-from training.fit import MEMBERS, Table, fit  # noqa: E402 - it needs torch
+from training.fit import Table, fit  # noqa: E402 - it needs torch
 from training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
-ROWS, UNITS = 300, 96
+ROWS, UNITS, MEMBERS = 300, 96, 4
 NUM_BOARD = rows().network["pointwise"][1].board.num_features
 NUM_FEATURES = rows().network["pointwise"][1].num_features + NUM_BOARD
 
@@ -49,7 +49,15 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
 
 
 def trained(table: Table, *, seed: int = 0, steps: int = 200, board_noise: float = 0.0) -> Network:
-    return fit(table, seed=seed, steps=steps, units=UNITS, board_noise=board_noise, say=lambda _text: None)
+    return fit(
+        table,
+        seed=seed,
+        steps=steps,
+        units=UNITS,
+        members=MEMBERS,
+        board_noise=board_noise,
+        say=lambda _text: None,
+    )
 
 
 def factors(network: Network, table: Table, which: int) -> np.ndarray:
@@ -183,6 +191,7 @@ def test_the_loss_is_told_ten_times_or_at_each_step(steps: int, times: int) -> N
         seed=0,
         steps=steps,
         units=UNITS,
+        members=MEMBERS,
         board_noise=0.0,
         say=messages.append,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -126,6 +127,26 @@ def test_answers_are_as_wide_as_errors() -> None:
     assert 0.7 < coverage(trials, spread) < 0.9
     assert spread.unknown_network == pytest.approx(np.quantile(np.abs(TRUE.off(far)), 0.8) / Z90, rel=0.1)
     assert spread.network_latency == NETWORK_LATENCY_SIGMA
+
+
+def test_a_board_with_one_layout_says_as_much_of_the_width_as_one_with_three() -> None:
+    """Three boards take the expected time, in three layouts each; two others, in one, take 3.7 times that."""
+    plain = [row for row in made_up() if row.board == "H100-SXM-80GB"]
+    good = [replace(row, board=name) for name in "abc" for row in plain]
+    pairs = [row for row in plain if row.group.num_gpus == 2]
+    bad = [replace(row, board=name, time_s=math.exp(1.3) * row.time_s) for name in "de" for row in pairs]
+    trials = [
+        Trial(name=SOURCES, fit=TRUE, rows=good, off=TRUE.off(good)),
+        Trial(name=TOPOLOGIES, fit=TRUE, rows=[*good, *bad], off=TRUE.off([*good, *bad])),
+        Trial(name=TOPOLOGIES, fit=TRUE, rows=(far := _far(plain)), off=TRUE.off(far)),
+    ]
+    assert spread_of(trials).roads[Link.NVSWITCH.value] == pytest.approx(1.3 / Z90, rel=1e-3)
+    few = [trials[0], replace(trials[1], rows=good, off=TRUE.off(good)), trials[2]]
+    assert spread_of(few).roads[Link.NVSWITCH.value] == pytest.approx(0.1)
+
+
+def _far(rows: list[MeasuredCollective]) -> list[MeasuredCollective]:
+    return [replace(row, group=replace(row.group, num_nodes=2)) for row in rows[:3]]
 
 
 def test_what_is_written_is_read() -> None:

@@ -13,7 +13,7 @@ from advisor.core.values import Op
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op
-from tests.unit.predict.learned.values import EXAMPLES, add, board, mm, softmax
+from tests.unit.predict.learned.values import EXAMPLES, add, board, half, mm, softmax
 from tests.unit.training.values import make_samples
 from training.overhead import EVENT_SHARE, floors_of
 
@@ -96,6 +96,14 @@ def test_weights_do_not_see_other_families() -> None:
     by_family = tables(make_samples(rows, [add(64)] * 5 + [softmax(8, 8)] * 2))
     assert by_family["norm"].weight == pytest.approx([1, 1])
     assert by_family["pointwise"].weight == pytest.approx([1] * 5)
+
+
+def test_a_gpu_with_few_products_on_tensor_cores_weighs_by_the_root_of_their_number() -> None:
+    rows = [("A40", "a", "train", 1e-3)] * 9 + [("T4", "a", "train", 1e-3)]
+    weight = tables(make_samples(rows, [half(mm(64, 64, 64))] * 10))["tensor_gemm"].weight
+    assert weight.sum() == pytest.approx(10)
+    assert weight[:9].sum() == pytest.approx(3 * weight[9])
+    assert tables(make_samples(rows, [mm(64, 64, 64)] * 10))["gemm"].weight == pytest.approx([1] * 10)
 
 
 def test_calls_of_no_network_shift_no_row() -> None:

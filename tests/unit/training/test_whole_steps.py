@@ -55,7 +55,14 @@ def test_a_layout_that_no_kernel_shows_is_learned_from_sums() -> None:
         time_s=np.full(8, 1e-3 + 2e-6), weight=np.ones(8),
     )  # fmt: skip
     network = fit(
-        kernels, seed=0, steps=250, units=8, board_noise=0.0, say=lambda _: None, whole=made_up(2.0)
+        kernels,
+        seed=0,
+        steps=250,
+        units=8,
+        members=4,
+        board_noise=0.0,
+        say=lambda _: None,
+        whole=made_up(2.0),
     )
     both = network.outputs(np.array([[0.0, 0.0], [1.0, 0.0]], np.float32))[..., 0].mean(axis=0)
     assert np.exp(both[1] - both[0]) == pytest.approx(2.0, rel=0.15)

@@ -1,7 +1,7 @@
-"""``torch.compile`` gives back what it is given.
+"""``torch.compile`` gives back what runs as what it is given.
 
-Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway.
-Fusion is therefore not seen, which the trace says.
+Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway. What it
+would compile is remembered, so the trace says whether the step is compiled; the prediction then fuses it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...protocol import Warned
+from ...recording.compiled_calls import mode_of
 from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
+
+Function = Callable[..., object]
 
 
 def install(session: Session) -> None:
@@ -26,21 +29,53 @@ def install(session: Session) -> None:
         replace(torch.nn.Module, compile=_told(session, torch.nn.Module.compile))
         return
 
-    def compile_(model: object = None, **_: object) -> object:
-        session.warn(Warned.COMPILE_IGNORED)
-        return model if model is not None else lambda function: function
+    def compile_(model: Function | None = None, *, disable: bool = False, **settings: object) -> object:
+        if disable:
+            return model if model is not None else lambda function: function
+        mode = _mode(settings)
+        return (
+            _marked(session, model, mode)
+            if model is not None
+            else lambda given: _marked(session, given, mode)
+        )
 
-    def compile_module(module: Any, *_: object, **__: object) -> None:  # noqa: ARG001
-        session.warn(Warned.COMPILE_IGNORED)
+    def compile_module(
+        module: torch.nn.Module, *_: object, disable: bool = False, **settings: object
+    ) -> None:
+        if not disable:
+            _marked(session, module, _mode(settings))
 
     replace(torch, compile=compile_)
     replace(torch.nn.Module, compile=compile_module)
 
 
-def _told(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+def _mode(settings: dict[str, Any]) -> str | None:
+    return mode_of(**{name: settings[name] for name in ("mode", "backend", "options") if name in settings})
+
+
+def _marked(session: Session, given: Function, mode: str | None) -> object:
+    """What is given, remembered if it is a module; else a function that tells when it runs."""
+    session.compiled.is_asked = True
+    if mode is None:
+        return given
+    if isinstance(given, torch.nn.Module):
+        session.compiled.add(given, mode)
+        return given
+
+    @functools.wraps(given)
+    def run(*args: object, **kwargs: object) -> object:
+        with session.compiled.region(mode):
+            return given(*args, **kwargs)
+
+    return run
+
+
+def _told(session: Session, original: Function) -> Function:
     @functools.wraps(original)
-    def compile_(*args: object, **kwargs: object) -> object:
-        session.warn(Warned.COMPILE_MEASURED)
-        return original(*args, **kwargs)
+    def compile_(*args: object, disable: bool = False, **kwargs: Any) -> object:
+        if not disable:
+            session.warn(Warned.COMPILE_MEASURED)
+            session.compiled.everywhere = _mode(kwargs)
+        return original(*args, disable=disable, **kwargs)
 
     return compile_

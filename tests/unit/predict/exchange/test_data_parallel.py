@@ -22,8 +22,9 @@ from advisor.core.values import (
 from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
 from advisor.predict.exchange.scaling import Scaling
-from advisor.predict.iteration import HOST, OTHERS, predict, predict_counts
+from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.knowledge import shipped
+from advisor.predict.step_time import HOST, OTHERS
 from tests.builders import make_gpu, make_op, make_trace
 from tests.findings import sample
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from advisor.core.units import GIB
 from advisor.core.values import Fit, IterationEstimate, Layout, Precision, Remedy, Trace
+from advisor.formats.trace_files import read_trace
+from advisor.predict.footprint.fitting import changed
+from advisor.predict.footprint.overheads import overheads
+from advisor.predict.footprint.tensors import footprint
+from advisor.predict.footprint.versions import StepSeconds, Version
 from advisor.predict.iteration import predict
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import BLOCKS, MEMORY, make_transformer
 
+ALTERING = {"lora", "qlora", "bf16-weights"}
+TRACES = Path(__file__).parents[3] / "memory_traces"
 AMPERE = {"tensor_flops_per_s": {"bf16": 100e12, "fp16": 100e12, "tf32": 50e12}}
 
 
@@ -34,13 +42,13 @@ def test_every_remedy_fits_and_the_least_slow_comes_first() -> None:
     for remedy in remedies:
         assert remedy.need_bytes.p50 <= 22 * GIB
         assert (remedy.fit is Fit.CERTAIN) == (remedy.need_bytes.p90 <= 22 * GIB)
-    same = [one.slower.p50 for one in remedies if not set(one.changes) & {"lora", "bf16-weights"}]
+    same = [one.slower.p50 for one in remedies if not set(one.changes) & ALTERING]
     assert same == sorted(same)
 
 
 def test_what_makes_another_model_comes_last() -> None:
     names = [one.changes for one in estimate_of(22).remedies]
-    alters = [bool(set(name) & {"lora", "bf16-weights"}) for name in names]
+    alters = [bool(set(name) & ALTERING) for name in names]
     assert alters == sorted(alters)
     assert any(alters)
 
@@ -79,6 +87,35 @@ def test_an_8_bit_optimizer_keeps_a_quarter_of_the_state() -> None:
     saved = estimate.memory.need_bytes.p50 - remedy.need_bytes.p50
     assert saved == pytest.approx(1.083 * 4 * GIB * (3 / 4 - 1 / 256), rel=0.01)
     assert remedy.slower.p50 == 1.0
+
+
+def test_four_bits_hold_a_quarter_of_the_layers_weights() -> None:
+    # Of LLaMA-7B 224 matrices of 16 bits; the words, the head and norms stay.
+    trace = read_trace(TRACES / "llama-7b-bf16-512.json.gz")
+    gpu = make_gpu(memory_bytes=12 * GIB, **AMPERE)
+    layout = Layout(gpus_per_node=1)
+    tensors = footprint(trace, layout)
+    assert tensors is not None
+    seconds = StepSeconds(forward=1.0, backward=2.0, optimizer=0.1, exchange=0.0, rest=0.0)
+    script = Version(
+        trace=trace, gpu=gpu, layout=layout, tensors=tensors, beside=overheads(trace, gpu, layout),
+        seconds=seconds, timed=lambda _: {}, slowdown=0.0,
+    )  # fmt: skip
+    lora, qlora = (changed(script, [name]) for name in ("lora", "qlora"))
+    assert lora is not None
+    assert qlora is not None
+    layers = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+    assert lora.tensors.weights - qlora.tensors.weights == pytest.approx(layers * (2 - 4.127 / 8))
+    # Forward and backward each read four bits and write sixteen of every weight, at half the memory's rate.
+    made_s = layers * 2.5 / (0.5 * gpu.memory_bytes_per_s)
+    assert qlora.seconds.total - lora.seconds.total == pytest.approx(2 * made_s)
+    assert qlora.sigma > lora.sigma
+    assert qlora.alters
+
+
+def test_a_model_without_layers_has_no_four_bits() -> None:
+    estimate = estimate_of(0.5, make_transformer(ops=make_transformer().ops[2:]))
+    assert not any("qlora" in one.changes for one in estimate.remedies)
 
 
 def test_without_optimizer_state_there_is_nothing_to_shrink() -> None:

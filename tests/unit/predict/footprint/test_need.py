@@ -9,8 +9,9 @@ import pytest
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Fit, Interval, Layout, MemoryEstimate, MemoryPart, Phase
 from advisor.predict.footprint.batches import largest_batch, largest_share
-from advisor.predict.footprint.need import memory_need
-from advisor.predict.footprint.overheads import added, fragmentation, overheads
+from advisor.predict.footprint.need import memory_need, need_bytes
+from advisor.predict.footprint.overheads import Overheads, added, fragmentation, overheads
+from advisor.predict.footprint.tensors import footprint
 from advisor.predict.iteration import predict
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.footprint.scripts import MEMORY, make_transformer
@@ -28,6 +29,17 @@ def test_one_gpu() -> None:
     assert need.parts[MemoryPart.FRAGMENTATION] == pytest.approx((fragmentation().p50 - 1) * 22 * GIB, abs=1)
     assert need.need_bytes.p50 == sum(need.parts.values())
     assert need.need_bytes.p10 < need.need_bytes.p50 < need.need_bytes.p90
+
+
+def test_each_side_of_the_need_has_the_width_of_its_own_side() -> None:
+    tensors = footprint(make_transformer(), ONE)
+    assert tensors is not None
+    fixed, lost = Interval(p10=0.0, p50=0.0, p90=0.0), Interval(p10=1.0, p50=1.1, p90=1.5)
+    need = need_bytes(tensors, Overheads(parts={}, fixed=fixed, fragmentation=lost))
+    total = tensors.peak(1.0).total
+    assert need.p50 == round(1.1 * total)
+    assert need.p50 - need.p10 == pytest.approx(0.1 * total)
+    assert need.p90 - need.p50 == pytest.approx(0.4 * total)
 
 
 def test_several_gpus_exchange_through_channels_and_buckets() -> None:

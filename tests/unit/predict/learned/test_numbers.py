@@ -308,9 +308,14 @@ def test_what_is_no_size_is_unknown(shape: tuple[object, ...]) -> None:
     assert shape_of(replace(softmax(8, 8), inputs=(tensor,))) is None
 
 
-@pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (50_257, 1.0)])
+@pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (16_384, 1.0)])
 def test_wide_rows_are_told_apart(columns: int, is_wide: float) -> None:
     assert values(softmax(8, columns))[5] == is_wide
+
+
+def test_rows_of_a_vocabulary_are_unlike_those_that_were_measured() -> None:
+    assert shape_of(softmax(8, 50_257)) is None
+    assert shape_of(layer_norm(8, 50_257)) is not None
 
 
 def test_a_normalised_number_is_one_row_of_one_column() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values import Op
+from advisor.core.values import Op, TensorSpec
 from advisor.operators.implicit_products import is_channels_last
 from advisor.predict.what_if.channels_last import in_channels_last
 from tests.builders import make_op, make_trace
@@ -48,6 +49,31 @@ def test_other_operators_and_work_stay_and_measurements_go() -> None:
     assert (turned.ops[1].flops, turned.ops[1].bytes) == (op.flops, op.bytes)
     assert (turned.ops[1].measured_s, turned.iteration_s) == (None, None)
     assert all(map(is_channels_last, turned.ops[1].inputs))
+
+
+IMAGE = TensorSpec(shape=(4, 8, 6, 6), dtype="float32", stride=(288, 36, 6, 1))
+
+
+@pytest.mark.parametrize("name", ["native_group_norm", "native_group_norm_backward"])
+def test_group_norm_knows_one_layout_so_its_image_is_copied_there_and_back(name: str) -> None:
+    norm = replace(make_op(f"aten::{name}"), inputs=(IMAGE, IMAGE), outputs=(IMAGE,), count=3)
+    turned = in_channels_last(make_trace(ops=(norm, convolution("forward", 8, 4, last=False))))
+    assert turned is not None
+    there, back, kept = turned.ops[:3]
+    assert kept is norm
+    for copy in (there, back):
+        assert (copy.name, copy.phase, copy.count) == ("aten::clone", norm.phase, 3)
+        assert copy.bytes == 2 * 4 * 8 * 6 * 6 * 4
+        assert is_channels_last(copy.inputs[0])
+    assert in_channels_last(make_trace(ops=(norm,))) is None
+
+
+def test_a_group_norm_of_rows_is_not_copied() -> None:
+    rows = TensorSpec(shape=(4, 8), dtype="float32", stride=(8, 1))
+    norm = replace(make_op("aten::native_group_norm"), inputs=(rows,), outputs=(rows,))
+    turned = in_channels_last(make_trace(ops=(norm, convolution("forward", 8, 4, last=False))))
+    assert turned is not None
+    assert [op.name for op in turned.ops] == [norm.name, "aten::convolution"]
 
 
 def test_without_images_nothing_changes() -> None:

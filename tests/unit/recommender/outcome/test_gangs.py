@@ -58,10 +58,12 @@ def test_one_node_is_what_it_was() -> None:
 
 
 def test_terms_of_a_gang_grow_and_restart_with_the_slowest_boot() -> None:
-    terms = SpotTerms(preemptions_per_h=0.4, reacquire_h=1.0, restart_h=0.1)
+    terms = SpotTerms(preemptions_per_h=0.4, reacquire_h=1.0, restart_h=0.1, most_per_h=3.0, most_away_h=5.0)
     gang = terms_at(spot_plan(16), terms, None)
     assert (gang.preemptions_per_h, gang.reacquire_h, gang.num_nodes) == (0.8, 2.0, 16)
     assert gang.restart_h == pytest.approx(0.1 * slowest_boot(16))
+    # For each running hour it goes away so many times as often, and for so many times as long.
+    assert (gang.most_per_h, gang.most_away_h) == (6.0, 20.0)
     assert gang.rate_source == CONFIGURED
 
 

@@ -204,6 +204,12 @@ def test_a_project_counts_its_own_runs_and_the_organisation_all(tmp_path: Path) 
     assert removed_by(950, 250) == ["org", "project"]
 
 
+def test_only_the_monthly_limit_asks_the_ledger(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="limits: {usd_per_month: 1000, usd_per_job: 100, usd_per_hour: 9}")
+    monthly = {rule.key: getattr(rule, "is_monthly", False) for rule in policy.rules}
+    assert [key for key, is_monthly in monthly.items() if is_monthly] == ["limits.usd_per_month"]
+
+
 def test_the_month_counts_against_the_ledger_of_a_store(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
     now = datetime(2026, 11, 21, 18, tzinfo=UTC)

@@ -78,7 +78,7 @@ def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
     recommendation = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
     assert recommendation.frontier == ("A",)
     text = words(recommendation, "B")
-    assert "near tie in time with A, which costs no more: slower with p" in text
+    assert "near tie in time with A, which costs no more: this one is slower with p" in text
     p = float(text.split("with p ")[1].split()[0])
     assert p == pytest.approx(0.88, abs=0.03)
 
@@ -86,7 +86,8 @@ def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
 def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
     recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
     assert recommendation.frontier == ("A", "B")
-    assert "near tie in time with B, which costs no more: faster with p" in words(recommendation, "A")
+    text = words(recommendation, "A")
+    assert "near tie in time with B, which costs no more: this one is faster with p" in text
     assert "near tie" not in words(recommendation, "B")
 
 
@@ -129,3 +130,9 @@ def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(
         patched.setattr(near, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
         each_compared = answer(*points, spread=spread, copies=3)
     assert answer(*points, spread=spread, copies=3) == each_compared
+
+
+def test_only_what_is_as_fast_and_as_cheap_dominates() -> None:
+    """Of a frontier of three the first is dearer than the point, and the last is slower."""
+    slow = near._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
+    assert slow == [1]

@@ -126,7 +126,8 @@ def test_a_wait_that_never_pays_and_one_that_is_known() -> None:
 
 def test_shares_and_times_keep_their_units() -> None:
     assert "within 5 % in time and cost" in sentence(sample(Code.TIE))
-    assert "each kernel takes 2 us or more, each operator 5 us" in sentence(sample(Code.KERNEL_FLOOR))
+    assert "each kernel takes 2 us or more, each forward operator 5 us" in sentence(sample(Code.KERNEL_FLOOR))
+    assert "takes the host 23 ms (14 ms .. 38 ms)" in sentence(sample(Code.LAUNCHING))
     assert "buckets as backward completes them, kernels run 30 % slower" in sentence(
         sample(Code.DATA_PARALLEL)
     )

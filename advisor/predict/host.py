@@ -1,0 +1,219 @@
+"""How long the host takes to launch a step, by kind of call.
+
+    host = sum over kinds of calls * seconds a call
+
+A ResNet-50 step in eager mode is some 500 calls that launch kernels. Those of the forward pass come through
+Python, the dispatcher and autograd's bookkeeping, those of the backward pass from the autograd engine in C++.
+A CUDA graph launches a whole pass at once.
+
+Kernels wait in a queue, so the host runs ahead of the GPU and a step takes the longer of the two. Where the
+script reads a value from the GPU, the queue runs empty: what follows is launched beside an idle GPU.
+
+Source: ``catalogs/host.toml``; docs/methods/host.md.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, lru_cache
+from itertools import pairwise
+
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Interval, Launch, Op, Phase, Trace
+from advisor.predict.distinct import Same
+from advisor.predict.interval import Z90, spread
+
+FILE = "host.toml"
+# What waits for the GPU: a value that a script reads.
+_SYNCHRONISING = "advisor::d2h_copy"
+# A step that took so many times its kernels waited for more than the gaps between them.
+LEAST_WAIT = 1.25
+
+
+class Call(StrEnum):
+    """What the host does to launch kernels.
+
+    ``STEP`` is a call of an optimizer, ``TENSOR`` each tensor of a list that it works on. ``COMPILED`` is a
+    kernel of a compiled pass, ``GRAPH`` a CUDA graph and ``NODE`` one of its kernels.
+    """
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    STEP = "step"
+    TENSOR = "tensor"
+    COMPILED = "compiled"
+    GRAPH = "graph"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCosts:
+    """What launching costs a host.
+
+    Attributes:
+        call_s: of one call, by its kind.
+        sigma: log-normal, of the sum of a step on a machine whose CPU nobody measured.
+    """
+
+    call_s: Mapping[Call, float]
+    sigma: float
+
+    def seconds(self, calls: Mapping[Call, int]) -> float:
+        """Median seconds of so many calls."""
+        return sum(self.call_s[call] * number for call, number in calls.items())
+
+
+@cache
+def host_costs() -> HostCosts:
+    """As shipped.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    path = catalog_path(FILE)
+    try:
+        return parsed(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error
+
+
+def parsed(text: str) -> HostCosts:
+    """The costs of a ``host.toml``."""
+    document = tomllib.loads(text)
+    costs = {call: float(document["call_s"][call]) for call in Call}
+    return HostCosts(call_s=costs, sigma=float(document["sigma"]))
+
+
+def calls_of(ops: Sequence[Op], launch: Launch = Launch.EAGER) -> Mapping[Phase, Mapping[Call, int]]:
+    """How often the host does what in each phase.
+
+    Args:
+        ops: of one iteration.
+        launch: of forward and backward passes; optimizers step in eager mode.
+    """
+    return _calls_of(Same(ops), launch)
+
+
+@lru_cache(maxsize=8)
+def _calls_of(same: Same, launch: Launch) -> Mapping[Phase, Mapping[Call, int]]:
+    calls: dict[Phase, Counter[Call]] = {phase: Counter() for phase in Phase}
+    for op in same.ops:
+        calls[op.phase].update(_calls(op, launch))
+    for phase in (Phase.FORWARD, Phase.BACKWARD):
+        if launch is Launch.GRAPH and calls[phase]:
+            calls[phase][Call.GRAPH] = 1
+    return calls
+
+
+def _calls(op: Op, launch: Launch) -> Mapping[Call, int]:
+    tensors = op.attributes.get("num_tensors")
+    if op.phase is Phase.OPTIMIZER:
+        return {Call.STEP: op.count, Call.TENSOR: op.count * tensors if isinstance(tensors, int) else 0}
+    match launch:
+        case Launch.EAGER:
+            return {Call.BACKWARD if op.phase is Phase.BACKWARD else Call.FORWARD: op.count}
+        case Launch.COMPILED:
+            return {Call.COMPILED: op.count}
+        case Launch.GRAPH:
+            return {Call.NODE: op.count}
+
+
+def launching(trace: Trace) -> Mapping[Phase, float]:
+    """Median seconds in which the host launches each phase, no more than a measured step took."""
+    costs = host_costs()
+    by_phase = {phase: costs.seconds(calls) for phase, calls in calls_of(trace.ops, trace.launch).items()}
+    whole_s, measured_s = sum(by_phase.values()), _waited_s(trace)
+    if measured_s is None:
+        measured_s = whole_s if trace.iteration_s is None else min(whole_s, trace.iteration_s)
+    return {phase: seconds * measured_s / whole_s for phase, seconds in by_phase.items()}
+
+
+def _waited_s(trace: Trace) -> float | None:
+    """What launching took, where a measured step took longer than its kernels; None where it may have hid.
+
+    Samples that the same process loads are apart; behind other workers' samples nobody could tell.
+    """
+    if trace.iteration_s is None or any(op.measured_s is None for op in trace.ops):
+        return None
+    gpu_s = sum((op.measured_s or 0.0) * op.count for op in trace.ops)
+    loading_s = trace.data_loading_s or 0.0
+    step_s = trace.iteration_s - (0.0 if trace.num_workers else loading_s)
+    is_fed = loading_s < step_s * (trace.num_workers or math.inf)
+    return step_s if is_fed and step_s > LEAST_WAIT * gpu_s else None
+
+
+def launching_s(trace: Trace) -> Interval:
+    """Seconds in which the host launches a step."""
+    return spread(sum(launching(trace).values()), host_costs().sigma)
+
+
+def launched(trace: Trace, computing_s: Mapping[Phase, float], sigma: float) -> Interval:
+    """Seconds of a step of one GPU and its host, the quantiles one by one, as if both were slow together.
+
+    Args:
+        trace: of the step.
+        computing_s: median seconds of the GPU, by phase.
+        sigma: log-normal, of these.
+    """
+    own_s, sigma_host, waits = launching(trace), host_costs().sigma, waits_in(trace.ops)
+
+    def at(z: float) -> float:
+        return step_s(
+            {phase: seconds * math.exp(z * sigma_host) for phase, seconds in own_s.items()},
+            {phase: seconds * math.exp(z * sigma) for phase, seconds in computing_s.items()},
+            waits,
+        )
+
+    return Interval(p10=at(-Z90), p50=at(0.0), p90=at(Z90))
+
+
+def beside(measured_s: float, gpu_s: float, sigma: float) -> Interval:
+    """The same of a step that was measured: what it took beyond its kernels was waiting for the host."""
+    host_s = max(measured_s - gpu_s, 0.0)
+    whole_s = gpu_s + host_s
+    return spread(whole_s, math.hypot(sigma * gpu_s, host_costs().sigma * host_s) / whole_s)
+
+
+def waits_in(ops: Sequence[Op]) -> frozenset[Phase]:
+    """The phases in which a script waits for the GPU."""
+    return _waits_in(Same(ops))
+
+
+@lru_cache(maxsize=8)
+def _waits_in(same: Same) -> frozenset[Phase]:
+    return frozenset(op.phase for op in same.ops if op.name == _SYNCHRONISING)
+
+
+def step_s(
+    host_s: Mapping[Phase, float], gpu_s: Mapping[Phase, float], waits: frozenset[Phase] = frozenset()
+) -> float:
+    """Seconds of a step: between two waits, launches up to some point and the kernels from there on.
+
+    Args:
+        host_s: of launching, by phase.
+        gpu_s: of the kernels.
+        waits: at whose end the host waits for the GPU.
+    """
+    if not waits:
+        return max(sum(host_s.values()), sum(gpu_s.values()))
+    return sum(
+        max(
+            sum(host_s[phase] for phase in stretch[:at]) + sum(gpu_s[phase] for phase in stretch[at:])
+            for at in range(len(stretch) + 1)
+        )
+        for stretch in _stretches(waits)
+    )
+
+
+def _stretches(waits: frozenset[Phase]) -> list[list[Phase]]:
+    """The phases between two waits: what follows the last one goes on into the next step."""
+    order = list(Phase)
+    ends = [i for i, phase in enumerate(order) if phase in waits]
+    first = order[ends[-1] + 1 :] + order[: ends[0] + 1]
+    return [first, *(order[a + 1 : b + 1] for a, b in pairwise(ends))]

@@ -1,0 +1,1 @@
+"""A model that is supposed to be divided among GPUs: what each runs, and what they exchange."""

@@ -1,0 +1,181 @@
+"""How long a step takes: its kernels, what launches them, and what GPUs wait for each other.
+
+    step = max(kernels, launches) + waiting for the slowest + a pipeline's bubble + exchange
+
+An A100 alone may take 100 ms a step; eight of them 100 ms, 3 ms for the slowest of eight, and 5 ms of an
+all-reduce that the backward pass does not hide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Trace
+from advisor.predict.batch_share import BatchShare
+from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together
+from advisor.predict.exchange.scaling import Scaling, batch_variation
+from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.exchange.zero import exchange_of_zero, shared_model
+from advisor.predict.host import beside, launched, launching_s
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, Z90, part_of, widened
+from advisor.predict.op_sums import OpSums
+from advisor.predict.split.rank import Rank
+from advisor.predict.split.supposing import sigma_of_split
+from advisor.predict.split.within import Within, exchange_within
+
+HOST = "waiting for the host"
+OTHERS = "waiting for the slowest GPU"
+STAGES = "waiting for other stages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankStep:
+    """What one GPU does in a step, and among which others.
+
+    Attributes:
+        trace: of its share of the batch and of the model.
+        layout: of all GPUs.
+        rank: how the model is divided among them.
+        share: of the profiled batch.
+        sums: of its operators.
+    """
+
+    trace: Trace
+    gpu: GpuSpec
+    layout: Layout
+    rank: Rank
+    share: BatchShare
+    sums: OpSums
+    scaling: Scaling
+
+    @property
+    def measured_s(self) -> float | None:
+        """The step on this GPU, where somebody measured it."""
+        return self.trace.iteration_s if self.trace.origin_gpu == self.gpu.name else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Seconds of a step, and what of it is waiting.
+
+    Attributes:
+        device_s: all but the input.
+        host_s: by which launching takes longer than the kernels.
+        others_s: until the slowest GPU is there.
+        stages_s: while a pipeline fills and drains.
+    """
+
+    device_s: Interval
+    host_s: float
+    others_s: float
+    stages_s: float
+    exchange: Exchange
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """By what is waited for, but the exchange."""
+        named = {HOST: self.host_s, OTHERS: self.others_s, STAGES: self.stages_s}
+        return {wait: seconds for wait, seconds in named.items() if seconds}
+
+
+def step_time(step: RankStep) -> StepTime:
+    """Seconds of a step of all GPUs."""
+    own_s, within = _own_s(step), _within(step)
+    exchange = together(_exchange(step), within.of_passes(step.trace.accumulation))
+    others_s, sigma_others_s = _others_s(step, own_s.p50)
+    stages_s = _stages_s(step, own_s.p50, within)
+    device_s = own_s.p50 + others_s + stages_s + exchange.seconds
+    variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
+    return StepTime(
+        device_s=widened(part_of(device_s, own_s), math.sqrt(variance) / device_s),
+        host_s=own_s.p50 - step.sums.gpu_s,
+        others_s=others_s,
+        stages_s=stages_s,
+        exchange=exchange,
+    )
+
+
+def bounds_with_waits(
+    step: RankStep, by_bound: Mapping[Bound, float], time: StepTime
+) -> Mapping[Bound, float]:
+    """What binds a step: the slowest GPU is late with what all of them do, whatever binds it."""
+    own = _with_host(step, by_bound, time.host_s)
+    late = 1 + (time.others_s + time.stages_s) / sum(own.values())
+    network = {Bound.NETWORK: time.exchange.seconds} if time.exchange.seconds else {}
+    return {bound: seconds * late for bound, seconds in own.items()} | network
+
+
+def _own_s(step: RankStep) -> Interval:
+    """Of one GPU and its host."""
+    if step.measured_s is not None:
+        return beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
+    return launched(step.trace, step.sums.by_phase, step.sums.sigma)
+
+
+def _within(step: RankStep) -> Within:
+    return exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
+
+
+def _others_s(step: RankStep, alone_s: float) -> tuple[float, float]:
+    """Until the slowest GPU is there, and the standard deviation of what batches that differ add."""
+    num_gpus, scaling = step.layout.num_gpus, step.scaling
+    varied = batch_variation(step.trace) * step.sums.passes_s / alone_s
+    others_s = scaling.waiting(num_gpus, varied) * alone_s
+    # Where ranks draw batches alike, they do not wait for them.
+    return others_s, (others_s - scaling.waiting(num_gpus) * alone_s) / Z90
+
+
+def _stages_s(step: RankStep, alone_s: float, within: Within) -> float:
+    """While a pipeline fills and drains, one pass of a stage for each other stage."""
+    if step.rank.split.pipeline == 1:
+        return 0.0
+    layers_s = float(step.sums.time_s[list(step.rank.in_layers)].sum()) / step.trace.accumulation
+    of_pass_s = layers_s * alone_s / step.sums.gpu_s + within.layers.seconds
+    return (step.rank.split.pipeline - 1) * of_pass_s
+
+
+def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
+    """In square seconds, of what is as sure or unsure on one GPU as on many, and of scaling itself."""
+    trace, gpu_s, is_measured = step.trace, step.sums.gpu_s, step.measured_s is not None
+    is_several = step.layout.num_gpus > 1
+    is_joined = trace.launch is not Launch.EAGER and not is_measured
+    are_gradients_unknown = is_several and trace.memory.gradient_bytes is None
+    errors_s = (
+        step.share.sigma * gpu_s,
+        SIGMA_COMPILED * alone_s * is_joined,
+        batch_variation(trace) * step.sums.passes_s * (not is_measured),
+        step.scaling.sigma * device_s * is_several,
+        SIGMA_COMMUNICATION * gpu_s * are_gradients_unknown,
+        sigma_of_split(step.rank.split, step.layout) * device_s,
+    )
+    return sum(error_s**2 for error_s in errors_s)
+
+
+def _exchange(step: RankStep) -> Exchange:
+    trace, sums, gpu, layout, split = step.trace, step.sums, step.gpu, step.layout, step.rank.split
+    slowdown = step.scaling.slowdown
+    if sharded_over(trace):
+        return exchange_of_shards(trace, sums.passes_s, gpu, layout, slowdown=slowdown)
+    copies = split.copies(layout)
+    # Groups of copies that hold different parts of the model send over the same network at once.
+    crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
+    reduced = exchange_of_gradients(
+        trace, sums.time_s, sums.backward_s, gpu, copies, slowdown=slowdown, crowd=crowd
+    )
+    model = shared_model(trace, crowd)
+    return exchange_of_zero(
+        model, split.sharding, trace, sums.passes_s, reduced, gpu, copies, slowdown=slowdown
+    )
+
+
+def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -> Mapping[Bound, float]:
+    """Where launching takes longer than the kernels, the host decides over all the time that they take."""
+    if step.measured_s is not None or not host_s:
+        return by_bound
+    gpu_s = sum(by_bound.values())
+    if launching_s(step.trace).p50 > gpu_s:
+        return {Bound.HOST: gpu_s + host_s}
+    return {**by_bound, Bound.HOST: host_s}

@@ -1,0 +1,1 @@
+"""Whole training runs that were published with their rates, which only judge."""

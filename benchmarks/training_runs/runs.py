@@ -1,0 +1,39 @@
+"""A published run, and the fields of its table that describe it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.core.values import GpuSpec, Interval, Layout
+from benchmarks.training_runs.recipes import Recipe
+
+FLASH_2 = Interval(p10=1.0, p50=1.0, p90=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One published rate.
+
+    Attributes:
+        source: whose table it is of.
+        name: of the model and how it was trained.
+        recipe: what resembles one forward and backward pass of one of its ranks.
+        passes: of a step, before the optimizer's.
+        tokens: of one pass of one GPU.
+        tokens_per_s: of one GPU, as published.
+        compiles: by torch.compile.
+        attention: time of its kernel of attention over that of FlashAttention 2.
+        chooses: it chose that, and judges nothing.
+    """
+
+    source: str
+    name: str
+    recipe: Recipe
+    gpu: GpuSpec
+    layout: Layout
+    passes: int
+    tokens: int
+    tokens_per_s: float
+    compiles: bool = False
+    attention: Interval = FLASH_2
+    chooses: bool = False

@@ -1,0 +1,97 @@
+"""Laws of a divided model: what more GPUs, more network or more parts must do to time and memory."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.core.units import GIB
+from advisor.core.values import Fabric, IterationEstimate, Layout, Link, Network, Sharding, Split, Trace
+from advisor.predict.iteration import predict
+from tests.builders import make_gpu
+from tests.unit.predict.split.transformers import transformer
+
+GPU = make_gpu(memory_bytes=80 * GIB, nvlink_bytes_per_s=300e9)
+POWERS = st.sampled_from([1, 2, 4, 8])
+EXACT = 1 + 1e-9
+SHARDINGS = st.sampled_from(Sharding)
+
+
+@st.composite
+def transformers(draw: st.DrawFn) -> Trace:
+    return transformer(
+        layers=draw(st.integers(8, 24)),
+        heads=draw(st.sampled_from([8, 16])),
+        length=draw(st.sampled_from([64, 256])),
+        batch=draw(st.sampled_from([1, 4, 16])),
+        words=draw(st.integers(100, 4_000)),
+    )
+
+
+def layout_of(split: Split, network_bytes_per_s: float = 50e9, copies: int = 1) -> Layout:
+    fabric = Fabric(
+        link=Link.NVSWITCH, link_bytes_per_s=300e9, network=Network.INFINIBAND,
+        network_bytes_per_s=network_bytes_per_s,
+    )  # fmt: skip
+    return Layout(gpus_per_node=split.tensor * copies, num_nodes=split.pipeline, fabric=fabric)
+
+
+def estimate_of(trace: Trace, split: Split, layout: Layout) -> IterationEstimate:
+    return predict(trace, GPU, layout, split=split)
+
+
+def need_of(estimate: IterationEstimate) -> float:
+    assert estimate.memory is not None
+    return estimate.memory.need_bytes.p50
+
+
+@settings(deadline=None, max_examples=30)
+@given(transformers(), POWERS, POWERS)
+def test_a_divided_model_is_never_faster_than_its_gpus_are_many(
+    trace: Trace, tensor: int, pipeline: int
+) -> None:
+    split = Split(tensor=tensor, pipeline=pipeline)
+    alone = predict(trace, GPU).iteration_s.p50
+    assert estimate_of(trace, split, layout_of(split)).iteration_s.p50 * split.gpus_per_copy * EXACT >= alone
+
+
+@settings(deadline=None, max_examples=20)
+@given(transformers(), SHARDINGS, POWERS, st.sampled_from([2, 4]), st.floats(1e9, 1e11), st.floats(1, 50))
+def test_more_network_is_never_slower(
+    trace: Trace, sharding: Sharding, tensor: int, pipeline: int, network: float, more: float
+) -> None:
+    split = Split(sharding=sharding, tensor=tensor, pipeline=pipeline)
+    slow, fast = (estimate_of(trace, split, layout_of(split, rate, 2)) for rate in (network, network * more))
+    assert fast.iteration_s.p50 <= slow.iteration_s.p50 * EXACT
+
+
+@settings(deadline=None, max_examples=20)
+@given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
+def test_more_parts_hold_no_more_each(trace: Trace, tensor: int, pipeline: int) -> None:
+    split, finer = Split(tensor=tensor, pipeline=pipeline), Split(tensor=2 * tensor, pipeline=pipeline)
+    need, less = (
+        need_of(estimate_of(trace, one, Layout(gpus_per_node=32, num_nodes=4))) for one in (split, finer)
+    )
+    assert less <= need * EXACT
+
+
+@settings(deadline=None, max_examples=20)
+@given(transformers(), SHARDINGS, st.sampled_from([2, 4, 8]))
+def test_sharding_copies_holds_no_more_each(trace: Trace, sharding: Sharding, tensor: int) -> None:
+    layout = Layout(gpus_per_node=16, num_nodes=2)
+    plain, shared = (
+        need_of(estimate_of(trace, Split(tensor=tensor, sharding=one), layout))
+        for one in (Sharding.NONE, sharding)
+    )
+    assert shared <= plain * EXACT
+
+
+@settings(deadline=None, max_examples=20)
+@given(transformers(), POWERS, POWERS)
+def test_parts_of_the_time_add_up(trace: Trace, tensor: int, pipeline: int) -> None:
+    split = Split(tensor=tensor, pipeline=pipeline)
+    estimate = estimate_of(trace, split, layout_of(split))
+    parts = sum(estimate.by_family.values()) + estimate.communication_s
+    assert estimate.device_s.p50 == pytest.approx(parts)
+    assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)

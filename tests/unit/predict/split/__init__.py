@@ -1,0 +1,1 @@
+"""Models that are supposed to be divided among GPUs."""

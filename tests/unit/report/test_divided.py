@@ -1,0 +1,49 @@
+"""The sentence on what would run if the script divided its model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.core.findings import Code
+from advisor.report.document import Document
+from advisor.report.printing import Format, print_document
+from advisor.report.recommendation import recommendation_document
+from recommender.ranking.best_change import WhatIf
+from tests.builders import make_trace
+from tests.findings import sample
+from tests.recommendations import make_option, many_options
+from tests.unit.report.printed import read_json
+
+
+def document_of(name: str, *changes: Code) -> Document:
+    option = make_option("H100", 1, 20, what_if=name, script_changes=tuple(map(sample, changes)))
+    nothing = replace(many_options(3), recommended=None, frontier=())
+    what_if = WhatIf(change=name, same=None, instead=option)
+    return recommendation_document(nothing, make_trace(), top=5, what_if=what_if)
+
+
+def printed(capsys, name: str, *changes: Code) -> str:
+    print_document(document_of(name, *changes), Format.TABLE)
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_it_names_machine_time_price_and_how_to_rank_such_plans(capsys) -> None:
+    text = printed(capsys, "zero-3", Code.SHARD_MODEL)
+    assert "It would fit if the script divided its model (zero-3): " in text
+    assert "1 h for $20.00. For that, wrap blocks and model in FSDP" in text
+    assert text.endswith("All such plans: --suppose zero-3.")
+
+
+def test_a_split_of_two_kinds_is_asked_for_twice(capsys) -> None:
+    text = printed(capsys, "tensor-8+pipeline-2", Code.DIVIDE_LAYERS)
+    assert "--suppose tensor-8 --suppose pipeline-2." in text
+    assert "divide each layer among 8 GPUs of a node and divide the layers into 2 stages" in text
+
+
+def test_a_program_reads_the_plan(capsys) -> None:
+    print_document(document_of("zero-3", Code.SHARD_MODEL), Format.JSON)
+    divided = read_json(capsys)["divided"]
+    assert (divided["what_if"], divided["gpu"]) == ("zero-3", "H100")
+    # A change of one line is no plan of its own.
+    print_document(document_of("bf16"), Format.JSON)
+    assert read_json(capsys)["divided"] is None
