@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,8 @@ from advisor import __main__ as entry
 
 # Of our annotations typer makes the tree anew for each call, which takes longer than most commands.
 _tree_of = cache(typer.main.get_command)
+# A timer of no time at all would never ring.
+_SOON_S = 0.001
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -145,12 +148,15 @@ def _alarm(timeout_s: float) -> Iterator[None]:
         raise StillRunningError(f"the command did not end within {timeout_s} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    # The timer is the whole test's: what is left of it goes on afterwards.
+    of_the_test_s, _ = signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    began_s = time.monotonic()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        left_s = of_the_test_s and max(of_the_test_s - (time.monotonic() - began_s), _SOON_S)
+        signal.setitimer(signal.ITIMER_REAL, left_s)
 
 
 def _text(file: IO[bytes]) -> str:

@@ -82,4 +82,15 @@ def test_what_does_not_end_is_stopped(shell: Shell, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("advisor.__main__.main", signal.pause)
     with pytest.raises(StillRunningError, match=r"within 0\.05 s"):
         shell.run(timeout_s=0.05)
-    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("left_s", [0.0, 300.0])
+def test_the_timer_of_the_test_goes_on(shell: Shell, left_s: float) -> None:
+    handler = signal.getsignal(signal.SIGALRM)
+    before_s, _ = signal.setitimer(signal.ITIMER_REAL, left_s)
+    try:
+        shell.run("gpus", timeout_s=200)
+        assert left_s - 100 < signal.getitimer(signal.ITIMER_REAL)[0] <= left_s
+        assert signal.getsignal(signal.SIGALRM) is handler
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, before_s)

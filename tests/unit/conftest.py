@@ -38,9 +38,14 @@ class Probes:
         asked, answered = (self._folder / f"{shard}-{part}.json" for part in ("groups", "results"))
         asked.write_text(json.dumps(self._shards[shard]))
         command = [sys.executable, "-m", "tests.unit.profile.probe_server", asked, answered]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
-                              env=os.environ | {"TMPDIR": str(self._folder)})  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        # A file and no pipe, which a probe's own children could keep open for ever.
+        said = self._folder / f"{shard}.txt"
+        with said.open("wb") as output:
+            done = subprocess.run(
+                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, timeout=300, check=False,
+                cwd=ROOT, env=os.environ | {"TMPDIR": str(self._folder)},
+            )  # fmt: skip
+        assert done.returncode == 0, said.read_text()
         return json.loads(answered.read_text())
 
 
