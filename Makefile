@@ -4,8 +4,8 @@ PYTHON ?= python3
 PIP_OPTIONS ?=
 # On a terminal pip shows its progress; elsewhere it prints only what goes wrong.
 QUIET := $(shell test -t 2 || echo --quiet)
-# One more than there are cores: tests wait for processes that they start. WORKERS=0 runs all in one process.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# make test WORKERS=0 runs all tests in one process.
+WORKERS ?= logical
 # Tests of one file share what the file sets up; slow folders come first, as they are named.
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 VENV := .venv

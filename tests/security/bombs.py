@@ -116,4 +116,8 @@ def launcher() -> Iterator[Run]:
             code, cpu_s, peak_bytes = json.loads(stdout.readline())
             return Ending(code=code, err=(folder / "err.txt").read_text(), cpu_s=cpu_s, peak_bytes=peak_bytes)
 
-        yield run
+        try:
+            yield run
+        finally:
+            # Whoever gave up on a command must not wait here until it ends.
+            process.kill()

@@ -28,16 +28,14 @@ from advisor.receipt.command import run_command
 ending, _ = run_command(sys.argv[1:], os.environ, lambda at: None)
 print(json.dumps([ending.returncode, ending.status]), flush=True)
 """
-# Says that it is ready to be signalled, then what it got.
+# Says that it is ready to be signalled, then what it got; blocked, none is lost that comes before it waits.
 WAITS = """
 import signal, sys
-def got(number, frame):
-    print("got", signal.Signals(number).name, flush=True)
-    sys.exit(3)
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
-    signal.signal(number, got)
+numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP}
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 print("ready", flush=True)
-signal.pause()
+print("got", signal.Signals(signal.sigwait(numbers)).name, flush=True)
+sys.exit(3)
 """
 # Waits for an interrupt, then a little for another one.
 COUNTS = """

@@ -137,6 +137,7 @@ def test_a_service_that_answers_letter_by_letter_is_not_waited_for() -> None:
         over = threading.Event()
 
         def drip() -> None:
+            server.settimeout(60)
             connection, _ = server.accept()
             with connection:
                 for letter in b"HTTP/1.1 200 OK\r\nA: " + b"x" * 1000:

@@ -168,6 +168,7 @@ def test_what_drips_keeps_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def drip() -> None:
+            listener.settimeout(60)
             connection, _ = listener.accept()
             with connection:
                 while not stopped.wait(0.02):
