@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.findings import Code
+from advisor.core.splits import parse_split
+from advisor.core.values import Split
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
 from recommender.ranking.best_change import WhatIf
-from tests.builders import make_trace
+from tests.builders import make_estimate, make_trace
 from tests.findings import sample
 from tests.recommendations import make_option, many_options
 from tests.unit.report.printed import read_json
 
 
 def document_of(name: str, *changes: Code) -> Document:
-    option = make_option("H100", 1, 20, what_if=name, script_changes=tuple(map(sample, changes)))
+    split = Split() if name == "bf16" else parse_split(name.split("+"))
+    estimate = make_estimate("H100", split=split)
+    option = make_option(
+        "H100", 1, 20, what_if=name, estimate=estimate, script_changes=tuple(map(sample, changes))
+    )
     nothing = replace(many_options(3), recommended=None, frontier=())
     what_if = WhatIf(change=name, same=None, instead=option)
     return recommendation_document(nothing, make_trace(), top=5, what_if=what_if)
