@@ -196,6 +196,7 @@ def _at_share(step: RankStep, timed: _Timed) -> IterationEstimate:
 def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[Finding]) -> IterationEstimate:
     trace, gpu, measured_s, split = step.trace, step.gpu, step.measured_s, step.rank.split
     time, memory = step_time(step), memory_need(trace, gpu, step.layout, split)
+    bounds = bounds_with_waits(step, by_bound, time)
     work = input_work(trace) if measured_s is None else work_beside_measured(trace, measured_s)
     return IterationEstimate(
         gpu=gpu.name,
@@ -204,7 +205,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
         device_s=time.device_s,
         input=work,
         input_s=None,
-        by_bound=bounds_with_waits(step, by_bound, time),
+        by_bound=bounds,
         by_family=_sorted(time.waits | step.sums.by_family),
         by_method=_with_waits(step.sums.by_method, time.waits),
         by_operator=_sorted(time.waits | step.sums.by_operator),
@@ -216,7 +217,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
         assumptions=(
             *([] if split.is_none else [finding(Code.SUPPOSED, split=split.name)]),
             *notes,
-            *limit_notes(step, time.host_s, has_memory=memory is not None),
+            *limit_notes(step, bounds, has_memory=memory is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, time.device_s.p50) else []),
             *([] if (assumed := assumed_note(work)) is None else [assumed]),
         ),

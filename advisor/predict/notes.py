@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
+from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Trace
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
@@ -74,12 +74,12 @@ def _families(times: OpTimes, method: Method) -> set[str]:
     return {times.columns.families[i].word for i in times.by(method)}
 
 
-def limit_notes(step: RankStep, host_s: float, *, has_memory: bool) -> list[Finding]:
+def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: bool) -> list[Finding]:
     """What bounds the iteration, and what is not counted.
 
     Args:
         step: of one GPU.
-        host_s: by which launching a step takes longer than its kernels.
+        by_bound: seconds of the iteration by what binds.
         has_memory: whether its memory is known.
     """
     trace, num_gpus = step.trace, step.layout.num_gpus
@@ -88,7 +88,8 @@ def limit_notes(step: RankStep, host_s: float, *, has_memory: bool) -> list[Find
     ]
     if step.measured_s is None:
         notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace))))
-    notes.append(finding(Code.HOST_BOUND if host_s else Code.HOST_HIDDEN))
+    is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
+    notes.append(finding(Code.HOST_BOUND if is_host_bound else Code.HOST_HIDDEN))
     notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(finding(Code.GRADIENTS_UNKNOWN))

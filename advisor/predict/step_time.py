@@ -91,7 +91,7 @@ def step_time(step: RankStep) -> StepTime:
     variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
     return StepTime(
         device_s=widened(part_of(device_s, own_s), math.sqrt(variance) / device_s),
-        host_s=own_s.p50 - step.sums.gpu_s,
+        host_s=_beyond(own_s.p50, step.sums.gpu_s),
         others_s=others_s,
         stages_s=stages_s,
         exchange=exchange,
@@ -106,6 +106,11 @@ def bounds_with_waits(
     late = 1 + (time.others_s + time.stages_s) / sum(own.values())
     network = {Bound.NETWORK: time.exchange.seconds} if time.exchange.seconds else {}
     return {bound: seconds * late for bound, seconds in own.items()} | network
+
+
+def _beyond(whole_s: float, part_s: float) -> float:
+    """What sums of the same seconds in another order differ by is nothing that anybody waits for."""
+    return 0.0 if math.isclose(whole_s, part_s) else whole_s - part_s
 
 
 def _own_s(step: RankStep) -> Interval:

@@ -164,7 +164,7 @@ ESTIMATES: Words = {
         " record_shapes=True"
     ),
     Code.HOST_BOUND: "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
-    Code.HOST_HIDDEN: "bound by the GPU: launching hides behind its kernels",
+    Code.HOST_HIDDEN: "not bound by the host: launching hides behind kernels for the most part",
     Code.KERNEL_FLOOR: kernel_floor,
     Code.LAUNCHING: launching,
     Code.LEARNED_ELSEWHERE: (

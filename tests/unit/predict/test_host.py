@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.findings import Code
-from advisor.core.gpus import resolve_gpu
+from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Bound, Launch, Op, Phase, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict import host
@@ -80,6 +80,19 @@ def test_each_gpu_is_said_to_wait_for_its_host_or_not() -> None:
         assert notes[Code.LAUNCHING]["launching_s"]["p50"] == pytest.approx(launching_s(trace).p50)
     assert HOST in fast.by_family
     assert HOST not in slow.by_family
+
+
+def test_on_every_gpu_words_agree_with_what_binds_and_rounding_is_no_wait() -> None:
+    """Sums of the same seconds in another order differ in the last digit."""
+    steps = [make_op(flops=10**9 * k + 7, dtype="float16", phase=p) for k in range(1, 60) for p in Phase]
+    read = [make_op("advisor::d2h_copy", flops=0, num_bytes=4, phase=p) for p in Phase]
+    trace = of(*steps, *read)
+    estimates = [predict(trace, gpu) for gpu in load_gpus().values()]
+    assert {Bound.HOST, Bound.COMPUTE} <= {estimate.binds for estimate in estimates}
+    for estimate in estimates:
+        codes = {note.code for note in estimate.assumptions}
+        assert (Code.HOST_BOUND in codes) is (estimate.binds is Bound.HOST)
+        assert estimate.by_family.get(HOST, 1.0) > 1e-6 * estimate.device_s.p50
 
 
 def test_graphs_free_a_step_of_its_host() -> None:
