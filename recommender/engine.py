@@ -19,7 +19,6 @@ from advisor.core.values import (
     Option,
     Plan,
     Recommendation,
-    Split,
     Tier,
     Trace,
 )
@@ -34,6 +33,9 @@ from recommender.ranking.rank import rank
 
 if TYPE_CHECKING:
     from recommender.policy import Policy, Spent
+
+# Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
+_ASKS_LENGTH = {Code.BATCH_SIZE_UNKNOWN, Code.DATA_WITHOUT_LENGTH, Code.NO_BATCH_LOADED, Code.NO_DATA_LOADER}
 
 __all__ = ["Nearest", "check_job", "judge", "nearest", "ranked", "recommend"]
 
@@ -130,7 +132,7 @@ def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
         frontier=ranking.frontier,
         recommended=ranking.recommended,
         rule=ranking.rule,
-        warnings=_warnings(trace, options, job.split),
+        warnings=_warnings(trace, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
     )
@@ -207,10 +209,11 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
 
 
-def _warnings(trace: Trace, options: Sequence[Option], split: Split) -> tuple[Finding, ...]:
-    warnings = list(trace.warnings)
-    if not split.is_none:
-        warnings.append(finding(Code.SUPPOSED, split=split.name))
+def _warnings(trace: Trace, options: Sequence[Option], job: Job) -> tuple[Finding, ...]:
+    has_length = job.iterations is not None or job.iterations_per_epoch is not None
+    warnings = [warning for warning in trace.warnings if not (has_length and warning.code in _ASKS_LENGTH)]
+    if not job.split.is_none:
+        warnings.append(finding(Code.SUPPOSED, split=job.split.name))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))

@@ -146,11 +146,13 @@ def _why(option: Option, code: Code) -> str:
 
 def _gap(item: Nearest) -> str:
     """By how much an option misses, or how unsure it is where its median does not."""
-    gaps = []
-    if item.over_budget_usd:
-        gaps.append(f"{format_usd(item.over_budget_usd)} over the budget")
-    if item.late_s:
-        gaps.append(f"{format_duration(item.late_s)} late")
+    gaps, cost_usd, time_s = [], item.option.cost_usd, item.option.time_s
+    if over_usd := item.over_budget_usd:
+        p90_usd = over_usd + cost_usd.p90 - cost_usd.p50
+        gaps.append(f"{format_usd(over_usd)} over the budget in the median ({format_usd(p90_usd)} at p90)")
+    if late_s := item.late_s:
+        p90_s = late_s + time_s.p90 - time_s.p50
+        gaps.append(f"{format_duration(late_s)} late in the median ({format_duration(p90_s)} at p90)")
     odds = [p for p in (item.option.p_within_budget, item.option.p_within_deadline) if p is not None]
     if gaps or not odds:
         return " and ".join(gaps)

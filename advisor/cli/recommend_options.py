@@ -79,7 +79,7 @@ class DataOptions:
 
     dataset_gb: Annotated[
         float | None,
-        typer.Option(metavar="GB", help="Data set, copied to the machine unless it lies there."),
+        typer.Option(metavar="GIB", help="Data set (GiB), copied to the machine unless it lies there."),
     ] = None
     data: Annotated[
         str | None,

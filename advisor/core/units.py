@@ -107,11 +107,13 @@ def format_bytes(num_bytes: float) -> str:
 
     >>> format_bytes(5.41 * GIB)
     '5.41 GiB'
+    >>> format_bytes(1100 * GIB)
+    '1,100 GiB'
     """
     for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         # Just below the next unit, three digits would round up to 1e+03 of this one.
         if num_bytes >= 0.9995 * size * (1 if size == KIB else 1000 / 1024):
-            return f"{num_bytes / size:.3g} {unit}"
+            return f"{num_bytes / size:{',.0f' if num_bytes >= 999.5 * size else '.3g'}} {unit}"
     return f"{num_bytes:.0f} B"
 
 

@@ -53,7 +53,7 @@ def memory_facts(estimate: IterationEstimate, trace: Trace | None = None) -> Ite
 
 def _largest(largest: LargestBatch, batch_size: int | None) -> str:
     if largest.likely is None or largest.certain is None:
-        return f"{largest.share:.2f} of the profiled one"
+        return f"{largest.share:.2g} of the profiled one"
     profiled = "" if batch_size is None else f"; {batch_size:,} was profiled"
     if largest.certain == largest.likely:
         return f"{largest.likely:,}{profiled}"

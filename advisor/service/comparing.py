@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import NothingFeasibleError
+from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
 from advisor.service.feeding import with_input
@@ -54,7 +54,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
     Names come before the script is profiled, which takes longest: what is wrong with them shows at once.
 
     Raises:
-        InputError: a name is of no plan or of several, or the job cannot be meant.
+        InputError: a name is of no plan or of several, both are the same, or the job cannot be meant.
         NoOfferError: there is nothing to choose from.
         PolicyViolationError: the policy removes every plan of both names.
         AdvisorError: the script, prices or the database cannot be read.
@@ -78,7 +78,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         spent=places.spent,
         corrections=places.corrections,
     )
-    chosen = {name: _cheapest(name, plans, judged, listener) for name, plans in named.items()}
+    chosen = _chosen(named, judged, listener)
     return CompareAnswer(
         comparison=compared(chosen[request.a], chosen[request.b], places.job),
         trace=trace,
@@ -106,6 +106,23 @@ def check_feasible(answer: CompareAnswer) -> None:
     """
     if not (answer.comparison.a.feasible or answer.comparison.b.feasible):
         raise NothingFeasibleError("neither plan does the job: see what removes each of them.")
+
+
+def _chosen(
+    named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], listener: Listener
+) -> Mapping[str, Judged]:
+    """A plan of its own for each name; whoever may mean fewer is asked first."""
+    chosen: dict[str, Judged] = {}
+    for name, plans in sorted(named.items(), key=lambda item: len(item[1])):
+        taken = {item.option.plan.id for item in chosen.values()}
+        others = [plan for plan in plans if plan.id not in taken]
+        if not others:
+            raise InputError(
+                f"both names are of the same plan, {plans[0].id}: name another machine, number of GPUs,"
+                " region or market."
+            )
+        chosen[name] = _cheapest(name, others, judged, listener)
+    return chosen
 
 
 def _cheapest(name: str, plans: Sequence[Plan], judged: Sequence[Judged], listener: Listener) -> Judged:

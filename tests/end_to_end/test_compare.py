@@ -97,6 +97,16 @@ def test_a_name_that_is_no_plan_is_an_error_with_what_is_allowed(
     assert_plain_error(shell.run("compare", "t.json.gz", a, "L4:4", *JOB), 2, *words)
 
 
+def test_a_name_of_several_plans_is_another_than_the_one_beside_it(shell: Shell) -> None:
+    """Was: `g6.xlarge` meant its cheapest plan, spot, and was compared with itself."""
+    answer = shell.run("compare", "t.json.gz", "g6.xlarge spot", "g6.xlarge", *JOB, "--json")
+    assert answer.code == 0, answer.err
+    plans = {side: answer.document[side]["id"] for side in ("a", "b")}
+    assert plans["a"] != plans["b"]
+    names = "aws/g6.xlarge/us-east-1/on-demand", "g6.xlarge us-east-1 on-demand"
+    assert_plain_error(shell.run("compare", "t.json.gz", *names, *JOB), 2, "same plan", names[0])
+
+
 def test_a_job_without_a_length_and_a_missing_plan_are_errors(shell: Shell) -> None:
     assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", "L4:4", "--offline"), 2, "--epochs")
     assert_plain_error(shell.run("compare", "t.json.gz", "L4:1", *JOB), 2, "Missing argument 'B'")

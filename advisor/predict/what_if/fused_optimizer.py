@@ -14,6 +14,7 @@ _OF_ADAM = "_foreach_addcdiv_"
 _OF_SGD = names("_foreach_add _foreach_add_ _foreach_mul_ _foreach_neg")
 _CLIPPING = "_foreach_norm"
 _LIST = "_foreach_"
+_FUSED = "_fused_"
 
 
 def with_fused_optimizer(trace: Trace) -> Trace | None:
@@ -21,6 +22,9 @@ def with_fused_optimizer(trace: Trace) -> Trace | None:
 
     Clipping by norm keeps its own. None where the optimizer is another or fused already.
     """
+    if any(base_name(op.name).startswith(_FUSED) for op in trace.ops):
+        # Such a step still counts itself with a list operator.
+        return None
     steps = [op for op in trace.ops if _is_of_step(op)]
     fused = _adam(steps) or _sgd(steps)
     if fused is None:

@@ -9,11 +9,13 @@ from advisor.report.words.table import Words
 def epoch_length_unknown(*, script: str, is_of_profiler: bool, has_loader: bool) -> str:
     """Why nobody knows how long an epoch is, and what to say instead."""
     why = "its data has no length" if has_loader else "it uses no torch DataLoader"
+    # What is made up in the place of data has the length that somebody gives it.
+    instead = "; --samples N is the length of --fake-data" if has_loader else ""
     if is_of_profiler:
-        why = "a profile does not tell"
+        why, instead = "a profile does not tell", ""
     return (
         f"how many iterations an epoch of {script!r} has is unknown ({why}): add --iterations-per-epoch N, or"
-        " give --iterations N instead of --epochs"
+        f" give --iterations N instead of --epochs{instead}"
     )
 
 

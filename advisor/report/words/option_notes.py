@@ -125,10 +125,10 @@ def later_start(
     )
 
 
-def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:
+def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:  # noqa: ARG001
     """Predictions do not tell two options apart."""
-    how, p = ("faster", 1 - p_slower) if is_on_frontier else ("slower", p_slower)
-    return f"near tie in time with {plan_id}, which costs no more: this one is {how} with p {p:.2f} only"
+    odds = f"the odds that this one is faster are {1 - p_slower:.2f}"
+    return f"near tie in time with {plan_id}, which costs no more: {odds}"
 
 
 def rent_or_wait(

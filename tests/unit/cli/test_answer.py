@@ -204,7 +204,7 @@ def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
     options = [removed(option, Code.BUDGET) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, budget_usd=7.5)
     assert "cheap.xlarge" in text
-    assert "$2.50 over the budget" in text
+    assert "$2.50 over the budget in the median ($12.50 at p90)" in text
     assert "late" not in text
     assert "fast.xlarge" not in text
 
@@ -213,7 +213,7 @@ def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
     options = [removed(option, Code.DEADLINE) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, deadline_s=0.5 * HOUR_S)
     assert "fast.xlarge" in text
-    assert "30 min late" in text
+    assert "30 min late in the median (1 h 30 min at p90)" in text
     assert "budget" not in text
 
 
@@ -227,7 +227,8 @@ def test_each_limit_has_its_nearest(capsys):
 
 def test_both_limits_may_be_missed_at_once(capsys):
     options = [removed(CHEAP, Code.BUDGET, Code.DEADLINE)]
-    assert "$4.00 over the budget and 3 h late" in ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
+    text = ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
+    assert "$4.00 over the budget in the median ($14.00 at p90) and 3 h late in the median" in text
 
 
 def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from advisor.core.findings import Code
-from advisor.core.values import Plan, Tier
+from advisor.core.values import Job, Plan, Tier, Trace
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
 
 
-def warnings(*plans: Plan) -> str:
+def warnings(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> str:
     estimates = {(plan.gpu, plan.layout): make_estimate(plan.gpu) for plan in plans}
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
-    answer = recommend(make_trace(), estimates, gpus, plans, make_job(), rng=np.random.default_rng(0))
+    trace, job = trace or make_trace(), job or make_job()
+    answer = recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
     return said(answer.warnings)
+
+
+def test_a_length_that_was_given_is_not_asked_for() -> None:
+    trace = make_trace(warnings=(sample(Code.NO_DATA_LOADER), sample(Code.NO_DTYPES)), iterations_per_epoch=9)
+    job = make_job(iterations=None, epochs=2.0)
+    plan = make_plan("A")
+    assert "give --iterations" in warnings(plan, trace=trace, job=job)
+    for given in (make_job(iterations=10), replace(job, iterations_per_epoch=10)):
+        text = warnings(plan, trace=trace, job=given)
+        assert "give --iterations" not in text
+        assert "no dtypes" in text
 
 
 def test_options_without_a_rate_of_their_own_are_counted() -> None:

@@ -67,7 +67,7 @@ def test_one_figure_where_certain_and_likely_agree() -> None:
     same = replace(TIGHT, largest_batch=replace(LARGEST, certain=32))
     assert lines(same)["largest batch"] == "32; 64 was profiled"
     unknown = replace(TIGHT, largest_batch=LargestBatch(share=0.5, certain=None, likely=None))
-    assert lines(unknown)["largest batch"] == "0.50 of the profiled one"
+    assert lines(unknown)["largest batch"] == "0.5 of the profiled one"
     assert {fact.name: fact.value for fact in memory_facts(same)}["largest batch"] == "32"
 
 

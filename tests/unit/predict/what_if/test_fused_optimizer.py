@@ -56,6 +56,11 @@ def test_other_optimizers_stay(other: str) -> None:
     assert with_fused_optimizer(make_trace(ops=(make_op(), step(other)))) is None
 
 
+def test_what_is_fused_already_counts_its_steps_with_a_list() -> None:
+    counters, adam = step("_foreach_add_", scalar=1), step("_fused_adamw_", lr=0.1)
+    assert with_fused_optimizer(make_trace(ops=(make_op(), counters, adam))) is None
+
+
 def test_the_lists_of_a_step_no_longer_count_at_its_peak() -> None:
     memory = MemoryUse(
         parameter_bytes=10, gradient_bytes=10, optimizer_bytes=20, activation_bytes=10, peak_bytes=50,

@@ -139,7 +139,8 @@ def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None
     error = InputError("set iterations_per_epoch.", finding=sample(Code.EPOCH_LENGTH_UNKNOWN))
     assert str(error) == "set iterations_per_epoch."
     assert error_text(error).endswith(
-        "(its data has no length): add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+        "(its data has no length): add --iterations-per-epoch N, or give --iterations N instead of --epochs;"
+        " --samples N is the length of --fake-data."
     )
     assert error_text(InputError("no such file.")) == "no such file."
 
