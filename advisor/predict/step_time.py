@@ -12,11 +12,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Trace
+from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Sharding, Trace
 from advisor.predict.batch_share import BatchShare
-from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together
-from advisor.predict.exchange.scaling import Scaling, batch_variation
+from advisor.predict.exchange.scaling import Scaling, batch_variation, slowest
 from advisor.predict.exchange.sharded import exchange_of_shards
 from advisor.predict.exchange.zero import exchange_of_zero, shared_model
 from advisor.predict.host import beside, launched, launching_s
@@ -126,11 +126,33 @@ def _within(step: RankStep) -> Within:
 
 def _others_s(step: RankStep, alone_s: float) -> tuple[float, float]:
     """Until the slowest GPU is there, and the standard deviation of what batches that differ add."""
-    num_gpus, scaling = step.layout.num_gpus, step.scaling
     varied = batch_variation(step.trace) * step.sums.passes_s / alone_s
-    others_s = scaling.waiting(num_gpus, varied) * alone_s
+    others_s = _waiting(step, varied) * alone_s
     # Where ranks draw batches alike, they do not wait for them.
-    return others_s, (others_s - scaling.waiting(num_gpus) * alone_s) / Z90
+    return others_s, (others_s - _waiting(step) * alone_s) / Z90
+
+
+def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
+    """By which share of a step the slowest GPU is late, where batches vary by so much from copy to copy.
+
+    The GPUs of one copy wait for each other in each pass. The first one goes through a pipeline's stages one
+    after the other, so fast and slow ones even out; those behind it come at the pace of the slowest stage.
+    Copies wait for each other where they exchange gradients: the passes in front of that even out.
+    """
+    split, passes, scaling = step.rank.split, step.trace.accumulation, step.scaling
+    first, behind = scaling.waiting(split.tensor), scaling.waiting(split.gpus_per_copy)
+    copies = scaling.waiting(step.layout.num_gpus // split.pipeline) - first
+    drawn = of_batches * slowest(split.copies(step.layout).num_gpus)
+    within = (first + (passes - 1) * behind) / passes
+    return within + math.hypot(copies / math.sqrt(_passes_alone(step)), drawn)
+
+
+def _passes_alone(step: RankStep) -> float:
+    """Passes of a copy between two waits for the others; who shards the model gathers it in each pass."""
+    trace, sharding = step.trace, step.rank.split.sharding
+    if sharded_over(trace) or sharding in (Sharding.ZERO_3, Sharding.HYBRID):
+        return 1.0
+    return trace.accumulation / exchanging_passes(trace)
 
 
 def _stages_s(step: RankStep, alone_s: float, within: Within) -> float:

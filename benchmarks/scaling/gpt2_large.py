@@ -15,7 +15,10 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import IterationEstimate, Layout, Split
+from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
+from advisor.predict.iteration_parts import waits_s
+from advisor.predict.step_time import OTHERS
 from benchmarks.accuracy.models import Workload, trace_of
 
 FILE = "end_to_end_distributed.csv"
@@ -38,21 +41,33 @@ def predicted(configs: Path) -> Mapping[str, IterationEstimate]:
     }
 
 
+def table(estimates: Mapping[str, IterationEstimate], measured_s: Mapping[str, float]) -> str:
+    """Of each option what was measured, what is predicted, and what of it is no kernel."""
+    lines = [
+        "| parallel by | measured ms | predicted ms (p10 .. p90) | error | the slowest GPU | exchange |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for option, seconds in measured_s.items():
+        time, waits = estimates[option].iteration_s, waits_s(estimates[option])
+        p10, p50, p90, late, sent = (
+            f"{1000 * each:,.0f}"
+            for each in (time.p10, time.p50, time.p90, waits[OTHERS], waits[COMMUNICATION])
+        )
+        error = f"{time.p50 / seconds - 1:+.1%}"
+        lines.append(
+            f"| {option} | {1000 * seconds:,.0f} | {p50} ({p10} .. {p90}) | {error} | {late} | {sent} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measurements", type=Path, required=True)
     measurements = parser.parse_args().measurements
-    estimates = predicted(measurements / "model_configs")
     with (measurements / FILE).open(newline="") as file:
-        measured = {row["option"]: float(row["measured_ms"]) for row in csv.DictReader(file)}
-    print("| parallel by | measured ms | predicted ms (p10 .. p90) | error |\n|---|--:|--:|--:|")
-    for option, measured_ms in measured.items():
-        p10, p50, p90 = (
-            1000 * getattr(estimates[option].iteration_s, name) for name in ("p10", "p50", "p90")
-        )
-        error = p50 / measured_ms - 1
-        print(f"| {option} | {measured_ms:,.0f} | {p50:,.0f} ({p10:,.0f} .. {p90:,.0f}) | {error:+.1%} |")
+        measured_s = {row["option"]: float(row["measured_ms"]) / 1000 for row in csv.DictReader(file)}
+    print(table(predicted(measurements / "model_configs"), measured_s))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.units import GIB
 from advisor.core.values import Fabric, IterationEstimate, Layout, Link, Network, Sharding, Split, Trace
+from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.iteration import predict
+from advisor.predict.step_time import OTHERS, STAGES
 from tests.builders import make_gpu
 from tests.unit.predict.split.transformers import transformer
 
@@ -95,3 +99,17 @@ def test_parts_of_the_time_add_up(trace: Trace, tensor: int, pipeline: int) -> N
     parts = sum(estimate.by_family.values()) + estimate.communication_s
     assert estimate.device_s.p50 == pytest.approx(parts)
     assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)
+
+
+@settings(deadline=None, max_examples=20)
+@given(transformers(), POWERS, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4, 8]))
+def test_stages_wait_for_the_slowest_no_longer_than_as_many_copies_would(
+    trace: Trace, pipeline: int, copies: int, micro_batches: int
+) -> None:
+    split = Split(pipeline=pipeline, micro_batches=micro_batches)
+    waits = predict(trace, GPU, pipeline * copies, split=split).by_family.get(OTHERS, 0.0)
+    own_s = predict(trace, GPU, pipeline, split=split).by_family
+    computing_s = sum(seconds for name, seconds in own_s.items() if name not in (OTHERS, STAGES))
+    assert waits <= Scaling().waiting(pipeline * copies) * computing_s * EXACT
+    evened_s = Scaling().waiting(copies) / math.sqrt(micro_batches) * computing_s
+    assert evened_s <= waits * EXACT

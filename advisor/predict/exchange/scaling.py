@@ -20,7 +20,7 @@ class Scaling:
 
     Attributes:
         slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.
-        spread: standard deviation of the time in which GPUs of one job do a step, as a share of it.
+        spread: standard deviation of the time in which GPUs of one job do a pass, as a share of it.
         sigma: log-normal, of what all this leaves unexplained of a step.
     """
 
@@ -28,18 +28,13 @@ class Scaling:
     spread: float = 0.05
     sigma: float = 0.054
 
-    def waiting(self, num_gpus: int, of_batches: float = 0.0) -> float:
-        """By which share of a step the slowest of so many GPUs is later than their mean.
-
-        Args:
-            num_gpus: that wait for each other.
-            of_batches: standard deviation of a step for what its batch holds, as a share of it; GPUs draw
-                theirs independently.
+    def waiting(self, num_gpus: int) -> float:
+        """By which share of a pass the slowest of so many GPUs is later than their mean.
 
         >>> Scaling().waiting(1)
         0.0
         """
-        return math.hypot(self.spread, of_batches) * _largest(num_gpus)
+        return self.spread * slowest(num_gpus)
 
 
 def batch_variation(trace: Trace) -> float:
@@ -51,6 +46,6 @@ def batch_variation(trace: Trace) -> float:
 
 
 @cache
-def _largest(count: int) -> float:
-    """Of so many draws of a normal distribution, in standard deviations."""
+def slowest(count: int) -> float:
+    """Of so many draws of a normal distribution the largest, in standard deviations above the mean."""
     return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))

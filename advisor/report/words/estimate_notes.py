@@ -67,7 +67,7 @@ def data_parallel(*, bucket_bytes: float, slowdown: float, spread: float) -> str
     """How gradients are exchanged, and what else several GPUs cost."""
     return (
         f"data parallel: gradients are all-reduced in {bucket_bytes / MIB:g} MiB buckets as backward"
-        f" completes them, kernels run {slowdown * 100:.0f} % slower meanwhile; steps of single GPUs vary by"
+        f" completes them, kernels run {slowdown * 100:.0f} % slower meanwhile; passes of single GPUs vary by"
         f" {spread * 100:.0f} %, and all wait for the slowest"
     )
 

@@ -14,11 +14,12 @@ from advisor.formats.trace_files import read_trace
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collective_time import collective_time
+from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.iteration import predict
 from advisor.predict.split.layers import divided_ops, widths_of
 from advisor.predict.split.rank import rank_of
 from advisor.predict.split.stages import in_micro_batches
-from advisor.predict.step_time import STAGES
+from advisor.predict.step_time import OTHERS, STAGES
 from tests.builders import make_gpu, make_op, make_trace
 from tests.unit.predict.split.transformers import transformer
 
@@ -106,6 +107,24 @@ def test_stages_wait_for_the_first_micro_batch() -> None:
     ]
     for number, estimate in zip((1, 2, 4), estimates, strict=True):
         assert idle_share(estimate) == pytest.approx(3 / number, rel=0.15)
+
+
+def late(trace: Trace, num_gpus: int, split: Split) -> float:
+    """By which share of its own step a GPU waits for the slowest."""
+    families = predict(trace, GPU, num_gpus, split=split).by_family
+    own_s = sum(seconds for name, seconds in families.items() if name not in (OTHERS, STAGES))
+    return families.get(OTHERS, 0.0) / own_s
+
+
+def test_in_a_pipeline_only_passes_behind_the_first_wait_for_the_slowest_stage() -> None:
+    trace, waiting = transformer(batch=8), Scaling().waiting
+    assert late(trace, 4, Split(pipeline=4, micro_batches=1)) == 0
+    of_four = late(trace, 4, Split(pipeline=4, micro_batches=4))
+    assert of_four == pytest.approx(3 / 4 * waiting(4))
+    # Two copies wait for each other with their first pass, too.
+    of_copies = late(trace, 8, Split(pipeline=4, micro_batches=1))
+    assert of_copies == pytest.approx(waiting(2))
+    assert late(trace, 4, Split(tensor=4)) == pytest.approx(waiting(4))
 
 
 def test_without_a_number_the_fastest_micro_batches_are_taken() -> None:
