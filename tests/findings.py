@@ -135,6 +135,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
     Code.SOFTWARE: {"compute_capability": "3.7"},
+    Code.ATTENTION: {"gpu": "T4", "backends": ["flash"], "dtype": "float16", "head_size": 64},
     Code.TIME_OF_UNSUPPORTED_GPU: {
         "gpu": "K80",
         "why": Finding(Code.SOFTWARE, {"compute_capability": "3.7"}),

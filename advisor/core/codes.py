@@ -35,6 +35,7 @@ class Code(StrEnum):
     MEMORY = "memory", Severity.REMOVAL
     SHARDING = "sharding", Severity.REMOVAL
     SOFTWARE = "software", Severity.REMOVAL
+    ATTENTION = "attention", Severity.REMOVAL
     QUOTA = "quota", Severity.REMOVAL
     SPOT = "spot", Severity.REMOVAL
     BUDGET = "budget", Severity.REMOVAL

@@ -92,6 +92,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._scaled_dot_product_efficient_attention",
         "torch:ops.aten._scaled_dot_product_flash_attention",
     ),
+    "attention_choice": ("torch._C:_get_sdp_priority_order",),
     "lazy_modules": (
         "torch.nn.parameter:UninitializedTensorMixin.materialize",
         "torch.nn.modules.lazy:LazyModuleMixin",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
+from advisor.operators.attention_backends import is_refused
+from advisor.operators.attention_call import attention_call
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
@@ -27,7 +30,7 @@ _LEAST_NOTED = 0.005
 def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes) -> list[Finding]:
     """Which methods and constants the times come from."""
     used = set(times.constants.values()) - {""}
-    notes = _learned_notes(constants, times)
+    notes = [*_refused_attention(trace, gpu), *_learned_notes(constants, times)]
     if trace.compile_mode is not None:
         notes.append(finding(Code.STEP_COMPILED, mode=trace.compile_mode))
     notes += described(constants.origin, used)
@@ -39,6 +42,23 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     if times.columns.custom:
         notes.append(finding(Code.CUSTOM_OPERATORS, names=list(times.columns.custom)))
     return notes
+
+
+def _refused_attention(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
+    """The first call of attention for which the script allows no kernel that the GPU can run.
+
+    Other vendors' kernels have rules of their own.
+    """
+    calls = (attention_call(op) for op in trace.ops if gpu.vendor == "NVIDIA" and "backends" in op.attributes)
+    refused = (call for call in calls if call is not None and is_refused(call, gpu))
+    for call in islice(refused, 1):
+        yield finding(
+            Code.ATTENTION,
+            gpu=gpu.name,
+            backends=list(call.allowed or ()),
+            dtype=call.dtype,
+            head_size=call.key_size,
+        )
 
 
 def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:

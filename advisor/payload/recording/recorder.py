@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 import torch
 
 from ..protocol import Operator, OperatorPhase, Tensor
+from .attention_choice import AttentionChoice
 from .memory import MemoryTracker
 from .signature import Signature
 
@@ -69,6 +70,7 @@ class Recorder:
         self._calls: dict[Call, list[int]] = {}
         self._evaluation: dict[Call, list[int]] = {}
         self._backward_passes: set[int] = set()
+        self._attention = AttentionChoice()
 
     def start_span(self) -> None:
         """Forget the operators so far."""
@@ -125,6 +127,7 @@ class Recorder:
         if described is None:
             return
         signature, inputs, outputs, attributes = described
+        attributes += self._attention.of(signature.name, inputs)
         phase = self._phase(signature.name)
         if phase == "forward" and self._updates_by_hand(signature, args):
             phase = "optimizer"

@@ -68,6 +68,35 @@ def kernels(dtype, *backends):
 result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64),
           kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION),
           kernels(torch.float16, SDPBackend.CUDNN_ATTENTION)]
+import dataclasses
+both = SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION
+before = session.gpu
+result.append(kernels(torch.float16, *both))
+session.gpu = dataclasses.replace(before, major=9)
+result += [kernels(torch.float16, *both), kernels(torch.float32, *both)]
+session.gpu = before
+""",
+    "attention that is allowed": """
+from torch.nn.attention import SDPBackend, sdpa_kernel
+def attributes(context, size):
+    session.recorder.start_span()
+    query = torch.zeros(2, 4, size, 8, device="cuda", dtype=torch.float16, requires_grad=True)
+    with context:
+        loss = F.scaled_dot_product_attention(query, query, query).sum()
+    loss.backward()
+    return [[e["attributes"].get("backends"), e["attributes"].get("prefers_backends")]
+            for e in session.recorder.operators() if "attention" in e["name"]]
+import contextlib
+FLASH, CUDNN = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
+result = [attributes(contextlib.nullcontext(), 16), attributes(sdpa_kernel(FLASH), 16),
+          attributes(contextlib.nullcontext(), 16),
+          attributes(sdpa_kernel([CUDNN, SDPBackend.EFFICIENT_ATTENTION]), 16),
+          attributes(sdpa_kernel([CUDNN, FLASH], set_priority=True), 32)]
+torch.backends.cuda.enable_cudnn_sdp(False)
+torch.backends.cuda.enable_math_sdp(False)
+result.append(attributes(contextlib.nullcontext(), 64))
+torch.backends.cuda.enable_cudnn_sdp(True)
+torch.backends.cuda.enable_math_sdp(True)
 """,
     "grouped heads": """
 session.recorder.start_span()

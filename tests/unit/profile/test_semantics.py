@@ -31,7 +31,22 @@ def test_a_thread_may_ask_for_the_meta_device(probe):
 
 
 def test_the_kernel_that_the_script_chose(probe):
-    assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]]
+    assert probe("attention by choice") == [
+        *([EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]),
+        # cuDNN's kernel comes before the mathematics on Hopper, and only in 16 bits.
+        *([], [EFFICIENT], []),
+    ]
+
+
+def test_what_the_script_allows_is_kept_for_other_gpus_backward_too(probe):
+    assert probe("attention that is allowed") == [
+        [[None, None]] * 2,
+        [[["flash"], None]] * 2,
+        [[None, None]] * 2,
+        [[["efficient", "cudnn"], None]] * 2,
+        [[["cudnn", "flash"], True]] * 2,
+        [[["flash", "efficient"], None]] * 2,
+    ]
 
 
 def test_flash_attention_shares_heads_of_the_keys_and_others_get_copies(probe):
