@@ -41,6 +41,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._functorch.config:fake_tensor_allow_unsafe_data_ptr_access",
     ),
     "rescue": (
+        "torch:ops.aten._fused_rms_norm.default",
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",
         "torch._subclasses.fake_tensor:UnsupportedFakeTensorException",

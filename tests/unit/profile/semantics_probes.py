@@ -98,6 +98,19 @@ result.append(attributes(contextlib.nullcontext(), 64))
 torch.backends.cuda.enable_cudnn_sdp(True)
 torch.backends.cuda.enable_math_sdp(True)
 """,
+    "RMS norms": """
+def norms(dtype, of_weight=None, amp=False, shape=(4, 6, 8)):
+    session.recorder.start_span()
+    norm = nn.RMSNorm(shape[-2:], elementwise_affine=of_weight is not None).to("cuda", of_weight)
+    source = torch.zeros(shape, device="cuda", dtype=dtype, requires_grad=True)
+    with torch.autocast("cuda", torch.bfloat16, enabled=amp):
+        normed = norm(source)
+    normed.float().sum().backward()
+    named = [e for e in session.recorder.operators() if "rms_norm" in e["name"]]
+    return [[e["phase"], e["inputs"][-1]["dtype"], [t["shape"] for t in e["outputs"]]] for e in named]
+half, full = torch.bfloat16, torch.float32
+result = [norms(half, half), norms(full, full), norms(half), norms(half, full), norms(half, full, amp=True)]
+""",
     "grouped heads": """
 session.recorder.start_span()
 query = torch.zeros(2, 8, 16, 8, device="cuda", dtype=torch.float16, requires_grad=True)

@@ -49,6 +49,19 @@ def test_what_the_script_allows_is_kept_for_other_gpus_backward_too(probe):
     ]
 
 
+def test_an_rms_norm_is_the_kernel_that_a_gpu_has(probe):
+    plain, full, bare, mixed, under_autocast = probe("RMS norms")
+    image, rows, weight = [4, 6, 8], [4, 1, 1], [6, 8]
+    kept_in_full = ["forward", "float32", [image, rows]], ["backward", "float32", [image, weight]]
+    assert plain == [["forward", "bfloat16", [image, rows]], ["backward", "bfloat16", [image, weight]]]
+    assert full == list(kept_in_full)
+    # Without a weight the last input of the backward pass is what the forward pass kept.
+    assert bare == [["forward", "bfloat16", [image, rows]], ["backward", "float32", [image]]]
+    # C++ takes it apart where weight and input differ in dtype; autocast gives it both in float32.
+    assert mixed == []
+    assert under_autocast == list(kept_in_full)
+
+
 def test_flash_attention_shares_heads_of_the_keys_and_others_get_copies(probe):
     assert probe("grouped heads") == [2, 2, 8, 2]
 
