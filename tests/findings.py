@@ -410,6 +410,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "factor": 4,
     },
     Code.CALLS_DROPPED: {"function": "push_to_hub"},
+    Code.GRAPH_BREAKS: {"num_breaks": 3, "operators": ["aten::item", "aten::nonzero"]},
     Code.CLOSURE_REPEATED: {"num_evaluations": 20},
     Code.CREDENTIALS_IN_SIGHT: {"path": "/home/me/.aws"},
     Code.DATA_SET_REPLACED: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},

@@ -257,6 +257,7 @@ class Code(StrEnum):
     FILES_KEPT = "files-kept", Severity.WARNING
     FILES_THROWN_AWAY = "files-thrown-away", Severity.WARNING
     FLAGS_ASSUMED = "flags-assumed", Severity.WARNING
+    GRAPH_BREAKS = "graph-breaks", Severity.WARNING
     KERNELS_UNJOINED = "kernels-unjoined", Severity.WARNING
     KERNELS_UNMARKED = "kernels-unmarked", Severity.WARNING
     NOT_DOWNLOADED = "not-downloaded", Severity.WARNING

@@ -111,6 +111,23 @@ def norms(dtype, of_weight=None, amp=False, shape=(4, 6, 8)):
 half, full = torch.bfloat16, torch.float32
 result = [norms(half, half), norms(full, full), norms(half), norms(half, full), norms(half, full, amp=True)]
 """,
+    "graph breaks": """
+session.recorder.start_span()
+session.compiled.start_span()
+def forward(x, indices):
+    y = x * 2
+    if y.sum() > 0:
+        y = y + 1
+    y = y[indices]
+    masked = y[y > 0].sum() + torch.masked_select(y, y > 0).sum()
+    y[y > 1] = 1.0
+    return y.nonzero(), masked * y.mean().item(), torch.where(y > 0, y, 0), y.to("cpu")
+x = torch.zeros(4, 4, device="cuda")
+indices = torch.zeros(2, device="cuda", dtype=torch.long)
+torch.compile(forward)(x, indices)
+forward(x, indices)
+result = sorted(session.compiled.breaks().items())
+""",
     "grouped heads": """
 session.recorder.start_span()
 query = torch.zeros(2, 8, 16, 8, device="cuda", dtype=torch.float16, requires_grad=True)

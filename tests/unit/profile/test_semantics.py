@@ -62,6 +62,13 @@ def test_an_rms_norm_is_the_kernel_that_a_gpu_has(probe):
     assert under_autocast == list(kept_in_full)
 
 
+def test_graphs_break_where_values_are_read_or_decide_shapes(probe):
+    """As ``torch._dynamo.explain`` of 2.13 has it; an index by numbers breaks none, nor a write by a mask."""
+    assert probe("graph breaks") == [
+        ["aten::index", 1], ["aten::item", 2], ["aten::masked_select", 1], ["aten::nonzero", 1],
+    ]  # fmt: skip
+
+
 def test_flash_attention_shares_heads_of_the_keys_and_others_get_copies(probe):
     assert probe("grouped heads") == [2, 2, 8, 2]
 
