@@ -183,6 +183,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SUPPOSED: {"split": "zero-3"},
     Code.SHARD_MODEL: {"sharding": "zero-3"},
     Code.DIVIDE_LAYERS: {"tensor": 8, "pipeline": 2},
+    Code.ATTENTION_UNFUSED: {"gpu": "T4", "dtype": "bfloat16", "head_size": 64},
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},

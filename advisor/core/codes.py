@@ -112,6 +112,7 @@ class Code(StrEnum):
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
+    ATTENTION_UNFUSED = "attention-unfused", Severity.WARNING
     BATCH_SHARE = "batch-share"
     BATCH_VARIATION = "batch-variation"
     CORRECTED_BY_RECEIPTS = "corrected-by-receipts"

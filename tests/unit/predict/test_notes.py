@@ -43,6 +43,21 @@ def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: 
         assert "T4 (float16, heads of 128)" in said(told)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "op", "is_unfused"),
+    [
+        ("T4", make_attention(dtype="bfloat16"), True),
+        ("A100-SXM-80GB", make_attention(dtype="bfloat16"), False),
+        ("T4", make_attention(dtype="float16"), False),
+        ("T4", make_attention(dtype="float16", allowed=("flash", "math")), True),
+        ("T4", make_attention(dtype="bfloat16", allowed=("flash",)), False),  # it is refused
+        ("MI300X", make_attention(dtype="bfloat16"), False),
+    ],
+)
+def test_attention_that_no_fused_kernel_runs_is_told(gpu: str, op: Op, is_unfused: bool) -> None:
+    assert (Code.ATTENTION_UNFUSED in codes(assumptions(gpu, op))) is is_unfused
+
+
 RECURRENT = {Code.RECURRENT_STEPWISE, Code.RECURRENT_OF_UNKNOWN_SIZE}
 
 
