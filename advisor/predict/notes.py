@@ -9,7 +9,7 @@ from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
-from advisor.operators.attention_backends import Backend, backend_of, is_refused
+from advisor.operators.attention_backends import SWITCHES, Backend, backend_of, is_refused
 from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
@@ -56,7 +56,7 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
         yield finding(
             Code.ATTENTION,
             gpu=gpu.name,
-            backends=list(call.allowed or ()),
+            backends=[name for name in call.allowed or () if name in SWITCHES],
             dtype=call.dtype,
             head_size=call.key_size,
         )

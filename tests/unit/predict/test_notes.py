@@ -43,6 +43,11 @@ def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: 
         assert "T4 (float16, heads of 128)" in said(told)
 
 
+def test_words_of_a_foreign_trace_are_no_backends() -> None:
+    notes = assumptions("T4", make_attention(dtype="float16", allowed=("flash", "\x1b[31m" * 1000)))
+    assert [one.facts["backends"] for one in notes if one.code is Code.ATTENTION] == [["flash"]]
+
+
 @pytest.mark.parametrize(
     ("gpu", "op", "is_unfused"),
     [
