@@ -3,8 +3,8 @@
     python -m benchmarks.llama_steps --published ../shared/measurements/published --out docs/accuracy/llama.md
 
 The published rows (cudnn-frontend, MIT) time forward, backward and SGD of Hugging Face's model in bf16 on an
-H200 and a B200, each with attention forced to one backend. A trace does not tell a forced backend, so the
-predicted time of attention by PyTorch's own choice is taken out and that of the row's backend put in.
+H200 and a B200, each with attention forced to one backend. Each batch is profiled once, and its trace says
+of attention what the recorder writes where a script forces a backend.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
-from advisor.operators.attention import kernel_of
-from advisor.operators.attention_backends import Backend, backend_of
+from advisor.operators.attention_backends import SWITCHES, Backend
 from advisor.operators.attention_call import attention_call
-from advisor.operators.attention_kernels import rate_flops_per_s, seconds
 from advisor.predict.iteration import predict
 from advisor.profile import profile_callable
 from training.published_rows import published_rows
 
 if TYPE_CHECKING:
-    from advisor.core.values import GpuSpec, Trace
+    from advisor.core.values import Trace
 
 FILE = "cudnn_frontend_llama32_1b_train_step.csv"
 # Of the model's published config.json.
@@ -109,8 +107,7 @@ def llama_steps(published: Path, build: Callable[[int, int], Trace] = trace_of) 
         gpu = next(spec for name, spec in load_gpus().items() if name.startswith(f"{row['gpu']}-SXM"))
         sequences, length = int(row["batch_per_gpu"]), int(row["sequence_length"])
         trace, backend = build(sequences, length), _BACKENDS[row["sdpa_backend"]]
-        estimate = predict(trace, gpu).iteration_s
-        shift_s = attention_s(trace, gpu, backend) - attention_s(trace, gpu, None)
+        estimate = predict(forced(trace, backend), gpu).iteration_s
         measured_s = float(row["step_ms"]) / 1e3
         yield LlamaStep(
             gpu=gpu.name,
@@ -118,21 +115,20 @@ def llama_steps(published: Path, build: Callable[[int, int], Trace] = trace_of) 
             sequences=sequences,
             length=length,
             measured_s=measured_s,
-            predicted_s=estimate.p50 + shift_s,
-            is_inside=estimate.p10 + shift_s <= measured_s <= estimate.p90 + shift_s,
+            predicted_s=estimate.p50,
+            is_inside=estimate.p10 <= measured_s <= estimate.p90,
         )
 
 
-def attention_s(trace: Trace, gpu: GpuSpec, backend: Backend | None) -> float:
-    """Seconds of all attention of an iteration by one backend; by PyTorch's choice if None."""
-    total_s = 0.0
-    for op in trace.ops:
-        if (call := attention_call(op)) is None:
-            continue
-        kernel = kernel_of(call, backend or backend_of(call, gpu))
-        if kernel is not None:
-            total_s += op.count * seconds(call, kernel, gpu, rate_flops_per_s(kernel, gpu, "bf16"))
-    return total_s
+def forced(trace: Trace, backend: Backend) -> Trace:
+    """The trace as if the script's attention ran under ``sdpa_kernel`` of this backend alone."""
+    name = next(name for name, each in SWITCHES.items() if each is backend)
+    attend = {"backends": (name,)}
+    ops = (
+        replace(op, attributes={**op.attributes, **attend}) if attention_call(op) is not None else op
+        for op in trace.ops
+    )
+    return replace(trace, ops=tuple(ops))
 
 
 _HEAD = """# Steps of Llama-3.2-1B

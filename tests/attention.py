@@ -22,8 +22,10 @@ def make_attention(
     kernel: str = "flash",
     dropout_p: float = 0.0,
     keeps_sums: bool = True,
+    allowed: tuple[str, ...] | None = None,
+    prefers: bool = False,
 ) -> Op:
-    """``aten::_scaled_dot_product_*_attention`` or its backward."""
+    """``aten::_scaled_dot_product_*_attention`` or its backward, of which a script may allow some."""
     keys, key_heads = keys or queries, key_heads or heads
 
     def tensor(*shape: int, of: str = dtype) -> TensorSpec:
@@ -39,6 +41,10 @@ def make_attention(
     attributes: dict[str, AttributeValue] = {"is_causal": is_causal, "dropout_p": dropout_p}
     if kernel == "efficient" and not backward:
         attributes["compute_log_sumexp"] = keeps_sums
+    if allowed is not None:
+        attributes["backends"] = allowed
+    if prefers:
+        attributes["prefers_backends"] = True
     inputs, outputs = (given, (output, sums))
     if backward:
         name, inputs, outputs = f"{name}_backward", (output, *given, output, sums), (query, key, value)

@@ -135,6 +135,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
     Code.SOFTWARE: {"compute_capability": "3.7"},
+    Code.ATTENTION: {"gpu": "T4", "backends": ["flash"], "dtype": "float16", "head_size": 64},
     Code.TIME_OF_UNSUPPORTED_GPU: {
         "gpu": "K80",
         "why": Finding(Code.SOFTWARE, {"compute_capability": "3.7"}),
@@ -182,6 +183,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SUPPOSED: {"split": "zero-3"},
     Code.SHARD_MODEL: {"sharding": "zero-3"},
     Code.DIVIDE_LAYERS: {"tensor": 8, "pipeline": 2},
+    Code.ATTENTION_UNFUSED: {"gpu": "T4", "dtype": "bfloat16", "head_size": 64},
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
@@ -409,6 +411,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "factor": 4,
     },
     Code.CALLS_DROPPED: {"function": "push_to_hub"},
+    Code.GRAPH_BREAKS: {"num_breaks": 3, "operators": ["aten::item", "aten::nonzero"]},
     Code.CLOSURE_REPEATED: {"num_evaluations": 20},
     Code.CREDENTIALS_IN_SIGHT: {"path": "/home/me/.aws"},
     Code.DATA_SET_REPLACED: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},

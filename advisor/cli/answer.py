@@ -119,6 +119,8 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     of_other_worlds = _removed_by(recommendation, Code.SHARDING)
     if of_other_worlds and not too_large:
         return f"nothing can be judged: {_why(of_other_worlds[0], Code.SHARDING)}."
+    if (option := _cheapest_but_for(recommendation, Code.ATTENTION)) is not None:
+        return f"nothing is feasible. {where(option)} would be, but {_why(option, Code.ATTENTION)}."
     refused = _removed_by(recommendation, Code.SPOT)
     if refused and not too_large:
         option = min(refused, key=lambda o: o.time_s.p50)

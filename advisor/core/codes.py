@@ -35,6 +35,7 @@ class Code(StrEnum):
     MEMORY = "memory", Severity.REMOVAL
     SHARDING = "sharding", Severity.REMOVAL
     SOFTWARE = "software", Severity.REMOVAL
+    ATTENTION = "attention", Severity.REMOVAL
     QUOTA = "quota", Severity.REMOVAL
     SPOT = "spot", Severity.REMOVAL
     BUDGET = "budget", Severity.REMOVAL
@@ -111,6 +112,7 @@ class Code(StrEnum):
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
+    ATTENTION_UNFUSED = "attention-unfused", Severity.WARNING
     BATCH_SHARE = "batch-share"
     BATCH_VARIATION = "batch-variation"
     CORRECTED_BY_RECEIPTS = "corrected-by-receipts"
@@ -256,6 +258,7 @@ class Code(StrEnum):
     FILES_KEPT = "files-kept", Severity.WARNING
     FILES_THROWN_AWAY = "files-thrown-away", Severity.WARNING
     FLAGS_ASSUMED = "flags-assumed", Severity.WARNING
+    GRAPH_BREAKS = "graph-breaks", Severity.WARNING
     KERNELS_UNJOINED = "kernels-unjoined", Severity.WARNING
     KERNELS_UNMARKED = "kernels-unmarked", Severity.WARNING
     NOT_DOWNLOADED = "not-downloaded", Severity.WARNING

@@ -37,6 +37,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.FAKE_DATA_UNUSED: {},
     Code.FILES_KEPT: {},
     Code.FILES_THROWN_AWAY: {"library": str},
+    Code.GRAPH_BREAKS: {"num_breaks": int, "operators": list[str]},
     Code.NO_SHAPE_RULE: {"operator": str, "error": str},
     Code.NO_STEP: {"has_updates": bool},
     Code.NOT_DOWNLOADED: {"name": str},

@@ -33,6 +33,8 @@ class AttentionCall:
         has_dropout: of the scores.
         ran_flash_3: it was measured, and ran FlashAttention 3.
         num_bytes: each tensor once.
+        allowed: backends that the script allows, by PyTorch's names of their switches; None if all.
+        prefers: whether PyTorch tries them in this order.
     """
 
     batch_heads: int
@@ -48,6 +50,8 @@ class AttentionCall:
     has_dropout: bool
     ran_flash_3: bool
     num_bytes: int
+    allowed: tuple[str, ...] | None = None
+    prefers: bool = False
 
 
 def attention_call(op: Op) -> AttentionCall | None:
@@ -74,7 +78,14 @@ def attention_call(op: Op) -> AttentionCall | None:
         has_dropout=bool(op.attributes.get("dropout_p")),
         ran_flash_3=any(_is_flash_3(kernel.name) for kernel in op.kernels),
         num_bytes=op.bytes,
+        allowed=_allowed(op),
+        prefers=op.attributes.get("prefers_backends") is True,
     )
+
+
+def _allowed(op: Op) -> tuple[str, ...] | None:
+    names = op.attributes.get("backends")
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, tuple) else None
 
 
 def _has_mask(

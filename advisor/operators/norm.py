@@ -82,10 +82,10 @@ def _stream(op: Op) -> Stream | None:
 def _normalised(op: Op) -> int | None:
     """How many elements are normalised together; None where a profiler did not say."""
     shape, name = op.inputs[0].shape, base_name(op.name)
+    given = op.attributes.get("normalized_shape")
+    if given is not None:
+        return math.prod(cast("tuple[int, ...]", given))
     if name in _LAYER_NORM:
-        given = op.attributes.get("normalized_shape")
-        if given is not None:
-            return math.prod(cast("tuple[int, ...]", given))
         place = _LAYER_NORM[name]
         return math.prod(op.inputs[place].shape) if len(op.inputs) > place else None
     if "group" in op.attributes:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .dispatch import Args, Kwargs
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
-# Parts are for devices that have no kernel; GPUs have one.
-ONE_KERNEL = frozenset({"aten::silu_backward", "aten::mish_backward"})
+# Parts are for devices that have no kernel; GPUs have one, and for its gradient another.
+ONE_KERNEL = frozenset({"aten::silu_backward", "aten::mish_backward", "aten::_fused_rms_norm"})
 
 
 @functools.cache

@@ -61,7 +61,7 @@ class Session:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
         self.autocast_dtype: str | None = None
-        self.activations_library: torch.library.Library | None = None
+        self.single_kernels_library: torch.library.Library | None = None
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None

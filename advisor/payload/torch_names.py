@@ -41,6 +41,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._functorch.config:fake_tensor_allow_unsafe_data_ptr_access",
     ),
     "rescue": (
+        "torch:ops.aten._fused_rms_norm.default",
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",
         "torch._subclasses.fake_tensor:UnsupportedFakeTensorException",
@@ -92,6 +93,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._scaled_dot_product_efficient_attention",
         "torch:ops.aten._scaled_dot_product_flash_attention",
     ),
+    "attention_choice": ("torch._C:_get_sdp_priority_order",),
     "lazy_modules": (
         "torch.nn.parameter:UninitializedTensorMixin.materialize",
         "torch.nn.modules.lazy:LazyModuleMixin",

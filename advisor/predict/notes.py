@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import lru_cache
+from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Trace
+from advisor.operators.attention_backends import SWITCHES, Backend, backend_of, is_refused
+from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
-from advisor.predict.distinct import asked_rates
+from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
 from advisor.predict.exchange.gradients import BUCKET_BYTES
 from advisor.predict.exchange.scaling import Scaling, batch_variation
@@ -27,7 +31,7 @@ _LEAST_NOTED = 0.005
 def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes) -> list[Finding]:
     """Which methods and constants the times come from."""
     used = set(times.constants.values()) - {""}
-    notes = _learned_notes(constants, times)
+    notes = [*_attention_notes(trace, gpu), *_learned_notes(constants, times)]
     if trace.compile_mode is not None:
         notes.append(finding(Code.STEP_COMPILED, mode=trace.compile_mode))
     notes += described(constants.origin, used)
@@ -39,6 +43,33 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     if times.columns.custom:
         notes.append(finding(Code.CUSTOM_OPERATORS, names=list(times.columns.custom)))
     return notes
+
+
+def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
+    """What PyTorch refuses to run, and what it runs without a fused kernel: the first call of each.
+
+    Other vendors' kernels have rules of their own.
+    """
+    calls = _attention_calls(Same(trace.ops)) if gpu.vendor == "NVIDIA" else ()
+    refused = [call for call in calls if is_refused(call, gpu)]
+    for call in refused[:1]:
+        yield finding(
+            Code.ATTENTION,
+            gpu=gpu.name,
+            backends=[name for name in call.allowed or () if name in SWITCHES],
+            dtype=call.dtype,
+            head_size=call.key_size,
+        )
+    unfused = (call for call in calls if backend_of(call, gpu) is Backend.MATH and call not in refused)
+    for call in islice(unfused, 1):
+        yield finding(Code.ATTENTION_UNFUSED, gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
+
+
+@lru_cache(maxsize=8)
+def _attention_calls(same: Same) -> tuple[AttentionCall, ...]:
+    """Each distinct one."""
+    calls = (attention_call(op) for op in same.ops)
+    return tuple(dict.fromkeys(call for call in calls if call is not None))
 
 
 def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:

@@ -19,6 +19,7 @@ STATUS_OF_REMOVAL = {
     Code.SHARDING: "another world",
     Code.SPOT: "hopeless on spot",
     Code.SOFTWARE: "unsupported",
+    Code.ATTENTION: "attention refused",
     Code.POLICY: "policy",
     Code.QUOTA: "over quota",
     Code.BUDGET: "over budget",

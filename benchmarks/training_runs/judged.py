@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from advisor.core.values import GpuSpec, Interval, Layout, Trace
-from advisor.operators.attention_backends import Backend
+from advisor.operators.attention import kernel_of
+from advisor.operators.attention_backends import Backend, backend_of
+from advisor.operators.attention_call import attention_call
+from advisor.operators.attention_kernels import rate_flops_per_s, seconds
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.what_if.accumulation import accumulated
 from advisor.predict.what_if.compiled import compiled
-from benchmarks.llama_steps import attention_s
 from benchmarks.training_runs.recipes import Recipe
 from benchmarks.training_runs.runs import Run
 
@@ -82,3 +84,15 @@ def step_s(
     early_s = math.hypot(step.p50 - step.p10, (attention.p50 - attention.p10) * flash_s)
     late_s = math.hypot(step.p90 - step.p50, (attention.p90 - attention.p50) * flash_s)
     return Interval(p10=p50 - early_s, p50=p50, p90=p50 + late_s)
+
+
+def attention_s(trace: Trace, gpu: GpuSpec, backend: Backend | None) -> float:
+    """Seconds of all attention of an iteration by one backend; by PyTorch's choice if None."""
+    total_s = 0.0
+    for op in trace.ops:
+        if (call := attention_call(op)) is None:
+            continue
+        kernel = kernel_of(call, backend or backend_of(call, gpu))
+        if kernel is not None:
+            total_s += op.count * seconds(call, kernel, gpu, rate_flops_per_s(kernel, gpu, "bf16"))
+    return total_s

@@ -42,6 +42,7 @@ def reasons_of(
         yield plan.blocked
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
+    yield from (note for note in estimate.assumptions if note.code is Code.ATTENTION)
     yield from _memory(plan, estimate, trace)
     yield from _input(plan, estimate)
     yield from _scaling(plan.num_gpus, trace, steps)

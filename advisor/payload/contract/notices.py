@@ -37,6 +37,7 @@ class Warned(StrEnum):
     FAKE_DATA_UNUSED = "fake-data-unused"
     FILES_KEPT = "files-kept"
     FILES_THROWN_AWAY = "files-thrown-away"
+    GRAPH_BREAKS = "graph-breaks"
     NO_SHAPE_RULE = "no-shape-rule"
     NO_STEP = "no-step"
     NOT_DOWNLOADED = "not-downloaded"

@@ -161,7 +161,7 @@ class HybridMode(TorchDispatchMode):
 
     def _read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         tensor = cast("torch.Tensor", args[0])
-        self.recorder.record_copy("advisor::d2h_copy", tensor, tensor.dtype)
+        self.recorder.record_read(tensor)
         computed = values.compute(func, args, kwargs)
         self.has_made_up |= computed is None
         return _made_up_value(func, tensor) if computed is None else computed

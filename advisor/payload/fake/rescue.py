@@ -143,6 +143,14 @@ def _pack_sequence_backward(mode: Maker, gradient: torch.Tensor, shape: Sequence
     return mode.empty(tuple(shape), gradient.dtype)
 
 
+def _rms_norm(mode: Maker, source: torch.Tensor, normalized: Sequence[int], *_: object) -> object:
+    """FakeTensorMode would run its parts, with their temporary tensors."""
+    rows = source.shape[: source.dim() - len(normalized)]
+    kept = (*rows, *(1 for _ in normalized))
+    accumulated = torch.float64 if source.dtype is torch.float64 else torch.float32
+    return mode.empty(source.shape, source.dtype), mode.empty(kept, accumulated)
+
+
 _KNOWN: dict[str, ShapeRule] = {
     "aten::nonzero": _nonzero,
     "aten::masked_select": _masked_select,
@@ -156,6 +164,7 @@ SHAPE_RULES: dict[OpOverload, ShapeRule] = {
     aten._cudnn_rnn_backward.default: recurrent.backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,
     aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
+    aten._fused_rms_norm.default: _rms_norm,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
     **SYNC_BATCH_NORM_RULES,

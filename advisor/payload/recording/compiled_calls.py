@@ -7,6 +7,7 @@ backward pass with it; a helper that is compiled alone leaves the rest as it is.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+
+from .recorder import READ
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -23,6 +26,10 @@ DEFAULT = "default"
 _GRAPHS = "reduce-overhead"
 _AUTOTUNE = "max-autotune"
 _MOST = 0.5  # of the calls of the forward pass
+
+
+# Settings of torch._dynamo by which what needs values stays in a graph; both are off by default.
+_CAPTURES = {True: "capture_scalar_outputs", False: "capture_dynamic_output_shape_ops"}
 
 
 def mode_of(mode: object = None, backend: object = "inductor", options: object = None) -> str | None:
@@ -105,6 +112,20 @@ class Compiled:
             return None
         return max(inside, key=lambda mode: inside[mode])
 
+    def breaks(self) -> dict[str, int]:
+        """How often at least Dynamo would have ended a graph inside, by operator.
+
+        It does where Python reads a value or a shape follows from one (``torch._dynamo.explain`` of 2.13).
+        What else it cannot compile, such as libraries in C, is not seen.
+        """
+        regions = [region for own in self._with_open()[1].values() for region in own]
+        found = {
+            name: _num_in(regions, numbers)
+            for name, numbers in self._recorder.value_calls.items()
+            if not _is_captured(is_read=name == READ)
+        }
+        return {name: number for name, number in found.items() if number}
+
     def _with_open(self) -> tuple[list[Region], dict[str, list[Region]]]:
         """All regions: a whole step that is compiled has not ended when its optimizer steps."""
         now, compiled = self._recorder.next_call, dict(self._regions)
@@ -113,6 +134,10 @@ class Compiled:
             first, mode = first_open
             compiled[mode] = [*compiled.get(mode, []), (first, now)]
         return [*self._whole, *((first, now) for first, _ in self._entered[:1])], compiled
+
+
+def _is_captured(*, is_read: bool) -> bool:
+    return bool(getattr(sys.modules.get("torch._dynamo.config"), _CAPTURES[is_read], False))
 
 
 def _num_in(regions: list[Region], numbers: list[int]) -> int:

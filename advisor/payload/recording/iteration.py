@@ -238,6 +238,7 @@ class Iterations:
             warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
         if self._session.compiled.is_asked and self._session.compiled.mode() is None:
             warnings.append(notice(Warned.COMPILE_IGNORED))
+        warnings += self._graph_breaks()
         if self._num_evaluations > 1:
             warnings.append(notice(Warned.CLOSURE_REPEATED, num_evaluations=self._num_evaluations))
         if not self._by_call:
@@ -247,6 +248,14 @@ class Iterations:
             )
         lacking = self._rollouts.end_span() if self._period.has_begun else None
         return warnings if lacking is None else [*warnings, lacking]
+
+    def _graph_breaks(self) -> list[Notice]:
+        compiled = self._session.compiled
+        # On a real GPU what was measured has them.
+        breaks = compiled.breaks() if compiled.everywhere is None and compiled.mode() is not None else {}
+        if not breaks:
+            return []
+        return [notice(Warned.GRAPH_BREAKS, num_breaks=sum(breaks.values()), operators=sorted(breaks))]
 
     def start_span(self) -> None:
         """Forget what belongs to the span before."""

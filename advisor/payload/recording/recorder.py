@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 import torch
 
 from ..protocol import Operator, OperatorPhase, Tensor
+from .attention_choice import AttentionChoice
 from .memory import MemoryTracker
 from .signature import Signature
 
@@ -21,6 +22,7 @@ Shape = tuple[int, ...]
 TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if sparse)
 AttributeList = list[tuple[str, object]]
 _NO_TASK = -1
+READ = "aten::item"
 
 
 class Description(NamedTuple):
@@ -51,6 +53,8 @@ class Recorder:
         wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
         follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
         written_leaves: such leaves by id; strong, since torch cannot convert a weakly referenced one.
+        value_calls: numbers of the calls whose results follow from values, by operator name; ``READ`` for
+            values that Python reads.
         is_evaluating: whether forward work of now belongs to an evaluation, which is kept apart.
     """
 
@@ -60,6 +64,7 @@ class Recorder:
         self.wrote_weights = False
         self.follows_leaves = False
         self.written_leaves: dict[int, torch.Tensor] = {}
+        self.value_calls: dict[str, list[int]] = {}
         self.is_evaluating: Callable[[], bool] = lambda: False
         self._memory = memory
         self._device_type = device_type
@@ -69,10 +74,12 @@ class Recorder:
         self._calls: dict[Call, list[int]] = {}
         self._evaluation: dict[Call, list[int]] = {}
         self._backward_passes: set[int] = set()
+        self._attention = AttentionChoice()
 
     def start_span(self) -> None:
         """Forget the operators so far."""
         self._calls, self._evaluation = {}, {}
+        self.value_calls = {}
         self._backward_passes = set()
 
     def keep_evaluation(self) -> None:
@@ -125,18 +132,26 @@ class Recorder:
         if described is None:
             return
         signature, inputs, outputs, attributes = described
+        attributes += self._attention.of(signature.name, inputs)
         phase = self._phase(signature.name)
         if phase == "forward" and self._updates_by_hand(signature, args):
             phase = "optimizer"
-        self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
+        number = self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
+        if signature.needs_values and _is_of_values(signature.name, inputs):
+            self.value_calls.setdefault(signature.name, []).append(number)
 
     def record_copy(
         self, name: str, tensor: torch.Tensor, dtype: torch.dtype, *, call: int | None = None
-    ) -> None:
+    ) -> int:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        self._count(Call(name, self._phase(name), (source,), (copied,), ()), call)
+        return self._count(Call(name, self._phase(name), (source,), (copied,), ()), call)
+
+    def record_read(self, tensor: torch.Tensor) -> None:
+        """Count the copy of a value that Python asks for."""
+        number = self.record_copy("advisor::d2h_copy", tensor, tensor.dtype)
+        self.value_calls.setdefault(READ, []).append(number)
 
     def operators(self) -> list[Operator]:
         """The span's operators in the order in which each was first seen."""
@@ -181,10 +196,12 @@ class Recorder:
                 attributes.append((name, self._attribute(value)))
         return inputs, written, attributes
 
-    def _count(self, key: Call, call: int | None) -> None:
+    def _count(self, key: Call, call: int | None) -> int:
+        number = self.number() if call is None else call
         is_kept_apart = key.phase == "forward" and self.is_evaluating()
         calls = self._evaluation if is_kept_apart else self._calls
-        calls.setdefault(key, []).append(self.number() if call is None else call)
+        calls.setdefault(key, []).append(number)
+        return number
 
     def _phase(self, name: str) -> OperatorPhase:
         task = torch._C._current_graph_task_id()
@@ -239,6 +256,11 @@ class Recorder:
         if isinstance(value, (list, tuple)):
             return tuple(self._attribute(item) for item in value)
         return self._dtype(value) if isinstance(value, torch.dtype) else str(value)
+
+
+def _is_of_values(name: str, inputs: tuple[TensorKey, ...]) -> bool:
+    """Of an index by numbers the shape is known, of one by a mask it is not."""
+    return name != "aten::index" or any(dtype in ("bool", "uint8") for _, dtype, _ in inputs[1:])
 
 
 def _plain(spec: TensorKey) -> Tensor:

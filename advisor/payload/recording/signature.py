@@ -15,6 +15,7 @@ _NO_KERNEL = {
     "aten::resize_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
     "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh",
 }  # fmt: skip
+_OF_VALUES = {"data_dependent_output", "dynamic_output_shape"}  # of torch.Tag
 _SKIPPED_TYPES = ("Device", "Layout", "MemoryFormat", "Generator", "Stream", "Storage")
 
 
@@ -27,6 +28,7 @@ class Signature:
             whether it is an attribute worth keeping, and its default.
         written: positions of the arguments that are written to.
         runs_kernel: False for views and allocations.
+        needs_values: its result's shape, or what Python learns of it, follows from values.
     """
 
     def __init__(self, func: OpOverload) -> None:
@@ -35,6 +37,7 @@ class Signature:
         self.arguments = [_argument(argument) for argument in schema.arguments]
         self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
+        self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
 
 

@@ -144,6 +144,10 @@ def drift(*, gpu: str, num_runs: int, num_outside: int, ratio: float) -> str:
 ESTIMATES: Words = {
     Code.CORRECTED_BY_RECEIPTS: corrected_by_receipts,
     Code.DRIFT: drift,
+    Code.ATTENTION_UNFUSED: (
+        "no fused kernel runs the script's attention on {gpu} ({dtype}, heads of {head_size}), so PyTorch"
+        " keeps the matrix of scores: time and memory are of a fused kernel, and too low"
+    ),
     Code.BATCH_SHARE: batch_share,
     Code.BATCH_VARIATION: batch_variation,
     Code.CALIBRATED_RATES: calibrated_rates,

@@ -83,6 +83,15 @@ def budget(*, cost_usd: float, budget_usd: float, p: float) -> str:
     )
 
 
+def attention(*, gpu: str, backends: Sequence[str], dtype: str, head_size: int) -> str:
+    """Which kernels are allowed, and which call none of them takes there."""
+    allowed = " or ".join(backends) if backends else "no kernel"
+    return (
+        f"the script allows attention by {allowed} alone, which cannot run it on {gpu} ({dtype}, heads of"
+        f" {head_size}): PyTorch would raise an error; allow math or another kernel (sdpa_kernel)"
+    )
+
+
 def deadline(*, time_s: float, deadline_s: float, p: float) -> str:
     """How long it takes, and the odds that it is done in time."""
     median, limit = format_duration(time_s), format_duration(deadline_s)
@@ -98,6 +107,7 @@ REMOVALS: Words = {
     Code.SOFTWARE: (
         "no PyTorch 2 build for CUDA 12 or later runs on compute capability {compute_capability}"
     ),
+    Code.ATTENTION: attention,
     Code.QUOTA: quota,
     Code.SPOT: spot,
     Code.BUDGET: budget,

@@ -128,6 +128,16 @@ def torch_untested(*, version: str, tested: str, is_newer: bool) -> str:
     return f"torch {version} is older than what advisor is tested with ({tested}): compare with care"
 
 
+def graph_breaks(*, num_breaks: int, operators: Sequence[str]) -> str:
+    """How often, and by what."""
+    names = ", ".join(name.removeprefix("aten::") for name in operators)
+    often = "once" if num_breaks == 1 else f"{num_breaks:,} times"
+    return (
+        f"torch.compile will break its graph {often} an iteration or more, where values are read"
+        f" or decide a shape ({names}): the step is predicted as if it did not"
+    )
+
+
 TRACE_WARNINGS: Words = {
     Code.BATCH_SIZE_UNKNOWN: "the size of the script's batches is unknown: " + _GIVE,
     Code.BATCHES_DIFFER: batches_differ,
@@ -177,6 +187,7 @@ TRACE_WARNINGS: Words = {
     Code.FILES_KEPT: "files that were there before were kept, although the script removed or replaced them",
     Code.FILES_THROWN_AWAY: "what {library} wrote was thrown away after profiling",
     Code.FLAGS_ASSUMED: "the profile does not record TF32 flags: PyTorch's defaults were assumed",
+    Code.GRAPH_BREAKS: graph_breaks,
     Code.KERNELS_UNJOINED: (
         "{share_of_kernels:.1%} of the kernels ({share_of_time:.1%} of their time)"
         " could not be joined to an operator; they are scaled as kernels without one"

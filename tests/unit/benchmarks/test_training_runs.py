@@ -14,9 +14,8 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Interval, Phase
 from advisor.predict.exchange.collectives import sharding_group
 from advisor.predict.iteration import predict
-from benchmarks.llama_steps import attention_s
 from benchmarks.roce_clusters import layout_of
-from benchmarks.training_runs.judged import Judged, in_passes, judged, step_s
+from benchmarks.training_runs.judged import Judged, attention_s, in_passes, judged, step_s
 from benchmarks.training_runs.llamas import TITAN_FILE, VECTOR_FILE, titan_runs, vector_runs
 from benchmarks.training_runs.mosaic import FILE, FLASH_1, mosaic_layout, mosaic_runs, mpt_recipe
 from benchmarks.training_runs.page import chosen_by, page, summaries

@@ -251,6 +251,13 @@ def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
     assert "pipeline" not in text
 
 
+def test_a_script_that_forbids_the_kernels_of_all_gpus_is_told(capsys):
+    refused = replace(CHEAP, reasons=(sample(Code.ATTENTION),))
+    text = ending(capsys, removed(refused, Code.ATTENTION), removed(FAST, Code.SOFTWARE))
+    assert "flash alone" in text
+    assert "PyTorch no longer runs" not in text
+
+
 def sized(option: Option, needs: int | None, has: int) -> Option:
     estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
     facts = FACTS[Code.MEMORY] | {"needed_bytes": needs, "available_bytes": has}

@@ -25,7 +25,7 @@ def test_the_severity_follows_from_the_code() -> None:
 def test_what_removes_is_named_as_ever() -> None:
     """Programs know these names since the first schema, and in this order."""
     assert [code.value for code in REMOVALS] == [
-        "memory", "sharding", "software", "quota", "spot", "budget", "deadline", "policy",
+        "memory", "sharding", "software", "attention", "quota", "spot", "budget", "deadline", "policy",
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Kernel, Op
 from advisor.operators.attention import ATTENTION
-from advisor.operators.attention_backends import Backend, backend_of
+from advisor.operators.attention_backends import Backend, backend_of, is_refused
 from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.attention_kernels import (
     AttentionKernel,
@@ -144,6 +144,70 @@ def test_flash_attention_3_stays_where_it_was_measured() -> None:
     assert backend_of(call, resolve_gpu(H100)) is Backend.FLASH_3
     assert backend_of(call, resolve_gpu(A100)) is Backend.FLASH_2
     assert backend_of(call, resolve_gpu(B200)) is Backend.CUDNN
+
+
+@pytest.mark.parametrize(
+    ("allowed", "gpu", "backend"),
+    [
+        (("flash",), H100, Backend.FLASH_2),
+        (("efficient",), H100, Backend.EFFICIENT),
+        (("efficient",), A100, Backend.EFFICIENT),
+        # PyTorch takes the mathematics before cuDNN's kernel but on compute capability 9.0 and 10.0.
+        (("math", "cudnn"), A100, Backend.MATH),
+        (("math", "cudnn"), H100, Backend.CUDNN),
+        (("cudnn",), A100, Backend.CUDNN),
+        (("math", "flash"), T4, Backend.MATH),
+        (("efficient", "flash"), T4, Backend.EFFICIENT),
+    ],
+)
+def test_only_what_the_script_allows_is_taken(allowed: tuple[str, ...], gpu: str, backend: Backend) -> None:
+    call = call_of(make_attention(dtype="float16", allowed=allowed))
+    assert backend_of(call, resolve_gpu(gpu)) is backend
+    assert not is_refused(call, resolve_gpu(gpu))
+
+
+def test_the_script_s_own_order_counts_where_it_has_one() -> None:
+    order = ("efficient", "cudnn", "flash")
+    for prefers, backend in ((True, Backend.EFFICIENT), (False, Backend.CUDNN)):
+        call = call_of(make_attention(allowed=order, prefers=prefers))
+        assert backend_of(call, resolve_gpu(H100)) is backend
+    before = call_of(make_attention(allowed=("cudnn", "flash"), prefers=True))
+    assert backend_of(before, resolve_gpu(A100)) is Backend.CUDNN
+
+
+@pytest.mark.parametrize(
+    ("op", "gpu", "is_allowed"),
+    [
+        (make_attention(allowed=("flash",)), A100, True),
+        (make_attention(dtype="float16", allowed=("flash",)), T4, False),
+        (make_attention(dtype="float32", allowed=("flash",)), A100, False),
+        (make_attention(allowed=("flash", "math")), T4, True),
+        (make_attention(allowed=("cudnn",)), H100, True),
+        (make_attention(dtype="float16", allowed=("cudnn",)), V100, False),
+        (make_attention(allowed=()), H100, False),
+        (make_attention(dtype="float16"), P100, True),
+    ],
+)
+def test_a_call_is_refused_where_nothing_that_is_allowed_can_run_it(
+    op: Op, gpu: str, is_allowed: bool
+) -> None:
+    call, spec = call_of(op), resolve_gpu(gpu)
+    assert is_refused(call, spec) is not is_allowed
+    if not is_allowed:  # its time is what the GPU could do
+        assert backend_of(call, spec) is backend_of(replace(call, allowed=None), spec)
+
+
+def test_names_of_backends_that_nobody_knows_are_no_backends() -> None:
+    call = call_of(make_attention(allowed=("overrideable", "efficient")))
+    assert backend_of(call, resolve_gpu(H100)) is Backend.EFFICIENT
+    odd = replace(make_attention(), attributes={"backends": ("flash", 3), "prefers_backends": 1})
+    assert call_of(odd).allowed == ("flash",)
+    assert not call_of(odd).prefers
+
+
+def test_flash_attention_3_is_forbidden_with_flash_attention() -> None:
+    call = replace(call_of(make_attention(allowed=("cudnn",))), ran_flash_3=True)
+    assert backend_of(call, resolve_gpu(H100)) is Backend.CUDNN
 
 
 # --- its time --------------------------------------------------------------------------------------

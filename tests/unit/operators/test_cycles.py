@@ -75,6 +75,14 @@ def test_rows_of_a_norm_are_what_is_normalised() -> None:
     assert seconds(narrow) - seconds(wide) == pytest.approx(factor * (more_rows_s - bytes_apart_s), rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["native_layer_norm", "_fused_rms_norm"])
+def test_several_dimensions_may_be_normalised_together(name: str) -> None:
+    shaped = half(make_call(name, [(8192, 64, 64), (64, 64)], [(8192, 64, 64)]))
+    flat = half(make_call(name, [(8192, 4096), (4096,)], [(8192, 4096)]))
+    shaped = replace(shaped, attributes={"normalized_shape": (64, 64)})
+    assert seconds(shaped) == seconds(replace(flat, attributes={"normalized_shape": (4096,)}))
+
+
 def rms_norm_backward(rows: int, columns: int) -> Op:
     sizes = (rows, columns)
     op = make_call("_fused_rms_norm_backward", [sizes, sizes, (rows, 1), (columns,)], [sizes, (columns,)])

@@ -11,6 +11,7 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
 from advisor.predict.iteration import predict
 from advisor.report.words import sentences
+from tests.attention import make_attention
 from tests.builders import make_op, make_trace
 from tests.findings import said
 from tests.recordings import make_measurement
@@ -30,6 +31,36 @@ def codes(findings: tuple[Finding, ...]) -> set[Code]:
 def constants(findings: tuple[Finding, ...]) -> list[str]:
     named = sentences(one for one in findings if one.code is Code.CONSTANTS)
     return [text.removeprefix("roofline constants, ") for text in named]
+
+
+@pytest.mark.parametrize(("gpu", "is_refused"), [("T4", True), ("A100-SXM-80GB", False), ("MI300X", False)])
+def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: bool) -> None:
+    ops = (make_attention(dtype="float16"), make_attention(dtype="float16", size=128, allowed=("flash",)))
+    told = [one for one in assumptions(gpu, *ops, *ops) if one.code is Code.ATTENTION]
+    assert len(told) == is_refused
+    if told:
+        assert "flash alone" in said(told)
+        assert "T4 (float16, heads of 128)" in said(told)
+
+
+def test_words_of_a_foreign_trace_are_no_backends() -> None:
+    notes = assumptions("T4", make_attention(dtype="float16", allowed=("flash", "\x1b[31m" * 1000)))
+    assert [one.facts["backends"] for one in notes if one.code is Code.ATTENTION] == [["flash"]]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "op", "is_unfused"),
+    [
+        ("T4", make_attention(dtype="bfloat16"), True),
+        ("A100-SXM-80GB", make_attention(dtype="bfloat16"), False),
+        ("T4", make_attention(dtype="float16"), False),
+        ("T4", make_attention(dtype="float16", allowed=("flash", "math")), True),
+        ("T4", make_attention(dtype="bfloat16", allowed=("flash",)), False),  # it is refused
+        ("MI300X", make_attention(dtype="bfloat16"), False),
+    ],
+)
+def test_attention_that_no_fused_kernel_runs_is_told(gpu: str, op: Op, is_unfused: bool) -> None:
+    assert (Code.ATTENTION_UNFUSED in codes(assumptions(gpu, op))) is is_unfused
 
 
 RECURRENT = {Code.RECURRENT_STEPWISE, Code.RECURRENT_OF_UNKNOWN_SIZE}

@@ -105,8 +105,8 @@ with torch.autocast("cuda", dtype=torch.bfloat16):
 casts = sum(entry["count"] for entry in session.recorder.operators() if "_to_copy" in entry["name"])
 result = [str(tensor.dtype) for tensor in (hidden, normed, total, both)] + [session.amp_dtype, casts]
 """,
-        # Input, weight and bias are cast once, and what layer norm reads.
-        ["torch.bfloat16", "torch.float32", "torch.float32", "torch.float32", "bfloat16", 5],
+        # Input, weight and bias are cast once, and what layer norm reads; cat takes what it is given.
+        ["torch.bfloat16", "torch.float32", "torch.float32", "torch.float32", "bfloat16", 4],
     ),
     "scaler": (
         """
@@ -166,13 +166,19 @@ result = sorted(ops() - {"aten::zeros"})
 """,
         ["aten::native_dropout"],
     ),
-    "activations": (
+    "single_kernels": (
         """
-for function in (F.silu, F.mish):
-    function(torch.zeros(8, device="cuda", requires_grad=True)).sum().backward()
-result = sorted(name for name in ops() if "backward" in name or name in ("aten::mul", "aten::sigmoid"))
+for function in (F.silu, F.mish, nn.RMSNorm(8).to("cuda")):
+    function(torch.zeros(4, 8, device="cuda", requires_grad=True)).sum().backward()
+parts = ("aten::mul", "aten::sigmoid", "aten::rsqrt", "aten::pow")
+result = sorted(name for name in ops() if "backward" in name or "norm" in name or name in parts)
 """,
-        ["aten::mish_backward", "aten::silu_backward"],
+        [
+            "aten::_fused_rms_norm",
+            "aten::_fused_rms_norm_backward",
+            "aten::mish_backward",
+            "aten::silu_backward",
+        ],
     ),
     "attention": (
         """
@@ -374,6 +380,7 @@ for mode in (torch.inference_mode, torch.no_grad):
     with mode():
         model(torch.ones(4, 3, 16, 16, device="cuda"))
         norm(torch.ones(4, 8, 6, 6, device="cuda", dtype=torch.bfloat16))
+        nn.RMSNorm(6).cuda()(flat)
         torch.matmul(flat, flat), torch.einsum("bij,bkj->bik", flat, flat)
         flat.sum().item(), flat.to("cpu"), flat.cpu().to("cuda")
     result.append(sorted([entry["name"], entry["count"]] for entry in session.recorder.operators()))

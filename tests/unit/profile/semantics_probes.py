@@ -68,6 +68,65 @@ def kernels(dtype, *backends):
 result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64),
           kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION),
           kernels(torch.float16, SDPBackend.CUDNN_ATTENTION)]
+import dataclasses
+both = SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION
+before = session.gpu
+result.append(kernels(torch.float16, *both))
+session.gpu = dataclasses.replace(before, major=9)
+result += [kernels(torch.float16, *both), kernels(torch.float32, *both)]
+session.gpu = before
+""",
+    "attention that is allowed": """
+from torch.nn.attention import SDPBackend, sdpa_kernel
+def attributes(context, size):
+    session.recorder.start_span()
+    query = torch.zeros(2, 4, size, 8, device="cuda", dtype=torch.float16, requires_grad=True)
+    with context:
+        loss = F.scaled_dot_product_attention(query, query, query).sum()
+    loss.backward()
+    return [[e["attributes"].get("backends"), e["attributes"].get("prefers_backends")]
+            for e in session.recorder.operators() if "attention" in e["name"]]
+import contextlib
+FLASH, CUDNN = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
+result = [attributes(contextlib.nullcontext(), 16), attributes(sdpa_kernel(FLASH), 16),
+          attributes(contextlib.nullcontext(), 16),
+          attributes(sdpa_kernel([CUDNN, SDPBackend.EFFICIENT_ATTENTION]), 16),
+          attributes(sdpa_kernel([CUDNN, FLASH], set_priority=True), 32)]
+torch.backends.cuda.enable_cudnn_sdp(False)
+torch.backends.cuda.enable_math_sdp(False)
+result.append(attributes(contextlib.nullcontext(), 64))
+torch.backends.cuda.enable_cudnn_sdp(True)
+torch.backends.cuda.enable_math_sdp(True)
+""",
+    "RMS norms": """
+def norms(dtype, of_weight=None, amp=False, shape=(4, 6, 8)):
+    session.recorder.start_span()
+    norm = nn.RMSNorm(shape[-2:], elementwise_affine=of_weight is not None).to("cuda", of_weight)
+    source = torch.zeros(shape, device="cuda", dtype=dtype, requires_grad=True)
+    with torch.autocast("cuda", torch.bfloat16, enabled=amp):
+        normed = norm(source)
+    normed.float().sum().backward()
+    named = [e for e in session.recorder.operators() if "rms_norm" in e["name"]]
+    return [[e["phase"], e["inputs"][-1]["dtype"], [t["shape"] for t in e["outputs"]]] for e in named]
+half, full = torch.bfloat16, torch.float32
+result = [norms(half, half), norms(full, full), norms(half), norms(half, full), norms(half, full, amp=True)]
+""",
+    "graph breaks": """
+session.recorder.start_span()
+session.compiled.start_span()
+def forward(x, indices):
+    y = x * 2
+    if y.sum() > 0:
+        y = y + 1
+    y = y[indices]
+    masked = y[y > 0].sum() + torch.masked_select(y, y > 0).sum()
+    y[y > 1] = 1.0
+    return y.nonzero(), masked * y.mean().item(), torch.where(y > 0, y, 0), y.to("cpu")
+x = torch.zeros(4, 4, device="cuda")
+indices = torch.zeros(2, device="cuda", dtype=torch.long)
+torch.compile(forward)(x, indices)
+forward(x, indices)
+result = sorted(session.compiled.breaks().items())
 """,
     "grouped heads": """
 session.recorder.start_span()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Mapping
 
 import pytest
@@ -18,10 +20,16 @@ class _Recorder:
     def __init__(self) -> None:
         self.next_call = 0
         self._forward: list[int] = []
+        self.value_calls: dict[str, list[int]] = {}
 
     def run(self, forward: int, others: int = 0) -> None:
         self._forward += range(self.next_call, self.next_call + forward)
         self.next_call += forward + others
+
+    def ask(self, name: str) -> None:
+        """A call whose result follows from values."""
+        self.value_calls.setdefault(name, []).append(self.next_call)
+        self.run(forward=1)
 
     def forward_calls(self) -> list[int]:
         return self._forward
@@ -118,6 +126,32 @@ def test_spans_are_apart_and_what_is_not_compiled_leaves_no_region(
         recorder.run(forward=40)
     compiled.start_span()
     assert compiled.mode() is None
+
+
+def test_what_needs_values_breaks_a_graph_inside_of_what_is_compiled(
+    compiled: Compiled, recorder: _Recorder
+) -> None:
+    recorder.ask("aten::nonzero")
+    with compiled.region("default"):
+        recorder.ask("aten::item")
+        recorder.ask("aten::nonzero")
+        recorder.ask("aten::item")
+    with compiled.region(None):
+        recorder.ask("aten::item")
+    assert compiled.breaks() == {"aten::item": 2, "aten::nonzero": 1}
+    compiled.start_span()
+    assert compiled.breaks() == {}
+
+
+def test_what_dynamo_was_told_to_capture_breaks_nothing(
+    compiled: Compiled, recorder: _Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with compiled.region("default"):
+        recorder.ask("aten::item")
+        recorder.ask("aten::nonzero")
+        config = types.SimpleNamespace(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=False)
+        monkeypatch.setitem(sys.modules, "torch._dynamo.config", config)
+        assert compiled.breaks() == {"aten::nonzero": 1}  # in a step that is compiled whole, too
 
 
 class _Unhashable(torch.nn.Module):

@@ -18,3 +18,4 @@ def test_inference_runs_the_operators_of_evaluation_without_gradients(probe):
 def test_what_is_one_kernel_stays_whole(probe):
     inference, _ = probe("inference mode")
     assert ["aten::native_batch_norm", 1] in inference
+    assert ["aten::_fused_rms_norm", 1] in inference

@@ -35,6 +35,7 @@ class Part:
         self.loading: dict[str, Any] | None = None
         self.wrote_weights = self.follows_leaves = False
         self.written_leaves: dict[int, Any] = {}
+        self.value_calls: dict[str, list[int]] = {}
         self.works = True
         self.next_call = 0
         self.is_evaluating = False
@@ -466,3 +467,15 @@ def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(
     assert run.iterations.last["compile_mode"] == mode
     told = [warning["code"] for warning in run.iterations.warnings]
     assert ("compile-ignored" in told) == (mode is None)
+
+
+@pytest.mark.parametrize("everywhere", [None, "default"])
+def test_a_graph_that_breaks_is_told_of_where_nothing_was_measured(everywhere: str | None) -> None:
+    run = Run()
+    run.compiled.everywhere = everywhere
+    with run.compiled.region("default"):
+        run.recorder.value_calls["aten::item"] = [run.recorder.next_call]
+        run.recorder.next_call += 8
+    run.iterations._close_span()
+    told = [warning["facts"] for warning in run.iterations.warnings if warning["code"] == "graph-breaks"]
+    assert told == ([{"num_breaks": 1, "operators": ["aten::item"]}] if everywhere is None else [])

@@ -31,7 +31,42 @@ def test_a_thread_may_ask_for_the_meta_device(probe):
 
 
 def test_the_kernel_that_the_script_chose(probe):
-    assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]]
+    assert probe("attention by choice") == [
+        *([EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]),
+        # cuDNN's kernel comes before the mathematics on Hopper, and only in 16 bits.
+        *([], [EFFICIENT], []),
+    ]
+
+
+def test_what_the_script_allows_is_kept_for_other_gpus_backward_too(probe):
+    assert probe("attention that is allowed") == [
+        [[None, None]] * 2,
+        [[["flash"], None]] * 2,
+        [[None, None]] * 2,
+        [[["efficient", "cudnn"], None]] * 2,
+        [[["cudnn", "flash"], True]] * 2,
+        [[["flash", "efficient"], None]] * 2,
+    ]
+
+
+def test_an_rms_norm_is_the_kernel_that_a_gpu_has(probe):
+    plain, full, bare, mixed, under_autocast = probe("RMS norms")
+    image, rows, weight = [4, 6, 8], [4, 1, 1], [6, 8]
+    kept_in_full = ["forward", "float32", [image, rows]], ["backward", "float32", [image, weight]]
+    assert plain == [["forward", "bfloat16", [image, rows]], ["backward", "bfloat16", [image, weight]]]
+    assert full == list(kept_in_full)
+    # Without a weight the last input of the backward pass is what the forward pass kept.
+    assert bare == [["forward", "bfloat16", [image, rows]], ["backward", "float32", [image]]]
+    # C++ takes it apart where weight and input differ in dtype; autocast gives it both in float32.
+    assert mixed == []
+    assert under_autocast == list(kept_in_full)
+
+
+def test_graphs_break_where_values_are_read_or_decide_shapes(probe):
+    """As ``torch._dynamo.explain`` of 2.13 has it; an index by numbers breaks none, nor a write by a mask."""
+    assert probe("graph breaks") == [
+        ["aten::index", 1], ["aten::item", 2], ["aten::masked_select", 1], ["aten::nonzero", 1],
+    ]  # fmt: skip
 
 
 def test_flash_attention_shares_heads_of_the_keys_and_others_get_copies(probe):

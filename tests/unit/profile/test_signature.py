@@ -25,11 +25,21 @@ def argument(name: str, kind: str, *, alias: Any = None, default: Any = MISSING)
     )
 
 
-def signature(name: str, *arguments: Any, returns: tuple[Any, ...] = (None,)) -> Signature:
+def signature(
+    name: str, *arguments: Any, returns: tuple[Any, ...] = (None,), tags: tuple[str, ...] = ()
+) -> Signature:
     results = [SimpleNamespace(alias_info=alias) for alias in returns]
-    return Signature(
-        SimpleNamespace(_schema=SimpleNamespace(name=name, arguments=arguments, returns=results))
-    )
+    schema = SimpleNamespace(name=name, arguments=arguments, returns=results)
+    return Signature(SimpleNamespace(_schema=schema, tags=[SimpleNamespace(name=tag) for tag in tags]))
+
+
+@pytest.mark.parametrize(
+    ("tags", "needs"),
+    [((), False), (("core", "pointwise"), False), (("dynamic_output_shape",), True),
+     (("core", "data_dependent_output"), True)],
+)  # fmt: skip
+def test_torch_s_tags_say_what_follows_from_values(tags: tuple[str, ...], needs: bool) -> None:
+    assert signature("aten::x", tags=tags).needs_values is needs
 
 
 def is_attribute(name: str, kind: str) -> bool:

@@ -2,7 +2,9 @@
 
 C++ chooses by the device it knows, which is meta, and takes the plain mathematics: that stores the
 attention matrix and doubles the memory of a GPT. On CUDA: flash attention for FP16 and BF16 without a
-mask, else the memory-efficient kernel.
+mask, else the memory-efficient kernel. Where the script allows neither but forbids the mathematics as well,
+or cuDNN's kernel comes before it, the memory-efficient one stands in: all fused kernels take as much memory.
+Which one another GPU takes follows from what the script allows (``recording/attention_choice.py``).
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from advisor.payload.session import Session
 
 aten = torch.ops.aten
+_HALF = (torch.float16, torch.bfloat16)
+_CUDNN_FIRST_MAJORS = (9, 10)
+_CUDNN_MOST = 128
 
 
 def install(session: Session) -> None:
@@ -57,7 +62,7 @@ def install(session: Session) -> None:
             )[0]
         if enable_gqa:
             key, value = _repeat_heads(query, key), _repeat_heads(query, value)
-        if _efficient_can(query):
+        if _fused_can(session, query, value):
             return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
         # The plain mathematics, which C++ takes for ours anyway.
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
@@ -80,19 +85,27 @@ def _flash_can(session: Session, query: torch.Tensor, key: torch.Tensor, value: 
     return (
         session.gpu.major >= 8
         and torch.backends.cuda.flash_sdp_enabled()
-        and query.dtype in (torch.float16, torch.bfloat16)
+        and query.dtype in _HALF
         and head == key.size(-1) == value.size(-1)
         and head <= 256
         and head % 8 == 0
     )
 
 
-def _efficient_can(query: torch.Tensor) -> bool:
+def _fused_can(session: Session, query: torch.Tensor, value: torch.Tensor) -> bool:
     if query.dtype is torch.float64:
         return False
-    # Without the mathematics as well, another fused kernel is wanted (cuDNN's, or flash's with padded
-    # heads), which takes as much memory as this one.
-    return torch.backends.cuda.mem_efficient_sdp_enabled() or not torch.backends.cuda.math_sdp_enabled()
+    cuda = torch.backends.cuda
+    if cuda.mem_efficient_sdp_enabled() or not cuda.math_sdp_enabled():
+        return True
+    sizes = query.size(-1), value.size(-1)
+    return (
+        session.gpu.major in _CUDNN_FIRST_MAJORS
+        and cuda.cudnn_sdp_enabled()
+        and query.dtype in _HALF
+        and max(sizes) <= _CUDNN_MOST
+        and not any(size % 8 for size in sizes)
+    )
 
 
 def _efficient(

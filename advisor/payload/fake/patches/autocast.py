@@ -29,16 +29,17 @@ _LOWER_PRECISION = """_convolution.deprecated _convolution conv1d conv2d conv3d 
     _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
     _scaled_dot_product_flash_attention scaled_dot_product_attention"""
 _FP32 = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan
-    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm
-    frobenius_norm.dim nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
-    nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss
-    margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
+    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm
+    frobenius_norm.dim nuclear_norm nuclear_norm.dim cosine_similarity poisson_nll_loss
+    cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss
+    mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
     binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d
-    upsample_nearest2d upsample_bilinear2d upsample_bicubic2d"""
-_FP32_BY_DTYPE = """prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList
-    linalg_vector_norm linalg_matrix_norm"""
-_WIDEST = """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add
-    cat stack"""
+    upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
+    upsample_bicubic2d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
+    _upsample_bilinear2d_aa _upsample_bicubic2d_aa"""
+_FP32_BY_DTYPE = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList
+    linalg_vector_norm linalg_matrix_norm linalg_matrix_norm.str_ord"""
+_WIDEST = """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"""
 _FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 _WITHOUT_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
@@ -64,7 +65,8 @@ def install(session: Session) -> None:
 def _register(library: torch.library.Library, name: str, rule: Rule) -> None:
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-    if operator is None:
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if operator is None or not has_kernel(operator.name(), "AutocastCUDA"):
         return  # another version of torch
 
     def kernel(*args: object, **kwargs: object) -> object:

@@ -363,6 +363,13 @@ def test_every_limit_missed_is_named_in_order() -> None:
     assert not option.feasible
 
 
+def test_attention_that_pytorch_would_refuse_removes() -> None:
+    estimate = replace(make_estimate("X", 0.1), assumptions=(sample(Code.ATTENTION), sample(Code.LAUNCHING)))
+    option = option_of(make_plan(), estimate=estimate)
+    assert option.removed_by == (Code.ATTENTION,)
+    assert "sdpa_kernel" in said(option.reasons)
+
+
 def test_what_is_missed_is_said_with_the_medians() -> None:
     # 1 h at 2 dollars expected; p90 would be 2 h and 4 dollars.
     job = make_job(iterations=36_000, budget_usd=1.5, deadline_s=1800.0)
