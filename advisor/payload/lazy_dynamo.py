@@ -1,7 +1,7 @@
 """A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
 
-Optimizers and FakeTensorMode touch it for ``disable``, ``graph_break`` and ``config``. Whoever asks for
-more (Hugging Face's Trainer does) gets the real package, loaded then.
+Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config`` and an
+empty cache. Whoever asks for more (Hugging Face's Trainer does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ def _never(*_: object, **__: object) -> bool:
     return False
 
 
+class _LazyTraceRules:
+    """A new process group clears its cache wherever there is a ``torch._dynamo``; here there is none."""
+
+    clear_lru_cache = staticmethod(_nothing)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(load_real().trace_rules, name)
+
+
 class _LazyDynamo(ModuleType):
     """Answers the few harmless questions itself and turns into the real package at any other."""
 
@@ -38,6 +47,7 @@ class _LazyDynamo(ModuleType):
     mark_static_address = staticmethod(_nothing)
     reset = staticmethod(_nothing)
     is_compiling = staticmethod(_never)
+    trace_rules = _LazyTraceRules()
 
     def __getattr__(self, name: str) -> object:
         # Dunder look-ups come from inspect and pickle, which ask every module.

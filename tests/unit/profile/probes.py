@@ -469,9 +469,10 @@ result = [bool((tensor > 0).all()), tensor.argmax().item(), float(tensor.sum()),
 """,
     "real dynamo on demand": """
 import sys
+torch.distributed.init_process_group("nccl")
 light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
-torch._dynamo.utils
-result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in sys.modules]
+rules = torch._dynamo.trace_rules.lookup.__module__
+result = [light < 5, rules, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in sys.modules]
 """,
 }
 
