@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.kineto import export
+from advisor.kineto.events import read_recording
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.shared import SHARED, needs_shared
 
@@ -23,7 +23,7 @@ JOB = ("--iterations", "100000", "--budget", "200")
 def read_once() -> Iterator[None]:
     """Each of the two profiles has tens of thousands of events; what is made of them is made anew."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "read_recording", cache(export.read_recording))
+        patch.setattr("advisor.kineto.export.read_recording", cache(read_recording))
         yield
 
 
