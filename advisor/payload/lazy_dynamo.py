@@ -1,7 +1,8 @@
 """A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
 
 Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config`` and an
-empty cache. Whoever asks for more (Hugging Face's Trainer does) gets the real package, loaded then.
+empty cache, torchvision for a function that it may call later. Whoever asks for more (Hugging Face's Trainer
+does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 _NAME = "torch._dynamo"
+_UTILS = _NAME + ".utils"
 # Submodules that are cheap and complete without the package.
 _LIGHT = {_NAME + ".config"}
 
@@ -56,6 +58,19 @@ class _LazyDynamo(ModuleType):
         return getattr(load_real(), name)
 
 
+class _LazyUtils(ModuleType):
+    """``torch._dynamo.utils`` to whoever imports by name what torchvision does; the real one at any other."""
+
+    @staticmethod
+    def is_compile_supported(*arguments: object) -> object:
+        return load_real().utils.is_compile_supported(*arguments)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(load_real().utils, name)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Loads the real package before any of its heavy submodules."""
 
@@ -73,6 +88,7 @@ def install() -> None:
     stub = _LazyDynamo(_NAME)
     stub.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
     sys.modules[_NAME] = stub
+    sys.modules[_UTILS] = _LazyUtils(_UTILS)
     torch._dynamo = stub
     sys.meta_path.insert(0, _Finder())
 
@@ -84,5 +100,6 @@ def load_real() -> ModuleType:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     if isinstance(sys.modules.get(_NAME), _LazyDynamo):
         del sys.modules[_NAME]
+        sys.modules.pop(_UTILS, None)
         torch._dynamo = importlib.import_module(_NAME)
     return sys.modules[_NAME]
