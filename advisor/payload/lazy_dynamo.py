@@ -1,7 +1,8 @@
 """A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
 
-Optimizers and FakeTensorMode touch it for ``disable``, ``graph_break`` and ``config``. Whoever asks for
-more (Hugging Face's Trainer does) gets the real package, loaded then.
+Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config`` and an
+empty cache, torchvision for a function that it may call later. Whoever asks for more (Hugging Face's Trainer
+does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 _NAME = "torch._dynamo"
+_UTILS = _NAME + ".utils"
 # Submodules that are cheap and complete without the package.
 _LIGHT = {_NAME + ".config"}
 
@@ -29,6 +31,15 @@ def _never(*_: object, **__: object) -> bool:
     return False
 
 
+class _LazyTraceRules:
+    """A new process group clears its cache wherever there is a ``torch._dynamo``; here there is none."""
+
+    clear_lru_cache = staticmethod(_nothing)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(load_real().trace_rules, name)
+
+
 class _LazyDynamo(ModuleType):
     """Answers the few harmless questions itself and turns into the real package at any other."""
 
@@ -38,12 +49,26 @@ class _LazyDynamo(ModuleType):
     mark_static_address = staticmethod(_nothing)
     reset = staticmethod(_nothing)
     is_compiling = staticmethod(_never)
+    trace_rules = _LazyTraceRules()
 
     def __getattr__(self, name: str) -> object:
         # Dunder look-ups come from inspect and pickle, which ask every module.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(load_real(), name)
+
+
+class _LazyUtils(ModuleType):
+    """``torch._dynamo.utils`` to whoever imports by name what torchvision does; the real one at any other."""
+
+    @staticmethod
+    def is_compile_supported(*arguments: object) -> object:
+        return load_real().utils.is_compile_supported(*arguments)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(load_real().utils, name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -63,6 +88,7 @@ def install() -> None:
     stub = _LazyDynamo(_NAME)
     stub.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
     sys.modules[_NAME] = stub
+    sys.modules[_UTILS] = _LazyUtils(_UTILS)
     torch._dynamo = stub
     sys.meta_path.insert(0, _Finder())
 
@@ -74,5 +100,6 @@ def load_real() -> ModuleType:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     if isinstance(sys.modules.get(_NAME), _LazyDynamo):
         del sys.modules[_NAME]
+        sys.modules.pop(_UTILS, None)
         torch._dynamo = importlib.import_module(_NAME)
     return sys.modules[_NAME]

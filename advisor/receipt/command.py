@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,8 @@ from advisor.core.values import RunStatus
 T = TypeVar("T")
 # What a person, a scheduler or a cloud sends; others are crashes of the command itself.
 _SENT = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+# The longest that a signal waits which did not wake us.
+_DEAF_S = 0.2
 _KILLED = 128
 """Shells add the signal's number to it."""
 _FROM_OUTSIDE = {getattr(signal, name) for name in (*_SENT, "SIGKILL", "SIGXCPU", "SIGALRM")}
@@ -75,13 +77,23 @@ def run_command(
             ) from error
         forward_to(process)
         # Beside it, since a short command must not seem to take as long as looking around does.
-        with ThreadPoolExecutor(1) as aside:
+        with ThreadPoolExecutor(2) as aside:
             meanwhile = aside.submit(while_it_runs, started_at)
-            returncode = process.wait()
+            returncode = _returncode(aside.submit(process.wait))
             duration_s = time.monotonic() - start
             return Ending(
                 started_at=started_at, duration_s=duration_s, returncode=returncode
             ), meanwhile.result()
+
+
+def _returncode(waiting: Future[int]) -> int:
+    """Of the command, when it ends; meanwhile a signal is handed on, however it came.
+
+    In ``waitpid`` itself we would hear of one that came a moment before only when the command has ended.
+    """
+    while not wait((waiting,), timeout=_DEAF_S).done:
+        pass
+    return waiting.result()
 
 
 @contextmanager

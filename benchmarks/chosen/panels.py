@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -67,12 +68,11 @@ class Panel:
 
 def cheapest(prices: Array, machines: Iterable[tuple[str, str]]) -> Indices:
     """The row of the cheapest place of each machine that has a price at all; NaN is no price."""
-    best: dict[str, int] = {}
-    for row, (instance_type, _) in enumerate(machines):
-        usd = prices[row]
-        if np.isfinite(usd) and (instance_type not in best or usd < prices[best[instance_type]]):
-            best[instance_type] = row
-    return np.array(list(best.values()), dtype=np.int64)
+    best: dict[str, tuple[float, int]] = {}
+    for row, ((instance_type, _), usd) in enumerate(zip(machines, prices.tolist(), strict=True)):
+        if usd < best.get(instance_type, (math.inf,))[0]:  # which NaN never is
+            best[instance_type] = usd, row
+    return np.array([row for _, row in best.values()], dtype=np.int64)
 
 
 def gcp_weekly(shared: Path) -> Panel:

@@ -13,13 +13,19 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qsl
+
+import botocore.loaders
 
 from tests.clouds.aws_replies import EC2, PAGED, page, products, xml_reply
 from tests.clouds.aws_world import World
 
+# It keeps the descriptions of services that it has read, and each session would read megabytes anew.
+_loader_of = cache(botocore.loaders.create_loader)
 # What no message may repeat.
 SECRET = "arn:aws:iam::123456789012:user/bob AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG"
 
@@ -124,7 +130,8 @@ def running(world: World, **options: Any) -> Iterator[FakeAws]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield aws
+        with patch.object(botocore.loaders, "create_loader", _loader_of):
+            yield aws
     finally:
         aws.stopped.set()
         server.shutdown()

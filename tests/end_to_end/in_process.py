@@ -30,6 +30,8 @@ from advisor import __main__ as entry
 _tree_of = cache(typer.main.get_command)
 # A timer of no time at all would never ring.
 _SOON_S = 0.001
+# Python drops what is raised while it collects garbage: then the next ring is heard.
+_AGAIN_S = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -149,7 +151,7 @@ def _alarm(timeout_s: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, ring)
     # The timer is the whole test's: what is left of it goes on afterwards.
-    of_the_test_s, _ = signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    of_the_test_s, _ = signal.setitimer(signal.ITIMER_REAL, timeout_s, _AGAIN_S)
     began_s = time.monotonic()
     try:
         yield

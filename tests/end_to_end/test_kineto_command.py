@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from advisor.kineto.events import read_recording
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.shared import SHARED, needs_shared
 
@@ -14,6 +17,14 @@ pytestmark = [pytest.mark.shared, needs_shared]
 V100 = str(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
 UNNAMED = str(SHARED / "kineto" / "resnet50_2021-01.pt.trace.json.gz")
 JOB = ("--iterations", "100000", "--budget", "200")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """Each of the two profiles has tens of thousands of events; what is made of them is made anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("advisor.kineto.export.read_recording", cache(read_recording))
+        yield
 
 
 @pytest.fixture

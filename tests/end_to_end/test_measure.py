@@ -90,7 +90,10 @@ def test_an_interrupt_keeps_what_was_measured(shell):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "are kept in k.jsonl; the same command goes on there." in err
     assert err.rstrip().endswith("interrupted")

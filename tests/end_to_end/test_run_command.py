@@ -205,6 +205,7 @@ def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
         assert process.stdout.readline() == "begun\n"
         folder = shell.folder / RECEIPTS
         while not (folder.is_dir() and [*folder.glob("*.json")]):
+            assert process.poll() is None
             os.sched_yield()
         assert listed(shell) == []
         os.kill(process.pid, signal.SIGKILL)

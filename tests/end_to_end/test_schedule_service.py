@@ -45,6 +45,7 @@ class Nursery:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.end_to_end.schedule_nursery", str(folder)],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+            start_new_session=True,
         )  # fmt: skip
         self._heard: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -115,10 +116,9 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
     try:
         yield made
     finally:
-        for pid in made.pids.values():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        made._process.kill()
+        # With all services, those too that have not said their number: each keeps the pipe open.
+        with suppress(ProcessLookupError):
+            os.killpg(made._process.pid, signal.SIGKILL)
         made._process.communicate()
 
 

@@ -167,7 +167,10 @@ def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
         while not (shell.folder / "started").exists():
             assert process.poll() is None
         process.terminate()
-        process.communicate()
+        try:
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert list(temporary.iterdir()) == []
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout

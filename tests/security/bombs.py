@@ -18,6 +18,7 @@ _BLOCK = 2**20
 # Address space is more than memory: numpy reserves some for each thread.
 _MOST_ADDRESSES = 2**31
 _MOST_CPU_S = 20
+_MOST_WAITED_S = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def _deflated(content: bytes, end: int = zlib.Z_FULL_FLUSH) -> bytes:
 # Forks commands of itself, as they are once they know what they are to do: each start would take longer than
 # what is judged. A child's peak counts from the size of the process that it was forked from, which is small.
 _LAUNCHER = f"""
-import json, os, resource, runpy, sys
+import json, os, resource, runpy, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_ADDRESSES}, {_MOST_ADDRESSES}))
 import advisor.cli, alembic.command, numpy, recommender.policy.model, rich.console, sqlalchemy
 for line in sys.stdin:
@@ -69,6 +70,7 @@ for line in sys.stdin:
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S}))
+        signal.alarm({_MOST_WAITED_S})
         null, err = os.open(os.devnull, os.O_RDWR), os.open(job["err"], os.O_WRONLY | os.O_CREAT)
         for number, source in enumerate((null, null, err)):
             os.dup2(source, number)
@@ -84,7 +86,10 @@ for line in sys.stdin:
 
 
 class Run(Protocol):
-    """``advisor ARGUMENTS`` in a child that is killed where it takes 2 GiB of addresses or 20 s of CPU."""
+    """``advisor ARGUMENTS`` in a child that is killed where it takes 2 GiB of addresses or 20 s of CPU.
+
+    It is killed too where it waits for two minutes: that takes no CPU.
+    """
 
     def __call__(self, folder: Path, *arguments: str | Path) -> Ending: ...
 

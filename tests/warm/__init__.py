@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from advisor.profile.attempt import CHILD
 from advisor.profile.environment import child_environment
 
 _FOLDER = Path(__file__).parent
+_LAST_WORDS_S = 10.0
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
 
@@ -94,3 +95,6 @@ def warm_environment() -> Iterator[Path]:
                 yield folder
             finally:
                 server.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    server.wait(timeout=_LAST_WORDS_S)
+                server.kill()

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import traceback
 
+PATIENCE_S = 30.0
 # What torch imports late, for nearly every job under the fake GPU.
 LATE = ("sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.tensor", "torch.export")
 
@@ -58,10 +59,8 @@ class Server:
 
     def _accept(self):
         connection, _ = self._listener.accept()
-        _, files, _, _ = socket.recv_fds(connection, 1, 3)
-        with connection.makefile() as lines:
-            request = json.loads(lines.readline())
-        pid = os.fork()
+        request, files = asked(connection)
+        pid = os.fork() if request else None
         if pid == 0:
             self._selector.close()
             self._listener.close()
@@ -69,6 +68,12 @@ class Server:
             run(self._child, request, files)
         for file in files:
             os.close(file)
+        if pid is None:
+            connection.close()
+        else:
+            self._watch(connection, pid)
+
+    def _watch(self, connection, pid):
         ending = os.pidfd_open(pid)
 
         def end():
@@ -83,6 +88,19 @@ class Server:
 
         self._selector.register(ending, selectors.EVENT_READ, end)
         self._selector.register(connection, selectors.EVENT_READ, end)
+
+
+def asked(connection):
+    """What a client wants and its standard files; nothing of one that was ended before it had said it all."""
+    files, line = [], ""
+    # One that is stopped in the middle must not keep all others waiting.
+    connection.settimeout(PATIENCE_S)
+    with contextlib.suppress(OSError):
+        _, files, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile() as lines:
+            line = lines.readline()
+    connection.settimeout(None)
+    return json.loads(line) if line.endswith("\n") else None, files
 
 
 def kill_group(pid):

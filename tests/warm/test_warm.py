@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -49,6 +50,15 @@ def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
         monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert messages[0] == messages[1]
     assert str(tmp_path) in messages[0]
+
+
+@pytest.mark.parametrize("words", [[], [b" "], [b" ", b'{"arguments": [']], ids=["none", "one", "half"])
+def test_a_client_that_is_ended_in_the_middle_harms_no_other(words: list[bytes], warm_folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(warm_folder / "fake"))
+        for word in words:
+            connection.sendall(word)
+    assert profiled("bf16_autocast", "fake").ops
 
 
 def test_a_fork_ends_at_the_timeout(tmp_path: Path) -> None:

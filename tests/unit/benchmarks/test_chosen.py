@@ -130,10 +130,18 @@ def test_choices_of_one_window_are_one_piece_of_evidence() -> None:
     assert verdict(choices, 1000).coverage_se is None
 
 
+@pytest.fixture(scope="module")
+def gcp_models() -> dict[int, PriceModel]:
+    """Of GCP's record: whoever needs another one adds it."""
+    return {}
+
+
 @needs_shared
 @pytest.mark.parametrize("run_days", [7, 90])
-def test_the_mean_over_a_run_is_covered_though_the_price_at_its_start_is_known(run_days: int) -> None:
-    choices = list(backtest(gcp_weekly(SHARED), Market.SPOT, 0, {}, every=9, run_days=run_days))
+def test_the_mean_over_a_run_is_covered_though_the_price_at_its_start_is_known(
+    run_days: int, gcp_models: dict[int, PriceModel]
+) -> None:
+    choices = list(backtest(gcp_weekly(SHARED), Market.SPOT, 0, gcp_models, every=9, run_days=run_days))
     judgement = verdict(choices, run_days)
     # Every ninth date: nine of ten on all of them.
     assert 0.84 <= judgement.coverage < 1.0
@@ -164,9 +172,12 @@ def test_nothing_newer_than_the_snapshot_is_known_with_a_lag() -> None:
 
 @needs_shared
 @pytest.mark.parametrize(("age_days", "off"), [(30, 0.04), (180, 0.05), (450, 0.07)])
-def test_the_chosen_cost_what_was_expected(age_days: int, off: float) -> None:
+def test_the_chosen_cost_what_was_expected(
+    age_days: int, off: float, gcp_models: dict[int, PriceModel]
+) -> None:
     # Every ninth date: the tolerances are those of the whole record, and a little for the thinning.
-    judgement = verdict(list(backtest(gcp_weekly(SHARED), Market.SPOT, age_days, {}, every=9)), age_days)
+    choices = list(backtest(gcp_weekly(SHARED), Market.SPOT, age_days, gcp_models, every=9))
+    judgement = verdict(choices, age_days)
     assert judgement.median == pytest.approx(1.0, abs=off)
     assert judgement.coverage == pytest.approx(0.9, abs=0.06)
 

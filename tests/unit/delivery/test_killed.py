@@ -61,6 +61,15 @@ def post_and_stop_at_the_file(there: Connection, folder: str, *arguments: Any) -
     post_in_child(there, *arguments)
 
 
+def wait_until(reached: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(WAIT_S * 100):
+        if reached():
+            return
+        pause.wait(0.01)
+    pytest.fail("it never came so far")
+
+
 def killed(work: Callable[..., None], reached: Callable[[], bool], *arguments: Any) -> None:
     """Start a process, kill it when it has come so far."""
     here, there = SERVED.Pipe()
@@ -68,13 +77,7 @@ def killed(work: Callable[..., None], reached: Callable[[], bool], *arguments: A
     process.start()
     there.close()
     assert here.poll(WAIT_S)
-    pause = threading.Event()
-    for _ in range(WAIT_S * 100):
-        if reached():
-            break
-        pause.wait(0.01)
-    else:
-        pytest.fail("it never came so far")
+    wait_until(reached)
     process.kill()
     process.join(WAIT_S)
     assert process.exitcode == -signal.SIGKILL
@@ -171,8 +174,7 @@ def test_of_two_processes_at_once_one_sends(mail: MailServer, url: str) -> None:
     process = SERVED.Process(target=post_in_child, args=(there, url, settings_of(mail), {"P": PASSWORD}))
     process.start()
     assert here.poll(WAIT_S)
-    while "RCPT" not in mail.asked:
-        threading.Event().wait(0.01)
+    wait_until(lambda: "RCPT" in mail.asked)
     assert post(url, settings_of(mail), {"P": PASSWORD}).outcome is Outcome.BUSY
     process.kill()
     process.join(WAIT_S)

@@ -117,6 +117,8 @@ def test_a_part_that_is_too_large_is_refused(text: str) -> None:
 
 
 def test_a_long_list_of_small_elements_is_no_such_part() -> None:
-    number = MOST_CHARACTERS // 2
-    members = read_members(io.StringIO("[" + "1,1," * number + "1]"), streamed="ops")
-    assert [sum(elements) for _, elements in members] == [2 * number + 1]
+    element = "x" * 98
+    number = MOST_CHARACTERS // 50
+    members = read_members(io.StringIO("[" + f'"{element}",' * number + "1]"), streamed="ops")
+    (elements,) = (list(values) for _, values in members)
+    assert elements == [element] * number + [1]

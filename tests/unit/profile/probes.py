@@ -476,9 +476,23 @@ result = [bool((tensor > 0).all()), tensor.argmax().item(), float(tensor.sum()),
 """,
     "real dynamo on demand": """
 import sys
+torch.distributed.init_process_group("nccl")
 light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
-torch._dynamo.utils
-result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in sys.modules]
+rules = torch._dynamo.trace_rules.lookup.__module__
+result = [light < 5, rules, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in sys.modules]
+""",
+    "real dynamo for a function": """
+import sys
+from torch._dynamo.utils import is_compile_supported
+light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
+answer = is_compile_supported("cpu")
+from torch._dynamo.utils import counters, is_compile_supported
+same = answer == is_compile_supported("cpu")
+result = [light < 5, same, type(counters).__name__, type(torch._dynamo).__name__]
+""",
+    "real dynamo for a name of its tools": """
+from torch._dynamo.utils import counters
+result = [type(counters).__name__, type(torch._dynamo).__name__, type(torch._dynamo.utils).__name__]
 """,
 }
 

@@ -71,7 +71,9 @@ def test_memory_by_kind(probe):
 
 
 def test_the_real_dynamo_comes_when_asked_for(probe):
-    assert probe("real dynamo on demand") == [True, "module", True]
+    assert probe("real dynamo on demand") == [True, "torch._dynamo.trace_rules", "module", True]
+    assert probe("real dynamo for a function") == [True, True, "defaultdict", "module"]
+    assert probe("real dynamo for a name of its tools") == ["defaultdict", "module", "module"]
 
 
 def test_values_that_follow_from_what_the_script_put_on_the_gpu(probe):

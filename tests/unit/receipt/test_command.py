@@ -7,6 +7,8 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,13 +30,13 @@ from advisor.receipt.command import run_command
 ending, _ = run_command(sys.argv[1:], os.environ, lambda at: None)
 print(json.dumps([ending.returncode, ending.status]), flush=True)
 """
-# Says that it is ready to be signalled, then what it got; blocked, none is lost that comes before it waits.
+# Says that it is ready to be signalled, then what it got.
 WAITS = """
 import signal, sys
-numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP}
-signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+awaited = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP}
+signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 print("ready", flush=True)
-print("got", signal.Signals(signal.sigwait(numbers)).name, flush=True)
+print("got", signal.Signals(signal.sigwait(awaited)).name, flush=True)
 sys.exit(3)
 """
 # Waits for an interrupt, then a little for another one.
@@ -114,6 +116,24 @@ def test_a_signal_reaches_the_command_and_we_outlive_it(name: str) -> None:
         assert process.stdout.readline() == f"got {name}\n"
         assert process.stdout.readline() == '[3, "failed"]\n'
         assert process.wait() == 0
+
+
+def frames_of(thread: int) -> list[traceback.FrameSummary]:
+    return traceback.extract_stack(sys._current_frames()[thread])
+
+
+def test_a_signal_that_another_thread_took_is_handed_on() -> None:
+    """The main thread sleeps on, as it does where a signal comes just before it begins to wait."""
+    main = threading.get_ident()
+
+    def take(_: datetime) -> None:
+        # Where it waits for the command, not for the start of this thread.
+        while not {"_returncode", "wait"} <= {frame.name for frame in frames_of(main)}:
+            os.sched_yield()
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    ending, _ = run_command(["sleep", "30"], os.environ, take)
+    assert ending.returncode == -signal.SIGUSR1
 
 
 def test_a_terminal_interrupts_both_and_the_command_once() -> None:

@@ -52,7 +52,7 @@ def service(answers: Mapping[str, str | bytes], *, header: tuple[str, str] | Non
             """Not on the terminal of the tests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

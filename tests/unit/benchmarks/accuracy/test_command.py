@@ -4,6 +4,8 @@ import importlib.util
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,13 @@ needs_transformers = pytest.mark.skipif(
 def harness(*arguments):
     command = [sys.executable, "-m", "benchmarks.accuracy", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def printed(*arguments):
+    """Standard output and standard error of a run that succeeds."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        main([str(argument) for argument in arguments])
+    return out.getvalue(), err.getvalue()
 
 
 def refused(capsys, *arguments):
@@ -122,12 +131,15 @@ def answered(tmp_path_factory):
     write_op_trace(folder / "op_traces", "T4--tiny-inf-32-2")
     for name in ("seeds/s1", "seeds/s2", "without/T4"):
         (folder / name / "fitted.toml").write_text((ROOT / "catalogs" / "fitted.toml").read_text())
-    done = harness(
+    options = [
         "--end-to-end", path, "--op-traces", folder / "op_traces", "--knowledge", folder / "seeds",
         "--leave-one-out", folder / "without", "--json", folder / "out.json", "--report", folder / "report",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done, json.loads((folder / "out.json").read_text()), folder / "report"
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        # Each that starts imports torch and transformers.
+        patch.setattr("benchmarks.accuracy.models._PROCESSES", 1)
+        said = printed(*options)
+    return said, json.loads((folder / "out.json").read_text()), folder / "report"
 
 
 @pytest.mark.torch
@@ -161,8 +173,8 @@ def test_summaries_of_seeds_and_their_mean(answered):
 
 @pytest.mark.torch
 def test_tables_are_printed_and_written(answered):
-    done, _, report = answered
-    assert "profiled tiny train 32 x 2: " in done.stderr
+    (out, err), _, report = answered
+    assert "profiled tiny train 32 x 2: " in err
     page = (report / "README.md").read_text()
     for title in (
         "Iterations",
@@ -171,7 +183,7 @@ def test_tables_are_printed_and_written(answered):
         "A GPU left out of training",
         "Scaled from another",
     ):
-        assert f"## {title}" in done.stdout
+        assert f"## {title}" in out
         assert f"## {title}" in page
     assert "| T4 | tiny | inf | 32 | 2 | clean | +0.0 |" in page
     assert "python -m benchmarks.accuracy --end-to-end" in page
@@ -181,8 +193,13 @@ def test_tables_are_printed_and_written(answered):
     ]  # fmt: skip
 
 
+def one_by_one(workloads, configs):
+    """In forks of this process: `answered` has one that starts."""
+    return ((workload, trace_of(workload, configs)) for workload in dict.fromkeys(workloads))
+
+
 @pytest.fixture(scope="module")
-def published(tmp_path_factory):
+def published(tmp_path_factory, warm_process):
     """Three published rows."""
     if importlib.util.find_spec("transformers") is None:
         pytest.skip("needs transformers: pip install 'gpu-advisor[frameworks]'")
@@ -193,9 +210,10 @@ def published(tmp_path_factory):
               "V100-PCIE-32GB,switchxl4,inf,512,1,")  # fmt: skip
     (folder / "rows.csv").write_text(lines[0] + "".join(line for line in lines if line.startswith(wanted)))
     options = ["--configs", MEASUREMENTS / "model_configs", "--json", folder / "out.json"]
-    done = harness("--end-to-end", folder / "rows.csv", *options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, json.loads((folder / "out.json").read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.accuracy.run.traces_of", one_by_one)
+        out, _ = printed("--end-to-end", folder / "rows.csv", *options)
+    return out, json.loads((folder / "out.json").read_text())
 
 
 @needs_shared
