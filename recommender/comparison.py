@@ -116,7 +116,7 @@ def _whole(option: Option, worth: Worth, *, by_means: bool) -> Whole:
 
 
 def _p_less(values: Array, than: Array) -> float:
-    return float(chance_below(values[None], than)[0])
+    return float(chance_below([values], than)[0])
 
 
 def _even_usd_per_h(a: Whole, b: Whole) -> float | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import lru_cache
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
+from advisor.core.values import FittedConstants, GpuSpec, Method, Precision, Trace
+from advisor.operators.family import Family
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
-from advisor.predict.distinct import asked_rates
+from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
 from advisor.predict.exchange.gradients import BUCKET_BYTES
 from advisor.predict.exchange.scaling import Scaling, batch_variation
@@ -42,9 +44,16 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
 
 
 def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:
-    in_order = sorted(set(asked_rates(trace.ops, trace.precision)), key=lambda pair: (pair[0], pair[1].word))
-    notes = (rate_for(name, family, gpu, constants).note for name, family in in_order)
+    asked = _in_order(Same(trace.ops), trace.precision)
+    notes = (rate_for(name, family, gpu, constants).note for name, family in asked)
     return list(dict.fromkeys(note for note in notes if note is not None))
+
+
+@lru_cache(maxsize=4)
+def _in_order(same: Same, precision: Precision) -> tuple[tuple[str, Family], ...]:
+    """The distinct rates that operators ask for, by name and family."""
+    distinct = dict.fromkeys(asked_rates(same.ops, precision))
+    return tuple(sorted(distinct, key=lambda pair: (pair[0], pair[1].word)))
 
 
 def _caveats(times: OpTimes) -> list[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Literal
@@ -158,7 +159,8 @@ def _between(low: Array, high: Array, share: float) -> Array:
         return np.where(low == high, low, low + share * (high - low))
 
 
-def chance_below(values: Array, than: Array) -> Array:
-    """How often each row of ``values`` [k, n] lies below ``than`` [n]; equal draws count half."""
-    below, equal = (np.count_nonzero(where, axis=1) for where in (values < than, values == than))
-    return np.asarray((below + 0.5 * equal) / len(than))
+def chance_below(rows: Iterable[Array], than: Array) -> Array:
+    """How often each of k rows of draws [n] lies below ``than`` [n], [k]; equal draws count half."""
+    # Row by row: for these few, numpy's count along an axis takes ten times as long.
+    counts = [np.count_nonzero(row < than) + 0.5 * np.count_nonzero(row == than) for row in rows]
+    return np.array(counts) / len(than)

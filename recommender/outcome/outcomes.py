@@ -9,10 +9,10 @@ import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import IterationEstimate, Plan
-from recommender.outcome.bill import cost_usd
+from recommender.outcome.bill import cost_usd, costs_usd
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.gangs import drawn_over_median
-from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
+from recommender.outcome.rent import is_guessed, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 
@@ -115,18 +115,25 @@ def _costs_usd(
     plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws
 ) -> tuple[Array, Array, Array]:
     """At the median of the price, at the drawn one, and as it counts in comparisons."""
-    steady = [cost_usd(p, run_s=run, kept_s=kept) for p, run, kept in zip(plans, run_s, kept_s, strict=True)]
-    days = [kept / DAY_S for kept in kept_s.mean(axis=1).tolist()]
-    risen = [*steady]
-    for i, plan in enumerate(plans):
-        if price_rise(plan, days[i]) > 1:
-            factors = rent_factors(plan, draws, days[i])
-            risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factors)
-    counted = [*risen]
-    for i, plan in enumerate(plans):
-        if (factor := counted_over_median(plan, days[i])) is not None:
-            counted[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factor)
+    days = (kept_s.mean(axis=1) / DAY_S).tolist()
+    costs = [
+        _cost_usd(plan, run, kept, price_rise(plan, run_days), draws)
+        for plan, run, kept, run_days in zip(plans, run_s, kept_s, days, strict=True)
+    ]
+    steady, risen, counted = zip(*costs, strict=True)
     return np.array(steady), np.array(risen), np.array(counted)
+
+
+def _cost_usd(
+    plan: Plan, run_s: Array, kept_s: Array, rise: float, draws: Draws
+) -> tuple[Array, Array, Array]:
+    """The same of one plan, [n] each."""
+    if rise <= 1:
+        steady = cost_usd(plan, run_s=run_s, kept_s=kept_s)
+        return steady, steady, steady
+    factors = [1.0, rent_factors(plan, draws, rise), *([rise] if is_guessed(plan) else [])]
+    steady, risen, *counted = costs_usd(plan, factors, run_s=run_s, kept_s=kept_s)
+    return steady, risen, counted[0] if counted else risen
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

@@ -48,12 +48,11 @@ def _unsure(
     """By index: options that are not surely slower or faster than the frontier's rival."""
     near_ties: dict[int, Finding] = {}
     kept = _distinct(judged, kept)
-    times_s = np.array([judged[j].time_s for j in kept])
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
         if not rivals:
             continue
-        chances = chance_below(times_s[rivals], item.time_s)
+        chances = chance_below([judged[kept[rival]].time_s for rival in rivals], item.time_s)
         surest = int(np.argmax(chances))
         p = float(chances[surest])
         if UNSURE[0] < p < UNSURE[1]:
