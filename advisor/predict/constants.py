@@ -93,7 +93,9 @@ _SLOT_W = 75.0
 def _layers(board: _Board, tables: Tables, calibration: Constants) -> list[tuple[Finding, Constants]]:
     fitted, assumed = tables["gpu"], tables["assumed"]
     others = [_board_of(load_gpus()[name]) for name in fitted if name != board.name]
-    alike = [other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)]
+    alike = [
+        other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
+    ]
     relatives = [other.name for other in alike if other.architecture == board.architecture]
 
     def median(architecture: str | None) -> Finding:

@@ -54,7 +54,9 @@ def costs_usd(
     # What is free stays so for a run that never ends.
     stored_usd = plan.storage_usd_per_h * kept_s / HOUR_S if plan.storage_usd_per_h else 0.0
     for over_median in over_medians:
-        rent_usd = plan.usd_per_h * (billed_s * over_median) / HOUR_S if plan.usd_per_h else np.zeros_like(run_s)
+        rent_usd = (
+            plan.usd_per_h * (billed_s * over_median) / HOUR_S if plan.usd_per_h else np.zeros_like(run_s)
+        )
         yield once_usd + rent_usd + stored_usd
 
 

@@ -24,7 +24,7 @@ def price_rise(plan: Plan, run_days: float) -> float:
 
 
 def rent_factors(plan: Plan, draws: Draws, rise: float) -> Array:
-    """Draws [n] of the rent over its median, for a `price_rise`; what one GPU costs in one region is one draw."""
+    """Draws [n] of the rent over its median; what one GPU costs in one region is one draw."""
     region = "" if plan.offer is None else plan.offer.region
     return rent_over_median(draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"), rise)
 
