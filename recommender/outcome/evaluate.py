@@ -57,8 +57,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
+    """Of one plan: quantiles and means of its draws, and odds of the limits that are set.
 
+    Attributes:
+        drawn: those of the training, of all of the time, and of the cost as it counts, [3, n].
+    """
+
+    drawn: tuple[Array, Array, Array]
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
@@ -136,43 +141,81 @@ def evaluate_all(
     def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
         return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
 
+    terms = [terms_of(plan) for plan in plans]
+    machines = [
+        (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
+        for plan in plans
+    ]
+    figures = _figures_of(plans, [work_s(*machine) for machine in machines], terms, draws, job)
+    for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
+        estimate, there = fed_there(*machine), work(plan.num_gpus)
+        train_s, time_s, counted_usd = own.drawn
+        yield Judged(
+            option=_option(plan, estimate, gpus[plan.gpu], there, job, own, spot),
+            train_s=train_s,
+            time_s=time_s,
+            cost_usd=counted_usd,
+        )
+
+
+def _figures_of(
+    plans: Sequence[Plan], works_s: Sequence[Array], terms: Sequence[SpotTerms], draws: Draws, job: Job
+) -> Iterator[_Figures]:
+    """Of each plan, made once for those that are alike: a cluster may have hundreds of such nodes."""
+    keys = [_what_decides(plan, work_s) for plan, work_s in zip(plans, works_s, strict=True)]
+    distinct = list({key: i for i, key in enumerate(keys)}.values())
+    figures: dict[object, _Figures] = {}
     runs = SpotRuns(draws)
-    for start in range(0, len(plans), CHUNK):
-        chunk = plans[start : start + CHUNK]
-        terms = [terms_of(plan) for plan in chunk]
-        machines = [
-            (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
-            for plan in chunk
-        ]
-        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)
-        for i, figures in enumerate(_figures(chunk, outcome, job)):
-            plan = chunk[i]
-            estimate, there = fed_there(*machines[i]), work(plan.num_gpus)
-            option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
-            yield Judged(
-                option=option,
-                train_s=outcome.train_s[i],
-                time_s=outcome.time_s[i],
-                cost_usd=outcome.counted_usd[i],
-            )
+    for start in range(0, len(distinct), CHUNK):
+        members = distinct[start : start + CHUNK]
+        chunk = [plans[i] for i in members]
+        outcome = outcome_of(chunk, [works_s[i] for i in members], [terms[i] for i in members], draws, runs)
+        figures.update(zip((keys[i] for i in members), _figures(chunk, outcome, job), strict=True))
+    return (figures[key] for key in keys)
+
+
+def _what_decides(plan: Plan, work_s: Array) -> object:
+    """Equal for machines of one's own whose draws are equal; a rented one equals none."""
+    if plan.offer is not None or plan.price is not None:
+        return id(plan)
+    return (
+        id(work_s), plan.startup_s, plan.wait_s, plan.usd_per_h, plan.minimum_billed_s, plan.billed_step_s,
+        plan.storage_usd_per_h, plan.egress_usd, plan.transfer_usd,
+    )  # fmt: skip
 
 
 def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:
-    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd, outcome.counted_usd)
-    quantiles = map(quantiles_of_rows, drawn)
-    in_budget = _odds(outcome.cost_usd, job.budget_usd)
-    in_time = _odds(outcome.time_s, job.deadline_s)
-    rows = zip(*quantiles, _means(plans, outcome), in_budget, in_time, strict=True)
-    for train_s, time_s, usd, steady, counted, expected, budget, deadline in rows:
+    train_s, time_s, usd = map(quantiles_of_rows, (outcome.train_s, outcome.time_s, outcome.cost_usd))
+    steady, counted = (
+        _quantiles_beside(values, outcome.cost_usd, usd)
+        for values in (outcome.steady_usd, outcome.counted_usd)
+    )
+    drawn = zip(outcome.train_s, outcome.time_s, outcome.counted_usd, strict=True)
+    rows = zip(
+        drawn, train_s, time_s, usd, steady, counted, _means(plans, outcome),
+        _odds(outcome.cost_usd, job.budget_usd), _odds(outcome.time_s, job.deadline_s),
+        strict=True,
+    )  # fmt: skip
+    for of_plan, train, time, cost, at_median, as_counted, expected, budget, deadline in rows:
         yield _Figures(
-            train_s=train_s,
-            time_s=time_s,
-            cost_usd=usd,
-            steady_usd=steady,
-            counted_usd=counted,
+            drawn=of_plan,
+            train_s=train,
+            time_s=time,
+            cost_usd=cost,
+            steady_usd=at_median,
+            counted_usd=as_counted,
             expected=expected,
             odds={"budget": budget, "deadline": deadline},
         )
+
+
+def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) -> list[Quantiles]:
+    """Of each row [plans, n]: most are those of the others, which are known."""
+    quantiles = [*known]
+    differing = np.flatnonzero((values != others).any(axis=1))
+    for i, own in zip(differing.tolist(), quantiles_of_rows(values[differing]), strict=True):
+        quantiles[i] = own
+    return quantiles
 
 
 def _means(plans: Sequence[Plan], outcome: Outcome) -> Iterator[Means]:
