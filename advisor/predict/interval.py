@@ -36,7 +36,8 @@ def sigma_of(times_s: Sequence[float], shared_sigmas: Sequence[float]) -> float:
     total_s = sum(times_s)
     if not total_s:
         return SIGMA_ROOFLINE_ASSUMED
-    return sum(map(mul, times_s, shared_sigmas)) / total_s
+    products_s: list[float] = list(map(mul, times_s, shared_sigmas))
+    return sum(products_s) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

@@ -131,7 +131,8 @@ def _cost_usd(
     if rise <= 1:
         steady = cost_usd(plan, run_s=run_s, kept_s=kept_s)
         return steady, steady, steady
-    factors = [1.0, rent_factors(plan, draws, rise), *([rise] if is_guessed(plan) else [])]
+    factors: list[Array | float] = [1.0, rent_factors(plan, draws, rise)]
+    factors += [rise] if is_guessed(plan) else []
     steady, risen, *counted = costs_usd(plan, factors, run_s=run_s, kept_s=kept_s)
     return steady, risen, counted[0] if counted else risen
 

@@ -300,7 +300,7 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
         bill = (plan.minimum_billed_s, plan.billed_step_s)
         key = (offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill)
         groups.setdefault(key, []).append(plan)
-    return [plan for group in groups.values() for plan in _undominated(group)]
+    return [plan for group in groups.values() for plan in (_undominated(group) if len(group) > 1 else group)]
 
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
