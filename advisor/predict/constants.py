@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
     values: dict[str, float] = {}
     uncalibrated: dict[str, float] = {}
     origin: dict[str, Finding] = {}
-    for source, table in _layers(board, knowledge.tables, calibrated):
+    for source, table in _layers(board, knowledge, calibrated):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
@@ -90,8 +90,8 @@ _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
 _SLOT_W = 75.0
 
 
-def _layers(board: _Board, tables: Tables, calibration: Constants) -> list[tuple[Finding, Constants]]:
-    fitted, assumed = tables["gpu"], tables["assumed"]
+def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list[tuple[Finding, Constants]]:
+    fitted, assumed = knowledge.tables["gpu"], knowledge.tables["assumed"]
     others = [_board_of(load_gpus()[name]) for name in fitted if name != board.name]
     alike = [
         other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
@@ -113,16 +113,17 @@ def _layers(board: _Board, tables: Tables, calibration: Constants) -> list[tuple
     return [
         *([(calibrated, calibration)] if calibration else []),
         (finding(Code.CONSTANT_MEASURED), fitted.get(board.name, {})),
-        (median(board.architecture), _median([fitted[name] for name in relatives])),
+        (median(board.architecture), _median(tuple(relatives), knowledge)),
         (assumption(board.architecture), assumed.get(board.architecture, {})),
-        (median(None), _median([fitted[other.name] for other in alike])),
+        (median(None), _median(tuple(other.name for other in alike), knowledge)),
         (assumption(None), assumed["any"]),
     ]
 
 
-def _median(tables: Iterable[Constants]) -> Constants:
-    """Of each constant that any of them has."""
-    flat = [_flat(table) for table in tables]
+@lru_cache(maxsize=32)
+def _median(gpus: tuple[str, ...], knowledge: Knowledge) -> Constants:
+    """Of each constant that any of these fitted GPUs has."""
+    flat = [_flat(knowledge.tables["gpu"][gpu]) for gpu in gpus]
     names = sorted({name for table in flat for name in table})
     return {name: statistics.median(table[name] for table in flat if name in table) for name in names}
 
