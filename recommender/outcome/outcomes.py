@@ -16,7 +16,7 @@ from recommender.outcome.rent import is_guessed, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
-CHUNK = 128
+CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
