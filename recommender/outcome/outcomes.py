@@ -102,21 +102,39 @@ def _spot_seconds(
     pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws
 ) -> dict[tuple[int, int | None], tuple[Array, Array]]:
     """Draws [n] of the seconds until done and of those billed, by the identities of work and terms."""
-    distinct = list({(id(work_s), id(terms)): (work_s, terms) for work_s, terms in pairs}.items())
+    distinct = {(id(work_s), id(terms)): (work_s, terms) for work_s, terms in pairs}
+    alike: dict[object, list[tuple[int, int]]] = {}
+    for key, (_, terms) in distinct.items():
+        alike.setdefault(_cadence(terms), []).append(key)
     found: dict[tuple[int, int | None], tuple[Array, Array]] = {}
-    for start in range(0, len(distinct), CHUNK):
-        keys, chunk = zip(*distinct[start : start + CHUNK], strict=True)
-        works_s, terms = zip(*chunk, strict=True)
-        rates_per_h = _rates_per_h(terms, draws)
-        makespan_h, billed_h = drawn_hours(
-            np.array(works_s) / HOUR_S,
-            terms[0],
-            rate_per_h=rates_per_h,
-            reacquire_h=_reacquire_h(terms, rates_per_h, draws),
-            z=draws.preemption,
-        )
-        found.update(zip(keys, zip(makespan_h * HOUR_S, billed_h * HOUR_S, strict=True), strict=True))
+    for keys in alike.values():
+        for start in range(0, len(keys), CHUNK):
+            members = keys[start : start + CHUNK]
+            makespan_h, billed_h = _spot_hours([distinct[key] for key in members], draws)
+            rows = zip(makespan_h * HOUR_S, billed_h * HOUR_S, strict=True)
+            found.update(zip(members, rows, strict=True))
     return found
+
+
+def _cadence(terms: SpotTerms) -> tuple[float | None, ...]:
+    """What runs that are drawn together must have in common."""
+    return (
+        terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h, terms.dispersion_up,
+        terms.dispersion_down,
+    )  # fmt: skip
+
+
+def _spot_hours(pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws) -> tuple[Array, Array]:
+    """Draws [runs, n] of work in seconds on terms of one cadence: hours until done and hours billed."""
+    works_s, terms = zip(*pairs, strict=True)
+    rates_per_h = _rates_per_h(terms, draws)
+    return drawn_hours(
+        np.array(works_s) / HOUR_S,
+        terms[0],
+        rate_per_h=rates_per_h,
+        reacquire_h=_reacquire_h(terms, rates_per_h, draws),
+        z=draws.preemption,
+    )
 
 
 def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:

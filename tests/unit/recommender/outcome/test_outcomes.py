@@ -113,7 +113,11 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
 
 def test_a_run_that_is_shared_is_that_of_the_plan_itself() -> None:
     works = [np.full_like(DRAWS.wait, hours * HOUR_S) for hours in (3.0, 40.0)]
-    rates = [SpotTerms(preemptions_per_h=rate) for rate in (0.05, 0.8)]
+    # They differ in all that a gang's and a class's terms may differ in.
+    rates = [
+        SpotTerms(preemptions_per_h=0.05),
+        SpotTerms(preemptions_per_h=0.8, restart_h=0.7, dispersion_up=2.0, dispersion_down=3.0),
+    ]
     asked = [
         (make_plan("A", 1.0, market=market, startup_s=startup_s, id=f"{i}"), work, terms)
         for i in range(2)
