@@ -29,7 +29,7 @@ from benchmarks.spot_traces import Trace, read_traces
 from recommender.availability.series import Stretch
 from recommender.availability.shrunk import start_with_history, with_history
 from recommender.outcome.draws import Array, make_draws
-from recommender.outcome.outcomes import outcome_of
+from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms
 
 LENGTHS_H = (1.0, 4.0, 12.0, 24.0, 48.0)
@@ -148,8 +148,8 @@ def predicted(work_h: float, terms: SpotTerms, wait_s: StartWait | None) -> tupl
         id="replay", tier=Tier.CLOUD, provider="aws", gpu="any", layout=Layout(gpus_per_node=1), offer=offer,
         usd_per_h=1.0, wait_s=wait_s, startup_s=0.0, minimum_billed_s=0.0,
     )  # fmt: skip
-    outcome = outcome_of([plan], [np.full_like(DRAWS.wait, work_h * HOUR_S)], [terms], DRAWS)
-    return outcome.time_s[0] / HOUR_S, outcome.cost_usd[0]
+    runs = runs_of([plan], [np.full_like(DRAWS.wait, work_h * HOUR_S)], [terms], DRAWS)
+    return runs[0].time_s / HOUR_S, costs_of([plan], runs, DRAWS).usd[0]
 
 
 def cases(

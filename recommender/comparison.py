@@ -12,7 +12,7 @@ from advisor.core.findings import Code, Fact, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option
 from recommender.outcome.bill import TOLERANCE
-from recommender.outcome.draws import Array, chance_below
+from recommender.outcome.draws import chance_below
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.tip import why_removed
 from recommender.ranking.value import Worth, change_s, change_usd, whole_s, whole_usd, worth_for
@@ -86,7 +86,7 @@ def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
     options, worth = (a.option, b.option), worth_for(job)
     by_means = all(math.isfinite(option.expected.time_s) for option in options)
     whole = _whole(a.option, worth, by_means=by_means), _whole(b.option, worth, by_means=by_means)
-    p_sooner = _p_less(a.time_s, b.time_s)
+    p_sooner = chance_below(a.time_s, b.time_s)
     first = _Side(name="A", option=a.option, whole=whole[0], p_sooner=p_sooner)
     second = _Side(name="B", option=b.option, whole=whole[1], p_sooner=1 - p_sooner)
     is_cost_known = all(option.plan.usd_per_h is not None for option in options)
@@ -95,7 +95,7 @@ def compared(a: Judged, b: Judged, job: Job) -> PlanComparison:
         b=b.option,
         worth=worth,
         whole=whole,
-        p_a_cheaper=_p_less(a.cost_usd, b.cost_usd) if is_cost_known else None,
+        p_a_cheaper=chance_below(a.cost_usd, b.cost_usd) if is_cost_known else None,
         p_a_sooner=p_sooner,
         even_usd_per_h=_even_usd_per_h(*whole) if is_cost_known else None,
         verdict=_verdict(first, second, worth),
@@ -113,10 +113,6 @@ def _whole(option: Option, worth: Worth, *, by_means: bool) -> Whole:
         change_s=extra_s,
         total_usd=usd + worth.hour_usd * time_s / HOUR_S,
     )
-
-
-def _p_less(values: Array, than: Array) -> float:
-    return float(chance_below(values[None], than)[0])
 
 
 def _even_usd_per_h(a: Whole, b: Whole) -> float | None:

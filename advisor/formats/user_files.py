@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -26,6 +27,9 @@ _MOST_DIGITS = 1000
 _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_VALUE = 200
+_FAULTS = (ValueError, RecursionError, LookupError, AttributeError, TypeError, OverflowError)
+# Tabs, directives, tags, complex keys and marks of byte order, of which libyaml takes more than PyYAML does.
+_READ_OTHERWISE = re.compile("[\t%!?\ufeff]")
 Place = tuple[str | int, ...]
 """Keys and list indices that lead from the top of a document to a value."""
 
@@ -123,12 +127,12 @@ def parse_document(
         ConfigError: malformed or nested too deeply; the text itself, which may hold a password, is not shown.
     """
     try:
-        return _document(_StrictLoader(text, most_values))
+        return _read(text, most_values)
     except RecursionError as error:
         raise ConfigError(f"{place} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
         raise ConfigError(f"{place} is not valid YAML: {_in_words(error)}. {advice}") from None
-    except (LookupError, AttributeError, TypeError, OverflowError) as error:
+    except _FAULTS as error:
         # PyYAML trusts explicit tags: of !!bool it looks up whatever text follows.
         raise ConfigError(
             f"{place} is not valid YAML: a tag such as !!bool does not fit its value. {advice}"
@@ -159,7 +163,15 @@ def fault_in_words(item: ErrorDetails, *, quotes_value: bool = True) -> str:
     return f"{message}{hint}; got {shown(item['input'])}." if quotes_value else f"{message}{hint}."
 
 
-def _document(loader: _StrictLoader) -> Document:
+def _read(text: str, most_values: int) -> Document:
+    """By libyaml where that reads the same; what is wrong with a text is said in PyYAML's words."""
+    if yaml.__with_libyaml__ and not _READ_OTHERWISE.search(text):
+        with suppress(yaml.YAMLError, *_FAULTS):
+            return _document(_FastLoader(text, most_values))
+    return _document(_StrictLoader(text, most_values))
+
+
+def _document(loader: _Strict) -> Document:
     try:
         node = loader.get_single_node()
         if node is None:
@@ -181,22 +193,26 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
             yield from _lines(child, (*place, index))
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader without aliases and without silently overwritten keys."""
+class _Strict(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
+    """A safe loader without aliases and without silently overwritten keys; a subclass parses."""
 
-    def __init__(self, text: str, most_values: int) -> None:
-        super().__init__(text)
+    check_event: Callable[..., bool]
+    peek_event: Callable[[], yaml.Event]
+    dispose: Callable[[], None]
+
+    def __init__(self, most_values: int) -> None:
+        yaml.composer.Composer.__init__(self)
         self._most_values = most_values
         self._num_values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             message = "aliases are not allowed (a text that begins with * is written in quotes)"
-            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+            raise self._refused(message, self.peek_event())
         self._num_values += 1
         if self._num_values > self._most_values:
             message = f"there are more than {self._most_values:,} keys and values"
-            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+            raise self._refused(message, self.peek_event())
         node = super().compose_node(parent, index)
         if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
             raise self._refused("an escape of half a character, such as \\ud800", node)
@@ -220,3 +236,21 @@ class _StrictLoader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
+
+
+class _StrictLoader(_Strict, yaml.SafeLoader):
+    """Parses in Python."""
+
+    def __init__(self, text: str, most_values: int) -> None:
+        yaml.SafeLoader.__init__(self, text)
+        _Strict.__init__(self, most_values)
+
+
+if yaml.__with_libyaml__:
+
+    class _FastLoader(_Strict, yaml.CSafeLoader):
+        """Parses by libyaml, in a tenth of the time."""
+
+        def __init__(self, text: str, most_values: int) -> None:
+            yaml.CSafeLoader.__init__(self, text)
+            _Strict.__init__(self, most_values)

@@ -230,10 +230,6 @@ def _no_kernels() -> Iterator[Case]:
     return iter(())
 
 
-def _unfitted(op: Op, gpu: GpuSpec) -> FittedTime | None:  # noqa: ARG001
-    return None
-
-
 def _no_stream(op: Op) -> Stream | None:  # noqa: ARG001
     return None
 
@@ -261,7 +257,7 @@ class Family:
         sigma: log-normal, of ``time``; None for the roofline's usual one.
         caveat: what to say of a call that ``time`` predicts, if anything.
         fitted: what a formula says of a call whose few constants were fitted to measured ones; it comes
-            before ``time`` and before scaling a measurement. None where it cannot tell.
+            before ``time`` and before scaling a measurement. None where there is none, or it cannot tell.
         learned: its networks; of those that know a call at its rate, the first counts.
         autocast: what autocast does to it.
         cases: what is measured, by the word of ``advisor measure --only``.
@@ -280,7 +276,7 @@ class Family:
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
     caveat: Callable[[Op], Finding | None] = _no_caveat
-    fitted: Callable[[Op, GpuSpec], FittedTime | None] = _unfitted
+    fitted: Callable[[Op, GpuSpec], FittedTime | None] | None = None
     learned: tuple[Learned, ...] = ()
     autocast: Autocast = Autocast()
     cases: Mapping[str, Generate] = field(default_factory=dict)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import load_gpus
@@ -31,31 +33,56 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     """
     knowledge = knowledge or shipped()
     calibration = (read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {}
+    board = _board_of(gpu)
+    return _constants(board, knowledge, calibration) if calibration else _uncalibrated(board, knowledge)
+
+
+class _Board(NamedTuple):
+    """What constants depend on. Boards that live on the power of their slot lower their clocks under load."""
+
+    name: str
+    architecture: str
+    vendor: str
+    is_on_slot: bool
+
+
+def _board_of(gpu: GpuSpec) -> _Board:
+    return _Board(gpu.name, gpu.architecture, gpu.vendor, gpu.tdp_w <= _SLOT_W)
+
+
+@lru_cache(maxsize=64)
+def _uncalibrated(board: _Board, knowledge: Knowledge) -> FittedConstants:
+    """Kept for the next trace that asks about the GPU."""
+    return _constants(board, knowledge, {})
+
+
+def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> FittedConstants:
     is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
     calibrated = {name: value for name, value in calibration.items() if name != CORRECTIONS}
     values: dict[str, float] = {}
     uncalibrated: dict[str, float] = {}
     origin: dict[str, Finding] = {}
-    for source, table in _layers(gpu, knowledge.tables, calibrated):
+    for source, table in _layers(board, knowledge, calibrated):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
             if source.code is not Code.CONSTANT_CALIBRATED:
                 uncalibrated.setdefault(name, value)
     measured = frozenset(name for name, source in origin.items() if source.code in _OF_THIS_GPU)
+    corrections = {} if is_outdated else corrections_of(calibration)
     return FittedConstants(
         fractions=values,
         measured=measured,
         origin=origin,
-        learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else corrections_of(calibration)),
+        learned_share=knowledge.corrections.get(board.name, corrections),
         is_share_outdated=is_outdated,
-        fitted=_fitted(gpu, knowledge.tables),
+        fitted=_fitted(board.name, knowledge.tables),
         uncalibrated=uncalibrated,
     )
 
 
-def _fitted(gpu: GpuSpec, tables: Tables) -> frozenset[str] | None:
-    return frozenset(_flat(tables["gpu"][gpu.name])) if gpu.name in tables["gpu"] else None
+def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
+    return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
 _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
@@ -63,17 +90,20 @@ _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
 _SLOT_W = 75.0
 
 
-def _layers(gpu: GpuSpec, tables: Tables, calibration: Constants) -> list[tuple[Finding, Constants]]:
-    fitted = tables["gpu"]
-    others = [load_gpus()[name] for name in fitted if name != gpu.name]
-    alike = [other for other in others if _power_class(other) == _power_class(gpu)]
-    relatives = [other.name for other in alike if other.architecture == gpu.architecture]
-    assumed = tables["assumed"]
+def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list[tuple[Finding, Constants]]:
+    fitted, assumed = knowledge.tables["gpu"], knowledge.tables["assumed"]
+    others = [_board_of(load_gpus()[name]) for name in fitted if name != board.name]
+    alike = [
+        other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
+    ]
+    relatives = [other.name for other in alike if other.architecture == board.architecture]
 
     def median(architecture: str | None) -> Finding:
-        is_on_slot = gpu.tdp_w <= _SLOT_W
         return finding(
-            Code.CONSTANT_MEDIAN, architecture=architecture, is_on_slot_power=is_on_slot, slot_power_w=_SLOT_W
+            Code.CONSTANT_MEDIAN,
+            architecture=architecture,
+            is_on_slot_power=board.is_on_slot,
+            slot_power_w=_SLOT_W,
         )
 
     def assumption(architecture: str | None) -> Finding:
@@ -82,22 +112,18 @@ def _layers(gpu: GpuSpec, tables: Tables, calibration: Constants) -> list[tuple[
     calibrated = finding(Code.CONSTANT_CALIBRATED, source=str(calibration.get("source")))
     return [
         *([(calibrated, calibration)] if calibration else []),
-        (finding(Code.CONSTANT_MEASURED), fitted.get(gpu.name, {})),
-        (median(gpu.architecture), _median([fitted[name] for name in relatives])),
-        (assumption(gpu.architecture), assumed.get(gpu.architecture, {})),
-        (median(None), _median([fitted[other.name] for other in alike])),
+        (finding(Code.CONSTANT_MEASURED), fitted.get(board.name, {})),
+        (median(board.architecture), _median(tuple(relatives), knowledge)),
+        (assumption(board.architecture), assumed.get(board.architecture, {})),
+        (median(None), _median(tuple(other.name for other in alike), knowledge)),
         (assumption(None), assumed["any"]),
     ]
 
 
-def _power_class(gpu: GpuSpec) -> tuple[str, bool]:
-    """Boards that live on the power of their slot lower their clocks under load."""
-    return gpu.vendor, gpu.tdp_w <= _SLOT_W
-
-
-def _median(tables: Iterable[Constants]) -> Constants:
-    """Of each constant that any of them has."""
-    flat = [_flat(table) for table in tables]
+@lru_cache(maxsize=32)
+def _median(gpus: tuple[str, ...], knowledge: Knowledge) -> Constants:
+    """Of each constant that any of these fitted GPUs has."""
+    flat = [_flat(knowledge.tables["gpu"][gpu]) for gpu in gpus]
     names = sorted({name for table in flat for name in table})
     return {name: statistics.median(table[name] for table in flat if name in table) for name in names}
 

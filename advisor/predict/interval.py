@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 from advisor.core.values import Interval
 
@@ -35,8 +36,8 @@ def sigma_of(times_s: Sequence[float], shared_sigmas: Sequence[float]) -> float:
     total_s = sum(times_s)
     if not total_s:
         return SIGMA_ROOFLINE_ASSUMED
-    parts = zip(times_s, shared_sigmas, strict=True)
-    return sum(time_s * sigma for time_s, sigma in parts) / total_s
+    products_s: list[float] = list(map(mul, times_s, shared_sigmas))
+    return sum(products_s) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

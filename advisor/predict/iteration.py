@@ -49,6 +49,7 @@ __all__ = [
     "holds_buckets",
     "predict",
     "predict_counts",
+    "prediction_on",
     "sharded_over",
     "under_autocast",
     "widened",
@@ -108,21 +109,34 @@ def predict_counts(
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
     check_split(trace, split, layouts)
+    estimate = prediction_on(
+        trace, gpu, knowledge=knowledge, share_of=share_of, correction=correction, split=split
+    )
+    return tuple(map(estimate, layouts))
+
+
+def prediction_on(
+    trace: Trace,
+    gpu: GpuSpec,
+    *,
+    knowledge: Knowledge | None = None,
+    share_of: Callable[[int], float] = lambda _: 1.0,
+    correction: Correction | None = None,
+    split: Split = WHOLE,
+) -> Callable[[Layout], IterationEstimate]:
+    """The same of whichever layout comes to be asked about; arguments as there, and checked there."""
     knowledge = knowledge or shipped()
     eager = replace(trace, ops=merged(trace.ops))
     rank, held = rank_of(as_run(eager), split), rank_of(eager, split).trace
     timed = _timed(rank, gpu, knowledge)
-    shares = [
-        in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
-        for layout in layouts
-    ]
 
     @cache
     def changed_s(share: BatchShare, changed: SameTrace) -> Mapping[Phase, float]:
         times = op_times(as_run(changed.trace), gpu, timed.constants, knowledge)
         return phases_s(times_at(times, replace(share, passes=1.0)))
 
-    def estimate(layout: Layout, share: BatchShare) -> IterationEstimate:
+    def estimate(layout: Layout) -> IterationEstimate:
+        share = in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
         step = RankStep(
             trace=rank.trace, gpu=gpu, layout=layout, rank=rank, share=share, sums=timed.sums,
             scaling=knowledge.scaling,
@@ -135,12 +149,16 @@ def predict_counts(
             slowdown=knowledge.scaling.slowdown,
         )
 
-    return tuple(map(estimate, layouts, shares))
+    return estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timed:
-    """The operators of a trace on one GPU, as often as they are asked about."""
+    """The operators of a trace on one GPU, as often as they are asked about.
+
+    Attributes:
+        times: without what they rest on, of which ``notes`` tells: it may be kept for many GPUs.
+    """
 
     constants: FittedConstants
     times: OpTimes
@@ -157,7 +175,7 @@ def _timed(rank: Rank, gpu: GpuSpec, knowledge: Knowledge) -> _Timed:
         times = no_faster_than(times, undivided, rank.split.tensor)
     return _Timed(
         constants=constants,
-        times=times,
+        times=replace(times, constants={}),
         sums=sums_of(times),
         by_bound=bounds_of(trace, gpu, constants, times),
         notes=method_notes(trace, gpu, constants, times),

@@ -27,9 +27,9 @@ class Tables(TypedDict):
     assumed: Mapping[str, Constants]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Knowledge:
-    """Constants and networks that were fitted to the same measurements.
+    """Constants and networks that were fitted to the same measurements; equals no other one but itself.
 
     Attributes:
         tables: constants by GPU, and what is assumed for others.

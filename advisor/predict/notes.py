@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Trace
+from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
 from advisor.operators.attention_backends import SWITCHES, Backend, backend_of, is_refused
 from advisor.operators.attention_call import AttentionCall, attention_call
+from advisor.operators.family import Family
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import Same, asked_rates
@@ -73,9 +74,16 @@ def _attention_calls(same: Same) -> tuple[AttentionCall, ...]:
 
 
 def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:
-    in_order = sorted(set(asked_rates(trace.ops, trace.precision)), key=lambda pair: (pair[0], pair[1].word))
-    notes = (rate_for(name, family, gpu, constants).note for name, family in in_order)
+    asked = _in_order(Same(trace.ops), trace.precision)
+    notes = (rate_for(name, family, gpu, constants).note for name, family in asked)
     return list(dict.fromkeys(note for note in notes if note is not None))
+
+
+@lru_cache(maxsize=4)
+def _in_order(same: Same, precision: Precision) -> tuple[tuple[str, Family], ...]:
+    """The distinct rates that operators ask for, by name and family."""
+    distinct = dict.fromkeys(asked_rates(same.ops, precision))
+    return tuple(sorted(distinct, key=lambda pair: (pair[0], pair[1].word)))
 
 
 def _caveats(times: OpTimes) -> list[Finding]:

@@ -47,17 +47,18 @@ class OpSums:
 
 def sums_of(times: OpTimes) -> OpSums:
     """The times of operators, added up."""
-    columns = times.columns
-    calls = times.methods + columns.name_index * len(METHODS)
-    named = ((*divmod(call, len(METHODS)), time_s) for call, time_s in _summed(calls, times.time_s))
-    by_method = {METHODS[method]: time_s for method, time_s in _summed(times.methods, times.time_s)}
+    columns, time_s = times.columns, times.time_s
+    by_method = np.bincount(times.methods, weights=time_s, minlength=len(METHODS))
+    by_word = np.bincount(columns.word_index, weights=time_s)
     return OpSums(
-        time_s=times.time_s,
+        time_s=time_s,
         by_phase=phases_s(times),
-        sigma=sigma_of(times.time_s.tolist(), times.shared_sigma.tolist()),
-        by_family={columns.words[word]: s for word, s in _summed(columns.word_index, times.time_s)},
-        by_operator={f"{columns.names[name]} ({METHODS[method]})": time_s for name, method, time_s in named},
-        by_method=dict.fromkeys(Method, 0.0) | by_method,
+        sigma=sigma_of(time_s.tolist(), times.shared_sigma.tolist()),
+        by_family=dict(zip(columns.words, by_word.tolist(), strict=True)),
+        by_operator={
+            f"{columns.names[name]} ({METHODS[method]})": seconds for name, method, seconds in _named(times)
+        },
+        by_method=dict(zip(METHODS, by_method.tolist(), strict=True)),
     )
 
 
@@ -68,9 +69,10 @@ def phases_s(times: OpTimes) -> Mapping[Phase, float]:
     return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
 
 
-def _summed(keys: NDArray[np.int64], times_s: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
-    """The seconds of each key, in the order in which they come."""
-    sums = np.bincount(keys, weights=times_s)
-    distinct, first = np.unique(keys, return_index=True)
-    for key in distinct[np.argsort(first)].tolist():
-        yield key, float(sums[key])
+def _named(times: OpTimes) -> Iterator[tuple[int, int, float]]:
+    """Name, method and seconds of operators that have both in common, in the order in which they come."""
+    calls = times.columns.name_index * len(METHODS) + times.methods
+    sums = np.bincount(calls, weights=times.time_s)
+    distinct, first = np.unique(calls, return_index=True)
+    for call in distinct[np.argsort(first)].tolist():
+        yield *divmod(call, len(METHODS)), float(sums[call])

@@ -271,7 +271,8 @@ def _paragraph(text: str) -> Section:
 
 
 def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
-    hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
+    num_options = len(recommendation.options) + len(recommendation.what_ifs)
+    hidden = 0 if top is None else num_options - len(selection(recommendation, top))
     if hidden:
         yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
     chosen = recommendation.chosen

@@ -7,6 +7,7 @@ billed time = max(billing minimum, running time rounded up to the billing step)
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,20 +34,30 @@ def billed_time_s(run_s: Array, *, minimum_s: float, step_s: float) -> Array:
 
 
 def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_median: Array | float = 1.0) -> Array:
-    """Dollars, elementwise; rent that nobody configured counts as 0.
+    """Dollars, elementwise; arguments as of ``costs_usd``."""
+    return next(costs_usd(plan, [over_median], run_s=run_s, kept_s=kept_s))
+
+
+def costs_usd(
+    plan: Plan, over_medians: Iterable[Array | float], *, run_s: Array, kept_s: Array
+) -> Iterator[Array]:
+    """Dollars, elementwise, for each of several rents; rent that nobody configured counts as 0.
 
     Args:
         plan: with its rates.
+        over_medians: what an hour of the machine costs, over the median of its price.
         run_s: seconds the machine runs, start-up included.
         kept_s: seconds from its start to the end of the job, in which the disks are kept.
-        over_median: what an hour of the machine costs, over the median of its price.
     """
     billed_s = billed_time_s(run_s, minimum_s=plan.minimum_billed_s, step_s=plan.billed_step_s)
-    usd = np.full_like(run_s, plan.egress_usd + plan.transfer_usd)
-    for usd_per_h, seconds in ((plan.usd_per_h, billed_s * over_median), (plan.storage_usd_per_h, kept_s)):
-        if usd_per_h:  # what is free stays so for a run that never ends
-            usd += usd_per_h * seconds / HOUR_S
-    return usd
+    once_usd = plan.egress_usd + plan.transfer_usd
+    # What is free stays so for a run that never ends.
+    stored_usd = plan.storage_usd_per_h * kept_s / HOUR_S if plan.storage_usd_per_h else 0.0
+    for over_median in over_medians:
+        rent_usd = (
+            plan.usd_per_h * (billed_s * over_median) / HOUR_S if plan.usd_per_h else np.zeros_like(run_s)
+        )
+        yield once_usd + rent_usd + stored_usd
 
 
 def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: float = 0.0) -> dict[str, float]:

@@ -158,7 +158,7 @@ def _between(low: Array, high: Array, share: float) -> Array:
         return np.where(low == high, low, low + share * (high - low))
 
 
-def chance_below(values: Array, than: Array) -> Array:
-    """How often each row of ``values`` [k, n] lies below ``than`` [n]; equal draws count half."""
-    below, equal = (np.count_nonzero(where, axis=1) for where in (values < than, values == than))
-    return np.asarray((below + 0.5 * equal) / len(than))
+def chance_below(values: Array, than: Array) -> float:
+    """How often draws [n] lie below others [n]; equal draws count half."""
+    below, equal = np.count_nonzero(values < than), np.count_nonzero(values == than)
+    return (below + 0.5 * equal) / len(than)

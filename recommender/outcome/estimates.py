@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 
 from advisor.core.arguments import check_each, check_kind
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Layout, Plan, Trace
 from advisor.predict.calibration.receipt_corrections import Correction
-from advisor.predict.iteration import predict_counts
+from advisor.predict.iteration import predict_counts, prediction_on
 from recommender.outcome.steps import steps_of
 
 
@@ -56,6 +57,24 @@ def estimates_for(
             split=job.split,
         )
     }
+
+
+def estimating(
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    *,
+    corrections: Mapping[str, Correction] | None = None,
+) -> Callable[[str, Layout], IterationEstimate]:
+    """The same one by one, each made when it is first asked for, of plans that suit the trace."""
+    share_of, known = steps_of(trace, job).share, corrections or {}
+
+    @cache
+    def on(gpu: str) -> Callable[[Layout], IterationEstimate]:
+        correction = known.get(gpu)
+        return prediction_on(trace, gpus[gpu], share_of=share_of, correction=correction, split=job.split)
+
+    return cache(lambda gpu, layout: on(gpu)(layout))
 
 
 def check_gpus(plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]) -> None:

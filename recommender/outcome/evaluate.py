@@ -26,7 +26,7 @@ from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.loading import fed, reading
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
-from recommender.outcome.outcomes import Outcome, SpotRuns, outcome_of, work_of
+from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
 from recommender.outcome.reading import read_s, reading_note
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
@@ -36,9 +36,6 @@ from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, Layout]
 """Name of a GPU, and how many of them exchange over what."""
-
-# Plans whose draws are worked out together: enough to hide the cost of a call, few enough for the cache.
-CHUNK = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +54,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
+    """Of one plan: quantiles and means of its draws, and odds of the limits that are set.
 
+    Attributes:
+        drawn: those of the training, of all of the time, and of the cost as it counts, [3, n].
+    """
+
+    drawn: tuple[Array, Array, Array]
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
@@ -136,51 +138,118 @@ def evaluate_all(
     def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
         return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
 
-    runs = SpotRuns(draws)
-    for start in range(0, len(plans), CHUNK):
-        chunk = plans[start : start + CHUNK]
-        terms = [terms_of(plan) for plan in chunk]
-        machines = [
-            (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
-            for plan in chunk
-        ]
-        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)
-        for i, figures in enumerate(_figures(chunk, outcome, job)):
-            plan = chunk[i]
-            estimate, there = fed_there(*machines[i]), work(plan.num_gpus)
-            option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
-            yield Judged(
-                option=option,
-                train_s=outcome.train_s[i],
-                time_s=outcome.time_s[i],
-                cost_usd=outcome.counted_usd[i],
-            )
-
-
-def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:
-    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd, outcome.counted_usd)
-    quantiles = map(quantiles_of_rows, drawn)
-    in_budget = _odds(outcome.cost_usd, job.budget_usd)
-    in_time = _odds(outcome.time_s, job.deadline_s)
-    rows = zip(*quantiles, _means(plans, outcome), in_budget, in_time, strict=True)
-    for train_s, time_s, usd, steady, counted, expected, budget, deadline in rows:
-        yield _Figures(
+    terms = [terms_of(plan) for plan in plans]
+    machines = [
+        (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
+        for plan in plans
+    ]
+    figures = _figures_of(plans, [work_s(*machine) for machine in machines], terms, draws, job)
+    for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
+        estimate, there = fed_there(*machine), work(plan.num_gpus)
+        train_s, time_s, counted_usd = own.drawn
+        yield Judged(
+            option=_option(plan, estimate, gpus[plan.gpu], there, job, own, spot),
             train_s=train_s,
             time_s=time_s,
-            cost_usd=usd,
-            steady_usd=steady,
-            counted_usd=counted,
-            expected=expected,
-            odds={"budget": budget, "deadline": deadline},
+            cost_usd=counted_usd,
         )
 
 
-def _means(plans: Sequence[Plan], outcome: Outcome) -> Iterator[Means]:
-    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.counted_usd)
-    means = (values.mean(axis=1).tolist() for values in drawn)
-    for plan, train_s, time_s, usd, counted in zip(plans, *means, strict=True):
-        wait_s = time_s - train_s - plan.startup_s if math.isfinite(time_s) else 0.0
-        yield Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted)
+def _figures_of(
+    plans: Sequence[Plan], works_s: Sequence[Array], terms: Sequence[SpotTerms], draws: Draws, job: Job
+) -> Iterator[_Figures]:
+    """Of each plan, made once for those that are alike: a cluster may have hundreds of such nodes."""
+    runs = runs_of(plans, works_s, terms, draws)
+    times = dict(_times_of(list({id(run): run for run in runs}.values()), job))
+    keys = [_what_decides(plan, run) for plan, run in zip(plans, runs, strict=True)]
+    distinct = list({key: i for i, key in enumerate(keys)}.values())
+    figures: dict[object, _Figures] = {}
+    for start in range(0, len(distinct), CHUNK):
+        members = distinct[start : start + CHUNK]
+        chunk, of_chunk = [plans[i] for i in members], [runs[i] for i in members]
+        costs = costs_of(chunk, of_chunk, draws)
+        timed = [times[id(run)] for run in of_chunk]
+        figures.update(zip((keys[i] for i in members), _figures(chunk, timed, costs, job), strict=True))
+    return (figures[key] for key in keys)
+
+
+def _what_decides(plan: Plan, run: Run) -> object:
+    """Equal for machines of one's own whose draws are equal; a rented one equals none."""
+    if plan.offer is not None or plan.price is not None:
+        return id(plan)
+    bill = plan.usd_per_h, plan.minimum_billed_s, plan.billed_step_s, plan.storage_usd_per_h
+    return id(run), *bill, plan.egress_usd, plan.transfer_usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """Of one run: quantiles and means of its draws, and the odds of the deadline."""
+
+    run: Run
+    train_s: Quantiles
+    time_s: Quantiles
+    mean_train_s: float
+    mean_time_s: float
+    in_time: float | None
+
+
+def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
+    """By the identity of the run."""
+    for start in range(0, len(runs), CHUNK):
+        chunk = runs[start : start + CHUNK]
+        train_s, time_s = np.array([run.train_s for run in chunk]), np.array([run.time_s for run in chunk])
+        columns = (
+            quantiles_of_rows(train_s), quantiles_of_rows(time_s), train_s.mean(axis=1).tolist(),
+            time_s.mean(axis=1).tolist(), _odds(time_s, job.deadline_s),
+        )  # fmt: skip
+        for run, train, time, mean_train_s, mean_time_s, in_time in zip(chunk, *columns, strict=True):
+            yield (
+                id(run),
+                _Times(
+                    run=run,
+                    train_s=train,
+                    time_s=time,
+                    mean_train_s=mean_train_s,
+                    mean_time_s=mean_time_s,
+                    in_time=in_time,
+                ),
+            )
+
+
+def _figures(plans: Sequence[Plan], times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figures]:
+    usd = quantiles_of_rows(costs.usd)
+    columns = (
+        usd, _quantiles_beside(costs.steady_usd, costs.usd, usd),
+        _quantiles_beside(costs.counted_usd, costs.usd, usd), costs.usd.mean(axis=1).tolist(),
+        costs.counted_usd.mean(axis=1).tolist(), _odds(costs.usd, job.budget_usd), costs.counted_usd,
+    )  # fmt: skip
+    rows = zip(plans, times, *columns, strict=True)
+    for plan, of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd in rows:
+        yield _Figures(
+            drawn=(of_run.run.train_s, of_run.run.time_s, counted_usd),
+            train_s=of_run.train_s,
+            time_s=of_run.time_s,
+            cost_usd=cost,
+            steady_usd=steady,
+            counted_usd=counted,
+            expected=_means(plan, of_run, mean_usd, mean_counted_usd),
+            odds={"budget": in_budget, "deadline": of_run.in_time},
+        )
+
+
+def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) -> list[Quantiles]:
+    """Of each row [plans, n]: most are those of the others, which are known."""
+    quantiles = [*known]
+    differing = [] if values is others else np.flatnonzero((values != others).any(axis=1)).tolist()
+    for i, own in zip(differing, quantiles_of_rows(values[differing]), strict=True):
+        quantiles[i] = own
+    return quantiles
+
+
+def _means(plan: Plan, times: _Times, usd: float, counted_usd: float) -> Means:
+    time_s = times.mean_time_s
+    wait_s = time_s - times.mean_train_s - plan.startup_s if math.isfinite(time_s) else 0.0
+    return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd)
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:

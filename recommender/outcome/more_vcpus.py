@@ -17,6 +17,8 @@ _Kind = tuple[str, Layout, Market]
 
 def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
     """Options that wait for input name the cheapest machine of their GPUs that feeds them faster."""
+    if all(item.option.estimate.binds is not Bound.INPUT for item in judged):
+        return list(judged)
     rented: dict[_Kind, list[Option]] = {}
     for item in judged:
         if item.option.plan.offer is not None and item.option.feasible:

@@ -9,26 +9,45 @@ import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import IterationEstimate, Plan
-from recommender.outcome.bill import cost_usd
+from recommender.outcome.bill import cost_usd, costs_usd
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.gangs import drawn_over_median
-from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
+from recommender.outcome.rent import is_guessed, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
+
+# Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.
+CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Draws [plans, n], a row for each plan.
+class Run:
+    """Draws [n] of the seconds of one run.
 
     Attributes:
-        steady_usd: the cost at the median of the price.
-        counted_usd: the cost where plans are compared: that of a guessed price at its p90.
+        train_s: of the training, with the time that a spot machine is away.
+        run_s: from boot on, as far as the machine is there.
+        kept_s: from boot to the end.
+        time_s: the same, and the wait before.
     """
 
     train_s: Array
+    run_s: Array
+    kept_s: Array
     time_s: Array
-    cost_usd: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Draws [plans, n] of dollars, a row for each plan.
+
+    Attributes:
+        steady_usd: the cost at the median of the price.
+        usd: at the drawn price.
+        counted_usd: the cost where plans are compared: that of a guessed price at its p90.
+    """
+
     steady_usd: Array
+    usd: Array
     counted_usd: Array
 
 
@@ -44,89 +63,99 @@ def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array
     return iterations * (device_s + load_s if estimate.loads_in_turn else np.maximum(device_s, load_s))
 
 
-class SpotRuns:
-    """Draws of runs on spot machines, made once for plans with the same work and the same terms."""
-
-    def __init__(self, draws: Draws) -> None:
-        self._draws = draws
-        # The objects themselves are kept, too: no other one gets their ids.
-        self._kept: dict[tuple[int, int], tuple[Array, SpotTerms, Array, Array]] = {}
-
-    def seconds(self, works_s: Sequence[Array], terms: Sequence[SpotTerms]) -> tuple[Array, Array]:
-        """Seconds until done and seconds billed, [plans, n] each; arguments as of ``outcome_of``."""
-        asked = list(zip(works_s, terms, strict=True))
-        keys = [(id(work), id(each)) for work, each in asked]
-        new = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._kept}
-        if new:
-            drawn = self._drawn([work for work, _ in new.values()], [each for _, each in new.values()])
-            for (key, pair), makespan_s, billed_s in zip(new.items(), *drawn, strict=True):
-                self._kept[key] = *pair, makespan_s, billed_s
-        rows = [self._kept[key] for key in keys]
-        return np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
-
-    def _drawn(self, works_s: Sequence[Array], terms: Sequence[SpotTerms]) -> tuple[Array, Array]:
-        rate_per_h = _rates_per_h(terms, self._draws)
-        makespan_h, billed_h = drawn_hours(
-            np.array(works_s) / HOUR_S,
-            terms[0],
-            rate_per_h=rate_per_h,
-            reacquire_h=_reacquire_h(terms, rate_per_h, self._draws),
-            z=self._draws.preemption,
-        )
-        return makespan_h * HOUR_S, billed_h * HOUR_S
-
-
-def outcome_of(
-    plans: Sequence[Plan],
-    works_s: Sequence[Array],
-    terms: Sequence[SpotTerms],
-    draws: Draws,
-    runs: SpotRuns | None = None,
-) -> Outcome:
-    """What each plan leads to.
+def runs_of(
+    plans: Sequence[Plan], works_s: Sequence[Array], terms: Sequence[SpotTerms], draws: Draws
+) -> list[Run]:
+    """How each plan runs; those that differ in price or place alone share one.
 
     Args:
         plans: what is rented or used.
         works_s: ``work_of`` each.
         terms: of each; they differ in how often a machine goes away and how long alone.
         draws: as those of ``works_s``.
-        runs: keeps what was drawn for other plans; by default nothing was.
     """
-    train_s = np.array(works_s)
-    running_s = train_s.copy()
-    spot = [i for i, plan in enumerate(plans) if is_spot(plan)]
-    if spot:
-        asked = [works_s[i] for i in spot], [terms[i] for i in spot]
-        train_s[spot], running_s[spot] = (runs or SpotRuns(draws)).seconds(*asked)
-    startup_s = np.array([[plan.startup_s] for plan in plans])
-    wait_s = np.array([draws.waits_of(plan.wait_s) for plan in plans])
-    kept_s = startup_s + train_s
-    steady_usd, usd, counted_usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
-    return Outcome(
+    asked = list(zip(plans, works_s, terms, strict=True))
+    pairs = [(work_s, each) for plan, work_s, each in asked if is_spot(plan)]
+    of_spot = _spot_seconds(pairs, draws)
+    runs: dict[object, Run] = {}
+    found = []
+    for plan, work_s, each in asked:
+        pair = (id(work_s), id(each) if is_spot(plan) else None)
+        key = (*pair, plan.startup_s, plan.wait_s)
+        if key not in runs:
+            runs[key] = _run(plan, *of_spot.get(pair, (work_s, work_s)), draws)
+        found.append(runs[key])
+    return found
+
+
+def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
+    kept_s = plan.startup_s + train_s
+    return Run(
         train_s=train_s,
-        time_s=wait_s + kept_s,
-        cost_usd=usd,
-        steady_usd=steady_usd,
-        counted_usd=counted_usd,
+        run_s=kept_s if running_s is train_s else plan.startup_s + running_s,
+        kept_s=kept_s,
+        time_s=draws.waits_of(plan.wait_s) + kept_s,
     )
 
 
-def _costs_usd(
-    plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws
-) -> tuple[Array, Array, Array]:
-    """At the median of the price, at the drawn one, and as it counts in comparisons."""
-    steady = [cost_usd(p, run_s=run, kept_s=kept) for p, run, kept in zip(plans, run_s, kept_s, strict=True)]
-    days = [kept / DAY_S for kept in kept_s.mean(axis=1).tolist()]
-    risen = [*steady]
-    for i, plan in enumerate(plans):
-        if price_rise(plan, days[i]) > 1:
-            factors = rent_factors(plan, draws, days[i])
-            risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factors)
-    counted = [*risen]
-    for i, plan in enumerate(plans):
-        if (factor := counted_over_median(plan, days[i])) is not None:
-            counted[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factor)
-    return np.array(steady), np.array(risen), np.array(counted)
+def _spot_seconds(
+    pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws
+) -> dict[tuple[int, int | None], tuple[Array, Array]]:
+    """Draws [n] of the seconds until done and of those billed, by the identities of work and terms."""
+    distinct = {(id(work_s), id(terms)): (work_s, terms) for work_s, terms in pairs}
+    alike: dict[object, list[tuple[int, int]]] = {}
+    for key, (_, terms) in distinct.items():
+        alike.setdefault(_cadence(terms), []).append(key)
+    found: dict[tuple[int, int | None], tuple[Array, Array]] = {}
+    for keys in alike.values():
+        for start in range(0, len(keys), CHUNK):
+            members = keys[start : start + CHUNK]
+            makespan_h, billed_h = _spot_hours([distinct[key] for key in members], draws)
+            rows = zip(makespan_h * HOUR_S, billed_h * HOUR_S, strict=True)
+            found.update(zip(members, rows, strict=True))
+    return found
+
+
+def _cadence(terms: SpotTerms) -> tuple[float | None, ...]:
+    """What runs that are drawn together must have in common."""
+    return (
+        terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h, terms.dispersion_up,
+        terms.dispersion_down,
+    )  # fmt: skip
+
+
+def _spot_hours(pairs: Sequence[tuple[Array, SpotTerms]], draws: Draws) -> tuple[Array, Array]:
+    """Draws [runs, n] of work in seconds on terms of one cadence: hours until done and hours billed."""
+    works_s, terms = zip(*pairs, strict=True)
+    rates_per_h = _rates_per_h(terms, draws)
+    return drawn_hours(
+        np.array(works_s) / HOUR_S,
+        terms[0],
+        rate_per_h=rates_per_h,
+        reacquire_h=_reacquire_h(terms, rates_per_h, draws),
+        z=draws.preemption,
+    )
+
+
+def costs_of(plans: Sequence[Plan], runs: Sequence[Run], draws: Draws) -> Costs:
+    """What each plan costs, run so."""
+    costs = [_cost_usd(plan, run, draws) for plan, run in zip(plans, runs, strict=True)]
+    steady, risen, counted = zip(*costs, strict=True)
+    usd = np.array(risen)
+    is_counted = all(one is other for one, other in zip(risen, counted, strict=True))
+    return Costs(steady_usd=np.array(steady), usd=usd, counted_usd=usd if is_counted else np.array(counted))
+
+
+def _cost_usd(plan: Plan, run: Run, draws: Draws) -> tuple[Array, Array, Array]:
+    """At the median of the price, at the drawn one, and as it counts in comparisons, [n] each."""
+    rise = price_rise(plan, float(run.kept_s.mean()) / DAY_S)
+    if rise <= 1:
+        steady = cost_usd(plan, run_s=run.run_s, kept_s=run.kept_s)
+        return steady, steady, steady
+    factors: list[Array | float] = [1.0, rent_factors(plan, draws, rise)]
+    factors += [rise] if is_guessed(plan) else []
+    steady, risen, *counted = costs_usd(plan, factors, run_s=run.run_s, kept_s=run.kept_s)
+    return steady, risen, counted[0] if counted else risen
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

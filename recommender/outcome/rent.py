@@ -23,22 +23,20 @@ def price_rise(plan: Plan, run_days: float) -> float:
     return plan.price.p90_over(run_days) / plan.price.usd_per_h.p50
 
 
-def rent_factors(plan: Plan, draws: Draws, run_days: float) -> Array:
+def rent_factors(plan: Plan, draws: Draws, rise: float) -> Array:
     """Draws [n] of the rent over its median; what one GPU costs in one region is one draw."""
     region = "" if plan.offer is None else plan.offer.region
-    return rent_over_median(plan, draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"), run_days)
+    return rent_over_median(draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"), rise)
 
 
-def rent_over_median(plan: Plan, z: Array, run_days: float) -> Array:
+def rent_over_median(z: Array, rise: float) -> Array:
     """For standard normal draws ``z`` [n]: at least 1, and the rise at their p90."""
-    rise = price_rise(plan, run_days)
     return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(rise)), dtype=np.float64)
 
 
-def counted_over_median(plan: Plan, run_days: float) -> float | None:
-    """What a guess counts over its median where plans are compared; None for what counts as it is drawn."""
-    is_guess = plan.price is not None and plan.price.is_guess
-    return price_rise(plan, run_days) if is_guess else None
+def is_guessed(plan: Plan) -> bool:
+    """Whether its rent counts at its p90 where plans are compared; what is no guess counts as it is drawn."""
+    return plan.price is not None and plan.price.is_guess
 
 
 def rents_to_compare(plan: Plan) -> tuple[float, ...]:
@@ -49,5 +47,5 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     """
     rent = plan.usd_per_h or 0.0
     rises = [price_rise(plan, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
-    counted = [rent * (counted_over_median(plan, run_days) or 1.0) for run_days in (0.0, *Price.RUN_DAYS)]
+    counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
     return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)

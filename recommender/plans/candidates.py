@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
-from operator import le
+from operator import itemgetter, le
 from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
@@ -300,7 +300,7 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
         bill = (plan.minimum_billed_s, plan.billed_step_s)
         key = (offer.provider, offer.instance_type, plan.num_nodes, offer.market, *bill)
         groups.setdefault(key, []).append(plan)
-    return [plan for group in groups.values() for plan in _undominated(group)]
+    return [plan for group in groups.values() for plan in (_undominated(group) if len(group) > 1 else group)]
 
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
@@ -314,8 +314,7 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
         return rates(plan), doubt, offer.region, offer.zone or ""
 
     kept: list[tuple[float, ...]] = []
-    for plan in sorted(group, key=order):
-        costs = rates(plan)
+    for (costs, *_), plan in sorted(((order(plan), plan) for plan in group), key=itemgetter(0)):
         if not any(all(map(le, other, costs)) for other in kept):
             kept.append(costs)
             yield plan

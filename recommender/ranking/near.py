@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option
-from recommender.outcome.draws import chance_below
+from recommender.outcome.draws import Array, chance_below
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.pareto import EPSILON, Point, ties
 
@@ -48,18 +46,25 @@ def _unsure(
     """By index: options that are not surely slower or faster than the frontier's rival."""
     near_ties: dict[int, Finding] = {}
     kept = _distinct(judged, kept)
-    times_s = np.array([judged[j].time_s for j in kept])
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
-        if not rivals:
-            continue
-        chances = chance_below(times_s[rivals], item.time_s)
-        surest = int(np.argmax(chances))
-        p = float(chances[surest])
-        if UNSURE[0] < p < UNSURE[1]:
-            rival = judged[kept[rivals[surest]]].option.plan.id
+        surest = _surest(item.time_s, [judged[kept[rival]].time_s for rival in rivals])
+        if surest is not None:
+            place, p = surest
+            rival = judged[kept[rivals[place]]].option.plan.id
             near_ties[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return near_ties
+
+
+def _surest(time_s: Array, rivals_s: Sequence[Array]) -> tuple[int, float] | None:
+    """The rival that is most likely the faster one, and its odds; None where predictions tell them apart."""
+    odds: list[float] = []
+    for rival_s in rivals_s:
+        odds.append(chance_below(rival_s, time_s))
+        if odds[-1] >= UNSURE[1]:  # mostly of the first, which is the fastest
+            return None
+    p = max(odds, default=0.0)
+    return (odds.index(p), p) if p > UNSURE[0] else None
 
 
 def _distinct(judged: Sequence[Judged], kept: Sequence[int]) -> list[int]:

@@ -68,7 +68,7 @@ def is_guess(option: Option) -> bool:
 
 def must_change(option: Option) -> bool:
     """Whether the script needs more than a line before the plan can run it."""
-    return any(change.code not in _NO_WORK for change in option.script_changes)
+    return not _NO_WORK.issuperset([change.code for change in option.script_changes])
 
 
 def change_s(option: Option) -> float:

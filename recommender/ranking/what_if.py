@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from advisor.predict.what_if.change import Change
 from advisor.predict.what_if.making import changes
 from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import Draws, make_draws
-from recommender.outcome.estimates import estimates_for
-from recommender.outcome.evaluate import EstimateKey, evaluate_all
+from recommender.outcome.estimates import estimating
+from recommender.outcome.evaluate import evaluate_all
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.ranking.value import Worth, change_total_usd, worth_for
 
@@ -31,6 +32,8 @@ from recommender.ranking.value import Worth, change_total_usd, worth_for
 LEAST_SAVING_SHARE = 0.05
 # Plans that are looked at where only the best is wanted.
 MOST_NEAREST = 32
+
+Estimating = Callable[[Plan], IterationEstimate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +96,17 @@ def changed_options(change: Change, ground: Ground, *, best_only: bool) -> Itera
     """Options that a change suits, before and after it."""
     # What a policy removes stays removed: a rule about places or prices asks for no precision.
     kept = (option for option in ground.answer.options if Code.POLICY not in option.removed_by)
-    old = [option for option in kept if _suits(change, option, ground)]
+    why_not_on = cache(lambda gpu: change.why_not_on(ground.gpus[gpu]))
+    old = [o for o in kept if why_not_on(o.plan.gpu) is None and change.why_not_for(o.estimate) is None]
+    estimate = _estimating(change, ground)
     if best_only and ground.answer.job.pick is None:
-        old = _nearest(change, old, ground)
-    return zip(old, _evaluated(change, old, _estimates(change, old, ground), ground), strict=True)
+        old = _nearest(old, ground, estimate)
+    return zip(old, _evaluated(change, old, ground, estimate), strict=True)
 
 
 def changed_option(change: Change, option: Option, ground: Ground) -> Option:
     """One option with the script changed, whether that helps it or not."""
-    (after,) = _evaluated(change, [option], _estimates(change, [option], ground), ground)
+    (after,) = _evaluated(change, [option], ground, _estimating(change, ground))
     return after
 
 
@@ -110,29 +115,18 @@ def changed_id(option: Option, change: str) -> str:
     return f"{option.plan.id}+{change}"
 
 
-def _suits(change: Change, option: Option, ground: Ground) -> bool:
-    return (
-        change.why_not_on(ground.gpus[option.plan.gpu]) is None
-        and change.why_not_for(option.estimate) is None
-    )
-
-
-def _estimates(
-    change: Change, options: Sequence[Option], ground: Ground
-) -> Mapping[EstimateKey, IterationEstimate]:
-    plans = [option.plan for option in options]
+def _estimating(change: Change, ground: Ground) -> Estimating:
+    """Of the changed script, each made when it is first asked for."""
     job = job_of(change, ground.answer.job)
-    estimates = estimates_for(change.trace, plans, ground.gpus, job, corrections=ground.corrections)
-    return {key: _unsure(estimate, change) for key, estimate in estimates.items()}
+    estimate = estimating(change.trace, ground.gpus, job, corrections=ground.corrections)
+    return lambda plan: _unsure(estimate(plan.gpu, plan.layout), change)
 
 
 def _evaluated(
-    change: Change,
-    options: Sequence[Option],
-    estimates: Mapping[EstimateKey, IterationEstimate],
-    ground: Ground,
+    change: Change, options: Sequence[Option], ground: Ground, estimate: Estimating
 ) -> Iterator[Option]:
     plans = [replace(option.plan, id=changed_id(option, change.name)) for option in options]
+    estimates = {(plan.gpu, plan.layout): estimate(plan) for plan in plans}
     job = job_of(change, ground.answer.job)
     judged = evaluate_all(plans, estimates, ground.gpus, change.trace, job, ground.draws, ground.terms_of)
     for one in judged:
@@ -151,7 +145,7 @@ def job_of(change: Change, job: Job) -> Job:
     )
 
 
-def _nearest(change: Change, options: Sequence[Option], ground: Ground) -> list[Option]:
+def _nearest(options: Sequence[Option], ground: Ground, estimate: Estimating) -> list[Option]:
     """The recommended one, and those whose total would be least if training alone took less.
 
     How much less is estimated once for each GPU, where its best plan is: its other plans gain much the same.
@@ -160,9 +154,8 @@ def _nearest(change: Change, options: Sequence[Option], ground: Ground) -> list[
     best: dict[str, Option] = {}
     for option in sorted(options, key=lambda option: _scaled_total_usd(option, 1.0, worth)):
         best.setdefault(option.plan.gpu, option)
-    after = _estimates(change, list(best.values()), ground)
     shares = {
-        gpu: after[gpu, option.plan.layout].iteration_s.p50 / option.estimate.iteration_s.p50
+        gpu: estimate(option.plan).iteration_s.p50 / option.estimate.iteration_s.p50
         for gpu, option in best.items()
     }
 

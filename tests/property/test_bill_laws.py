@@ -15,7 +15,7 @@ from advisor.core.values import Market, Plan
 from advisor.pricing.bills.storage import Rate, RateKind, charge, usd_of
 from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
 from recommender.outcome.draws import Array, make_draws
-from recommender.outcome.rent import rent_over_median
+from recommender.outcome.rent import price_rise, rent_over_median
 from recommender.plans.candidates import cheapest_plans
 from tests.builders import make_offer, make_plan, make_price
 
@@ -206,7 +206,7 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
     plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
     def factors_of(plan: Plan) -> Array:
-        return rent_over_median(plan, draws.price, (run_h + away_h) / 24)
+        return rent_over_median(draws.price, price_rise(plan, (run_h + away_h) / 24))
 
     def least_usd(some: list[Plan]) -> Array:
         run_s = np.full_like(draws.price, run_h * 3600)

@@ -12,8 +12,8 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWait
 from recommender.availability.series import Watched
 from recommender.engine import recommend
-from recommender.outcome.draws import make_draws
-from recommender.outcome.outcomes import Outcome, outcome_of
+from recommender.outcome.draws import Array, make_draws
+from recommender.outcome.outcomes import Run, costs_of, runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -59,8 +59,9 @@ def decide(plans: list[Plan], hours: float, **limits: float) -> Recommendation:
     )
 
 
-def outcome(plan: Plan, terms: SpotTerms, work_h: float) -> Outcome:
-    return outcome_of([plan], [np.full_like(DRAWS.wait, work_h * 3600)], [terms], DRAWS)
+def run_and_usd(plan: Plan, terms: SpotTerms, work_h: float) -> tuple[Run, Array]:
+    runs = runs_of([plan], [np.full_like(DRAWS.wait, work_h * 3600)], [terms], DRAWS)
+    return runs[0], costs_of([plan], runs, DRAWS).usd[0]
 
 
 @given(GPUS, MARKETS, st.sampled_from([1, 2, 8]), st.none() | SEEN)
@@ -115,9 +116,9 @@ def test_more_preemptions_are_never_cheaper_or_faster_at_the_mean(
     plan = make_plan("X", 1.0, market=Market.SPOT)
     few = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down, most_per_h=5.0)
     many = replace(few, preemptions_per_h=rate * more)
-    seldom, often = (outcome(plan, terms, work_h) for terms in (few, many))
+    (seldom, usd), (often, more_usd) = (run_and_usd(plan, terms, work_h) for terms in (few, many))
     assert often.time_s.mean() >= seldom.time_s.mean() * (1 - 1e-3)
-    assert often.cost_usd.mean() >= seldom.cost_usd.mean() * (1 - 1e-3)
+    assert more_usd.mean() >= usd.mean() * (1 - 1e-3)
 
 
 @settings(max_examples=50, deadline=None)
@@ -127,13 +128,13 @@ def test_p90_is_never_below_p50_and_spot_never_below_its_work(
 ) -> None:
     plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
     terms = replace(ASSUMED_TERMS, history={} if seen is None else {"": seen})
-    hours = outcome(plan, terms_at(plan, terms, None), work_h)
-    for drawn in (hours.train_s, hours.time_s, hours.cost_usd):
-        quantiles = quantiles_of(drawn[0])
+    run, usd = run_and_usd(plan, terms_at(plan, terms, None), work_h)
+    for drawn in (run.train_s, run.time_s, usd):
+        quantiles = quantiles_of(drawn)
         assert quantiles.p50 <= quantiles.p90
-    assert hours.train_s.min() >= work_h * 3600 * (1 - 1e-9)
+    assert run.train_s.min() >= work_h * 3600 * (1 - 1e-9)
     if seen is None:
-        assert np.isfinite(hours.cost_usd.mean())
+        assert np.isfinite(usd.mean())
 
 
 @given(GPUS, st.floats(0.001, 1))

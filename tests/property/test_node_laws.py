@@ -14,7 +14,7 @@ from advisor.pricing.catalog.instance_types import load_instances
 from advisor.service.asked import is_wanted
 from recommender.engine import recommend
 from recommender.outcome.draws import make_draws, waits
-from recommender.outcome.outcomes import Outcome, outcome_of
+from recommender.outcome.outcomes import Run, runs_of
 from recommender.outcome.spot import SpotTerms, terms_at
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
@@ -77,11 +77,11 @@ def test_a_start_of_more_nodes_never_waits_less(offer: Offer, left: int, right: 
     assert (many >= few - 1e-6).all()
 
 
-def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[Outcome, SpotTerms]:
+def spot_run(terms: SpotTerms, num_nodes: int, hours: float) -> tuple[Run, SpotTerms]:
     offer = make_offer(market=Market.SPOT)
     plan = plan_of(offer, num_nodes, CloudTerms(startup_s=0.0), 1.0)
     at = terms_at(plan, terms, None)
-    return outcome_of([plan], [np.full(len(DRAWS.wait), hours * 3600.0)], [at], DRAWS), at
+    return runs_of([plan], [np.full(len(DRAWS.wait), hours * 3600.0)], [at], DRAWS)[0], at
 
 
 @given(

@@ -32,9 +32,16 @@ class Network:
     def outputs(self, features: Array) -> Array:
         """What each member says of each row of ``features`` [N, F]: [E, N, 3]."""
         values: Array = (np.clip(features, self.low, self.high) - self.mean) / self.scale
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            values = silu(np.asarray(values @ weight + bias))
-        return np.asarray(values @ self.weights[-1] + self.biases[-1])
+        # One after the other: what all of them need at once does not fit into the cache.
+        return np.array([self._member(number, values) for number in range(len(self.weights[0]))])
+
+    def _member(self, number: int, values: Array) -> Array:
+        """What one member says: [N, 3]."""
+        *hidden, last = zip(self.weights, self.biases, strict=True)
+        for weights, biases in hidden:
+            values = silu(values @ weights[number] + biases[number])
+        weights, biases = last
+        return np.asarray(values @ weights[number] + biases[number])
 
 
 def silu(values: Array) -> Array:
@@ -44,7 +51,8 @@ def silu(values: Array) -> Array:
     [-0.0, 0.0, 1000.0]
     """
     # In one array: what several of them cost is memory's time.
-    gates = np.tanh(np.multiply(values, 0.5, dtype=values.dtype))
+    gates = np.multiply(values, 0.5, dtype=values.dtype)
+    np.tanh(gates, out=gates)
     gates *= 0.5
     gates += 0.5
     gates *= values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, Learned
+from advisor.operators.family import Family, FittedTime, Learned
 from advisor.operators.rates import rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates
@@ -20,6 +20,7 @@ from advisor.predict.learned.model import Calls, CallTimes, grouped, kernel_time
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
 Floats = NDArray[np.float64]
+Formula = Callable[[Op, GpuSpec], FittedTime | None]
 # Clocks, heat and libraries differ from day to day; a GPU without measurements from those like it
 # (``Learned.unseen_sigma``). Both such that p10..p90 holds 80 % of the kernels and iterations that were held
 # out (docs/accuracy).
@@ -56,8 +57,8 @@ def learned_times(
         coupled = _sigma_of_rates(calls, ops, precision)[known]
         of_board = np.hypot(_sigma_of_board(learned, constants), coupled)
         sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], of_board)
-    for i in np.flatnonzero(np.isnan(time_s)).tolist():
-        fitted = family_of(ops[i]).fitted(ops[i], gpu)
+    for i, formula in _formulas(Same(ops)):
+        fitted = formula(ops[i], gpu) if math.isnan(time_s[i]) else None
         if fitted is not None:
             time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
     return CallTimes(time_s=time_s, sigma=sigma)
@@ -154,3 +155,10 @@ def peak_flops_per_s(
 @lru_cache(maxsize=4)
 def _grouped(same: Same) -> tuple[Calls, ...]:
     return grouped(same.ops)
+
+
+@lru_cache(maxsize=4)
+def _formulas(same: Same) -> tuple[tuple[int, Formula], ...]:
+    """Where operators stand whose family has a formula, and this."""
+    found = ((i, family_of(op).fitted) for i, op in enumerate(same.ops))
+    return tuple((i, formula) for i, formula in found if formula is not None)

@@ -198,7 +198,7 @@ def _casts(op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> I
     if op.phase is not Phase.FORWARD or not family_of(op).autocast.casts_operands:
         return
     for tensor, dtype in zip(op.inputs, given, strict=True):
-        if _retyped(tensor, wanted, is_lower=_is_lowered(op)).dtype == dtype:
+        if (wanted if _is_retyped(tensor, is_lower=_is_lowered(op)) else tensor.dtype) == dtype:
             continue
         if not is_promoted:  # else the kernel itself reads both
             yield _cast(tensor, dtype, wanted, Phase.FORWARD, op.count)
@@ -215,11 +215,14 @@ def _retyped_op(op: Op, given: Sequence[str], runs_in: str | None, result: str) 
     return _with_tensors(op, inputs, outputs)
 
 
+def _is_retyped(tensor: TensorSpec, *, is_lower: bool) -> bool:
+    """Float32 tensors get another dtype; statistics, scales and biases stay, save those of products."""
+    return tensor.dtype == FULL and (is_lower or len(tensor.shape) > 1)
+
+
 def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
-    """A float32 tensor in another dtype; statistics, scales and biases stay, save those of products."""
-    if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):
-        return tensor
-    return replace(tensor, dtype=dtype)
+    is_other = dtype != tensor.dtype and _is_retyped(tensor, is_lower=is_lower)
+    return replace(tensor, dtype=dtype) if is_other else tensor
 
 
 def _with_tensors(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:

@@ -17,10 +17,11 @@ reason w never rises with age and u never falls. Fitted and judged in docs/metho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.price_drift import FLOOR_RATIO, PriceModel, load_price_model
 
+Key = TypeVar("Key")
 Array = NDArray[np.float64]
 OnDemand = Mapping[tuple[str, str, str], float]
 """USD per hour by provider, instance type and region."""
@@ -134,21 +136,21 @@ def _quotes(
     is_low: NDArray[np.bool_],
     model: PriceModel,
 ) -> Quotes:
-    """Offers of one family at a time, since these have their drift and their ratios in common."""
+    """Offers of one market at a time, since these have their drift in common, then those of one family."""
     family, most = np.tile(quoted, (3, 1)), np.full_like(quoted, np.inf)
     weight, down = np.ones_like(quoted), np.zeros_like(quoted)
     up = np.zeros((1 + len(Price.RUN_DAYS), len(quoted)))
-    families: dict[tuple[str, str, Market, QuoteKind], list[int]] = {}
-    for i, offer in enumerate(offers):
-        families.setdefault((offer.provider, offer.gpu, offer.market, kinds[i]), []).append(i)
-    for (provider, gpu, market, kind), members in families.items():
-        if kind is QuoteKind.AGREED:
-            continue
+    unsure = [i for i, kind in enumerate(kinds) if kind is not QuoteKind.AGREED]
+    for (provider, market), members in _grouped(unsure, lambda i: (offers[i].provider, offers[i].market)):
         drift, ages = model.drift_of(provider, market), age_days[members]
         down[members] = np.interp(ages, drift.age_days, drift.down)
         up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
+        weight[members] = np.interp(ages, drift.age_days, drift.weight)
+    for (provider, gpu, market, kind), members in _grouped(
+        unsure, lambda i: (offers[i].provider, offers[i].gpu, offers[i].market, kinds[i])
+    ):
         least = np.where(is_low[members], *model.most_weights(kind))
-        weight[members] = np.minimum(np.interp(ages, drift.age_days, drift.weight), least)
+        weight[members] = np.minimum(weight[members], least)
         ratio = model.ratio_of(provider, gpu)
         if market is Market.SPOT and ratio is not None:
             family[:, members] = _family(quoted[members], listed[members], ratio)
@@ -159,6 +161,13 @@ def _quotes(
     for i, past in _histories(offers):
         family[:, i] = np.log((past.p10, past.p50, past.p90))
     return Quotes(quoted=quoted, family=family, weight=weight, down=down, up=up, most=most)
+
+
+def _grouped(places: Iterable[int], key_of: Callable[[int], Key]) -> Iterable[tuple[Key, list[int]]]:
+    groups: dict[Key, list[int]] = {}
+    for place in places:
+        groups.setdefault(key_of(place), []).append(place)
+    return groups.items()
 
 
 def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:

@@ -84,8 +84,11 @@ def _blocks(blocks: Iterable[Block], screen: Screen) -> Iterator[str]:
 def _table(table: Table, screen: Screen) -> Iterator[str]:
     from advisor.report.writers.terminal_table import Layout
 
+    if table.narrow and screen.width < table.narrow_below:
+        yield from _blocks(table.narrow, screen)
+        return
     layout = Layout(table, screen.console)
-    if table.narrow and (screen.width < table.narrow_below or (table.keeps_words and not layout.fits())):
+    if table.narrow and table.keeps_words and not layout.fits():
         yield from _blocks(table.narrow, screen)
     else:
         yield layout.text()

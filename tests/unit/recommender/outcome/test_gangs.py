@@ -19,7 +19,7 @@ from recommender.outcome.gangs import (
     slowest_boot,
     times_of_one,
 )
-from recommender.outcome.outcomes import outcome_of
+from recommender.outcome.outcomes import runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, CONFIGURED, SpotTerms, terms_at
 from recommender.plans.start_waits import gang_note, together, wait_of
 from tests.builders import make_offer, make_plan
@@ -81,10 +81,10 @@ def test_every_draw_of_more_nodes_is_as_late_and_takes_as_long() -> None:
     work_s = np.full(NUM_DRAWS, 20 * 3600.0)
     plans = [spot_plan(num_nodes) for num_nodes in (1, 2, 8)]
     terms = [terms_at(plan, SpotTerms(), None) for plan in plans]
-    outcome = outcome_of(plans, [work_s] * 3, terms, DRAWS)
-    medians = [float(np.median(row)) for row in outcome.train_s]
+    rows_s = [run.train_s for run in runs_of(plans, [work_s] * 3, terms, DRAWS)]
+    medians = [float(np.median(row)) for row in rows_s]
     assert medians == sorted(medians)
-    assert np.mean(outcome.train_s[2]) > np.mean(outcome.train_s[1]) > np.mean(outcome.train_s[0])
+    assert np.mean(rows_s[2]) > np.mean(rows_s[1]) > np.mean(rows_s[0])
 
 
 def test_a_start_of_several_waits_for_the_last() -> None:

@@ -22,8 +22,8 @@ from recommender.outcome.draws import (
     make_draws,
     waits,
 )
-from recommender.outcome.evaluate import CHUNK, evaluate_all
-from recommender.outcome.outcomes import SpotRuns, outcome_of, work_of
+from recommender.outcome.evaluate import evaluate_all
+from recommender.outcome.outcomes import CHUNK, Costs, costs_of, runs_of, work_of
 from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
 from tests.builders import (
@@ -103,24 +103,55 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
     terms = [SpotTerms(preemptions_per_h=rate) for _, rate in pairs]
     estimates = [make_estimate(plan.gpu, WIDE) for plan in plans]
     works = [work_of(estimate, 50_000, DRAWS) for estimate in estimates]
-    outcome = outcome_of(plans, works, terms, DRAWS)
-    for i, plan in enumerate(plans):
+    runs = runs_of(plans, works, terms, DRAWS)
+    costs = costs_of(plans, runs, DRAWS)
+    for i, (plan, run) in enumerate(zip(plans, runs, strict=True)):
         expected = slowly(plan, estimates[i], 50_000, terms[i], DRAWS)
-        assert np.allclose([outcome.train_s[i], outcome.time_s[i], outcome.cost_usd[i]], expected, rtol=1e-12)
-        assert np.array_equal(outcome.counted_usd[i], outcome.cost_usd[i]) or plans[i].price.is_guess
+        assert np.allclose([run.train_s, run.time_s, costs.usd[i]], expected, rtol=1e-12)
+        assert np.array_equal(costs.counted_usd[i], costs.usd[i]) or plans[i].price.is_guess
 
 
-def test_runs_that_are_kept_are_those_of_the_plan_itself() -> None:
-    runs = SpotRuns(DRAWS)
+def test_a_run_that_is_shared_is_that_of_the_plan_itself() -> None:
     works = [np.full_like(DRAWS.wait, hours * HOUR_S) for hours in (3.0, 40.0)]
-    rates = [SpotTerms(preemptions_per_h=rate) for rate in (0.05, 0.8)]
-    asked = [(work, terms) for work in works for terms in rates]
-    for work, terms in (*asked, *reversed(asked)):
-        kept, alone = runs.seconds([work], [terms]), SpotRuns(DRAWS).seconds([work], [terms])
-        assert np.array_equal(kept, alone)
-    together = runs.seconds(*zip(*asked, strict=True))
-    assert np.array_equal(together[1], [runs.seconds([work], [terms])[1][0] for work, terms in asked])
-    assert len(np.unique(together[0][:, 0])) == len(asked)
+    # They differ in all that a gang's and a class's terms may differ in.
+    rates = [
+        SpotTerms(preemptions_per_h=0.05),
+        SpotTerms(preemptions_per_h=0.8, restart_h=0.7, dispersion_up=2.0, dispersion_down=3.0),
+    ]
+    asked = [
+        (make_plan("A", 1.0, market=market, startup_s=startup_s, id=f"{i}"), work, terms)
+        for i in range(2)
+        for work in works
+        for terms in rates
+        for market in Market
+        for startup_s in (0.0, 300.0)
+    ]
+    plans, works_s, terms = zip(*asked, strict=True)
+    together = runs_of(plans, works_s, terms, DRAWS)
+    for run, (plan, work_s, each) in zip(together, asked, strict=True):
+        (alone,) = runs_of([plan], [work_s], [each], DRAWS)
+        assert np.array_equal(
+            [run.train_s, run.run_s, run.kept_s, run.time_s],
+            [alone.train_s, alone.run_s, alone.kept_s, alone.time_s],
+        )
+    # On demand nothing depends on the terms of spot; a plan beside its equal is no run of its own.
+    assert len({id(run) for run in together}) == 4 * 2 + 2 * 2
+
+
+def test_nodes_that_are_alike_are_judged_alike_and_each_has_its_own_option() -> None:
+    same = [make_plan("A", 1.0, tier=Tier.CLUSTER, id=f"{i}") for i in range(3)]
+    plans = [*same, make_plan("A", 2.0, tier=Tier.CLUSTER, id="dear")]
+    judged = list(
+        evaluate_all(
+            plans, {("A", ONE_GPU): make_estimate("A", WIDE)}, {"A": make_gpu("A")}, make_trace(), make_job(),
+            DRAWS, lambda _: SpotTerms(),
+        )
+    )  # fmt: skip
+    assert [item.option.plan for item in judged] == plans
+    first, second, _, dear = judged
+    assert (second.option.cost_usd, second.option.expected) == (first.option.cost_usd, first.option.expected)
+    assert second.cost_usd is first.cost_usd
+    assert dear.option.cost_usd.p50 == pytest.approx(2 * first.option.cost_usd.p50)
 
 
 def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
@@ -154,9 +185,12 @@ def test_one_gpu_errs_in_one_way_and_two_mostly_in_their_own() -> None:
 
 def cost_of(plan: Plan, work_h: float = 10.0, interval: Interval = WIDE) -> Quantiles:
     works = [work_of(make_estimate(plan.gpu, interval), round(work_h * 36_000), DRAWS)]
-    return quantiles_of(
-        outcome_of([plan], works, [SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)], DRAWS).cost_usd[0]
-    )
+    return quantiles_of(calm_costs(plan, works).usd[0])
+
+
+def calm_costs(plan: Plan, works: list[Array]) -> Costs:
+    calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
+    return costs_of([plan], runs_of([plan], works, [calm], DRAWS), DRAWS)
 
 
 def spot_plan(rise: float | None = None, kind: QuoteKind = QuoteKind.DATED) -> Plan:
@@ -173,11 +207,10 @@ def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own() -> N
 
 def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn() -> None:
     works = [work_of(make_estimate("A", Interval(p10=0.1, p50=0.1, p90=0.1)), 360_000, DRAWS)]
-    calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
-    outcome = outcome_of([spot_plan(1.5, QuoteKind.DERIVED)], works, [calm], DRAWS)
-    assert np.allclose(outcome.counted_usd, 30.0)
-    assert quantiles_of(outcome.cost_usd[0]).p50 == pytest.approx(20.0)
-    assert quantiles_of(outcome.cost_usd[0]).p90 == pytest.approx(30.0)
+    costs = calm_costs(spot_plan(1.5, QuoteKind.DERIVED), works)
+    assert np.allclose(costs.counted_usd, 30.0)
+    assert quantiles_of(costs.usd[0]).p50 == pytest.approx(20.0)
+    assert quantiles_of(costs.usd[0]).p90 == pytest.approx(30.0)
 
 
 @settings(max_examples=40, deadline=None)
