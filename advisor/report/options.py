@@ -11,7 +11,7 @@ from advisor.report.estimates import estimate_json
 from advisor.report.memory_parts import memory_json
 from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from recommender.outcome.steps import Steps, steps_of
+from recommender.outcome.steps import Steps, iterations_as_profiled, steps_of
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
@@ -170,7 +170,7 @@ def _job(job: Job, trace: Trace) -> Mapping[str, object]:
         "batch_size": trace.batch_size,
         **asdict(job),
         "scaling": _scaling(steps_of(trace, job)),
-        "iterations_per_epoch": job.iterations_per_epoch or trace.iterations_per_epoch,
+        "iterations_per_epoch": iterations_as_profiled(trace, job),
     }
 
 
