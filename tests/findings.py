@@ -347,7 +347,13 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         **_BEFORE_AND_AFTER,
         **_AFTER,
     },
-    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
+    Code.SUMMARY_CHOICE: {
+        "machine": _MACHINE,
+        "is_rented": True,
+        "must_change": True,
+        "num_iterations": 12_500,
+        "iteration_s": 0.508,
+    },
     Code.SUMMARY_COST_AND_TIME: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,

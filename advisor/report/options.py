@@ -210,6 +210,8 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "price_source": offer.source if offer else None,
         "iterations": option.iterations,
         "iteration_s": asdict(estimate.iteration_s),
+        "samples_per_s": estimate.samples_per_s,
+        "mfu": estimate.mfu,
         "input_s": asdict(estimate.input_s) if estimate.input_s else None,
         "binds": estimate.binds,
         "vcpus_per_gpu": plan.vcpus_per_gpu,
