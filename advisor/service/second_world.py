@@ -41,7 +41,8 @@ def with_second_world(
         is_scaling_known: somebody said what becomes of its batch.
     """
     size = _other_size(trace, script)
-    if size is None or (is_scaling_known and (is_world_asked or not trace.is_sharded)):
+    # Whether a script shards its model shows in the other world alone.
+    if size is None or (is_scaling_known and is_world_asked):
         return trace
     try:
         other = profiled(size)

@@ -8,7 +8,6 @@ from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
 from advisor.report.printing import Format, print_document
-from advisor.report.throughput import throughput_facts
 from tests.builders import make_estimate, make_trace
 from tests.findings import texts
 from tests.unit.report.printed import read_csv, read_json
@@ -76,26 +75,6 @@ def test_the_table_shows_the_same(
     )
     out = capsys.readouterr().out
     assert all(text in out for text in ("200 ms", "gemm 50%", "TINY", "no"))
-
-
-def test_throughput_is_told_of_one_gpu_that_is_asked_about(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    print_document(estimates_document(make_trace(), [FULL]), Format.TABLE)
-    one = " ".join(capsys.readouterr().out.split())
-    assert "samples per second 1,280 of all 4 GPUs" in one
-    assert "MFU 25.0% model FLOPs utilization, of 100 TFLOP/s a GPU" in one
-    print_document(estimates_document(make_trace(), [FULL, FULL]), Format.TABLE)
-    assert "MFU" not in capsys.readouterr().out
-
-
-def test_what_is_unknown_of_throughput_is_not_told() -> None:
-    assert list(throughput_facts(make_estimate())) == []
-    slow = make_estimate(iteration=2.0, work=StepWork(num_samples=3.0))
-    assert [(fact.name, fact.value, fact.note) for fact in throughput_facts(slow)] == [
-        ("samples per second", "1.5", "")
-    ]
 
 
 def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:

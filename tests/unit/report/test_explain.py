@@ -21,7 +21,6 @@ from advisor.core.values import (
     Option,
     Quantiles,
     Recommendation,
-    StepWork,
     Tier,
 )
 from advisor.report.breakdown import MOST_OPERATORS
@@ -247,14 +246,6 @@ def test_shares_of_an_iteration_are_of_its_median() -> None:
     assert value(option, title, "exposed communication") == "50.0 ms 25%"
     assert value(option, title, "total") == "200.0 ms"
     assert value(option, title, "methods") == "wave 25%, roofline 50%"
-
-
-def test_throughput_is_told_where_it_is_known() -> None:
-    work = StepWork(num_samples=512.0, model_flops=5e12, peak_flops_per_s=100e12)
-    option = make_option(estimate=make_estimate("X", 0.2, num_gpus=8, work=work))
-    assert value(option, "One iteration", "samples per second") == "2,560 of all 8 GPUs"
-    assert value(option, "One iteration", "MFU").startswith("25.0% model FLOPs utilization, of 100 TFLOP/s")
-    assert "samples per second" not in text_of(make_option())
 
 
 def test_no_communication_is_no_line() -> None:
