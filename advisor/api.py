@@ -61,8 +61,8 @@ def recommend(
         source: a training script, a saved trace, or what `profile` returned.
         arguments: of the script.
         epochs: how many to train; or ``iterations``.
-        iterations: optimizer steps, on one GPU.
-        iterations_per_epoch: for data that does not know its length.
+        iterations: optimizer steps, of as many GPUs as it was profiled for.
+        iterations_per_epoch: for data that does not know its length; counted likewise.
         budget_usd: for the whole job.
         deadline_s: seconds until done, waiting included.
         confidence: probability with which budget and deadline must hold.
@@ -160,7 +160,7 @@ def compare(
         b: the same of the other.
         arguments: of the script.
         epochs: how many to train; or ``iterations``.
-        iterations: optimizer steps, on one GPU.
+        iterations: optimizer steps, of as many GPUs as it was profiled for.
         budget_usd: for the whole job.
         deadline_s: seconds until done, waiting included.
         value_of_time_usd_per_h: what an hour until it is done is worth; None for the settings'.

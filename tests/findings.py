@@ -349,7 +349,13 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         **_BEFORE_AND_AFTER,
         **_AFTER,
     },
-    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
+    Code.SUMMARY_CHOICE: {
+        "machine": _MACHINE,
+        "is_rented": True,
+        "must_change": True,
+        "num_iterations": 12_500,
+        "iteration_s": 0.508,
+    },
     Code.SUMMARY_COST_AND_TIME: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,
@@ -441,6 +447,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.TORCH_UNTESTED: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
     Code.TRACKER_SILENT: {"tracker": "wandb"},
     Code.WORLD_OF_SCRIPT: {"num_ranks": 2, "world_size": 8},
+    Code.WORLD_OF_SHARDS: {"num_ranks": 2},
     Code.WORLD_UNUSED: {"world_size": 8},
     Code.RATES_UNKNOWN: {"num_unknown": 2, "num_options": 9},
 }

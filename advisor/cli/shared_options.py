@@ -101,10 +101,11 @@ PythonOption = Annotated[
     ),
 ]
 IterationsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Or how many optimizer steps, on one GPU.")
+    int | None,
+    typer.Option(metavar="N", help="Or how many optimizer steps, of as many GPUs as it was profiled for."),
 ]
 IterationsPerEpochOption = Annotated[
-    int | None, typer.Option(metavar="N", help="For data that does not know its length.")
+    int | None, typer.Option(metavar="N", help="For data that does not know its length; counted likewise.")
 ]
 PolicyOption = Annotated[
     list[Path] | None,

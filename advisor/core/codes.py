@@ -281,6 +281,7 @@ class Code(StrEnum):
     TRACKER_SILENT = "tracker-silent", Severity.WARNING
     WORLD_OF_ONE = "world-of-one", Severity.WARNING
     WORLD_OF_SCRIPT = "world-of-script", Severity.WARNING
+    WORLD_OF_SHARDS = "world-of-shards", Severity.WARNING
     WORLD_UNUSED = "world-unused", Severity.WARNING
 
     # What to know of prices.

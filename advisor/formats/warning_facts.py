@@ -49,6 +49,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.TRACKER_SILENT: {"tracker": str},
     Code.WORLD_OF_ONE: {},
     Code.WORLD_OF_SCRIPT: {"num_ranks": int, "world_size": int},
+    Code.WORLD_OF_SHARDS: {"num_ranks": int},
     Code.WORLD_UNUSED: {"world_size": int},
     # Of its data and its operators, from the process that profiles.
     Code.BATCH_SIZE_UNKNOWN: {},

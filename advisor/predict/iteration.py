@@ -40,6 +40,7 @@ from advisor.predict.split.rank import Rank, rank_of
 from advisor.predict.split.stages import in_flight, in_micro_batches
 from advisor.predict.split.supposing import check_split
 from advisor.predict.step_time import RankStep, bounds_with_waits, step_time
+from advisor.predict.utilization import step_work
 from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.compiled import as_run
 from advisor.predict.what_if.tf32 import allow_tf32
@@ -232,6 +233,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
         memory=memory,
         memory_limit_bytes=gpu.memory_bytes,
         split=split,
+        work=step_work(step.rank, gpu, step.layout, step.share.whole),
         assumptions=(
             *([] if split.is_none else [finding(Code.SUPPOSED, split=split.name)]),
             *notes,

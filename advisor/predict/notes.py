@@ -139,7 +139,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
     world = sharded_over(trace)
-    if world is not None:
+    if world not in (None, 1):
         yield finding(Code.SHARDED, num_ranks=world, hides=sharding_group(trace) is not None)
     if world not in (None, num_gpus):
         yield finding(Code.OTHER_WORLD, num_ranks=world, num_gpus=num_gpus)

@@ -11,6 +11,7 @@ from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.report.cells import interval_text
 from advisor.report.document import Fact, Sum
 from advisor.report.sums import Words, clock, dollars, rounded, short_times, with_rest
+from advisor.report.throughput import throughput_facts
 from recommender.outcome.spot import is_spot
 
 MOST_OPERATORS = 8
@@ -93,6 +94,7 @@ def iteration(option: Option) -> tuple[Sum | Fact, ...]:
         _shares(estimate.by_family, option),
         Fact("p10 .. p50 .. p90", interval_text(estimate.iteration_s)),
         Fact("methods", ", ".join(methods)),
+        *throughput_facts(estimate),
     )
 
 

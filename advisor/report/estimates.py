@@ -12,6 +12,7 @@ from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
 from advisor.report.iterations_chart import iterations_chart
 from advisor.report.memory_parts import confirmed_fact, memory_facts, memory_json
+from advisor.report.throughput import throughput_facts
 from advisor.report.trace import summary
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
@@ -48,6 +49,7 @@ def estimates_document(
     }
     blocks: tuple[Block, ...] = (
         _table(estimates),
+        *_throughput(estimates),
         *_memory(trace, estimates, confirmed),
         *_assumptions(estimates),
     )
@@ -98,6 +100,12 @@ def _memory(
     return (Section("Memory of one GPU", facts),) if facts else ()
 
 
+def _throughput(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+    """Where it is one GPU that was asked about, as for memory."""
+    facts = tuple(throughput_facts(estimates[0])) if len(estimates) == 1 else ()
+    return (Section("Throughput", facts),) if facts else ()
+
+
 def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
     texts = [(sentence(assumption), gpus) for assumption, gpus in by_gpus(estimates)]
     lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in texts)
@@ -113,6 +121,8 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
         "num_nodes": estimate.layout.num_nodes,
         "gpus_per_node": estimate.layout.gpus_per_node,
         "iteration_s": asdict(estimate.iteration_s),
+        "samples_per_s": estimate.samples_per_s,
+        "mfu": estimate.mfu,
         "communication_s": estimate.communication_s,
         "loading_s": estimate.loading_s,
         "input_s": asdict(estimate.input_s) if estimate.input_s else None,

@@ -11,7 +11,7 @@ from advisor.report.estimates import estimate_json
 from advisor.report.memory_parts import memory_json
 from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from recommender.outcome.steps import Steps, steps_of
+from recommender.outcome.steps import Steps, iterations_as_profiled, steps_of
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
@@ -171,7 +171,7 @@ def _job(job: Job, trace: Trace) -> Mapping[str, object]:
         "batch_size": trace.batch_size,
         **asdict(job),
         "scaling": _scaling(steps_of(trace, job)),
-        "iterations_per_epoch": job.iterations_per_epoch or trace.iterations_per_epoch,
+        "iterations_per_epoch": iterations_as_profiled(trace, job),
     }
 
 
@@ -211,6 +211,8 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "price_source": offer.source if offer else None,
         "iterations": option.iterations,
         "iteration_s": asdict(estimate.iteration_s),
+        "samples_per_s": estimate.samples_per_s,
+        "mfu": estimate.mfu,
         "input_s": asdict(estimate.input_s) if estimate.input_s else None,
         "binds": estimate.binds,
         "vcpus_per_gpu": plan.vcpus_per_gpu,

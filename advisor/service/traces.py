@@ -146,13 +146,13 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
             )
 
     trace = profiled(f"profiling {script.name}", backend, request.world_size)
-    if settings.scaling is not None:
-        return trace
     return with_second_world(
         trace,
         script,
         lambda size: profiled(f"profiling {script.name} as one of {size}", "fake", size),
         listener,
+        is_world_asked=request.world_size is not None,
+        is_scaling_known=settings.scaling is not None,
     )
 
 

@@ -60,6 +60,10 @@ class Steps:
         """Profiled batches that a step takes on so many GPUs."""
         return self.copies(num_gpus) if self.scaling is Scaling.WEAK else self.num_ranks
 
+    def of_batches(self, num_batches: int, num_gpus: int) -> int:
+        """Steps that take so many profiled batches on so many GPUs."""
+        return math.ceil(num_batches / self.batches(num_gpus))
+
 
 def steps_of(trace: Trace, job: Job) -> Steps:
     """How the job's script scales: as its user says, else as was seen, else its batch per GPU is held."""
@@ -94,25 +98,35 @@ def seen_scaling(trace: Trace) -> Scaling | None:
 
 def iterations_per_epoch(trace: Trace, job: Job, num_gpus: int) -> int | None:
     """Optimizer steps of an epoch on ``num_gpus``; None if nobody knows."""
-    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
-    return None if per_epoch is None else _epoch_on(per_epoch, steps_of(trace, job), num_gpus)
+    steps = steps_of(trace, job)
+    batches = _batches_of_epoch(trace, job, steps)
+    return None if batches is None else steps.of_batches(batches, num_gpus)
 
 
-def _epoch_on(per_epoch: int, steps: Steps, num_gpus: int) -> int:
-    return math.ceil(per_epoch / steps.batches(num_gpus))
+def iterations_as_profiled(trace: Trace, job: Job) -> int | None:
+    """Optimizer steps of an epoch in the profiled world; None if nobody knows."""
+    steps = steps_of(trace, job)
+    batches = _batches_of_epoch(trace, job, steps)
+    return None if batches is None else math.ceil(batches / steps.num_ranks)
+
+
+def _batches_of_epoch(trace: Trace, job: Job, steps: Steps) -> int | None:
+    """Profiled batches: one GPU takes them one by one, the profiled world a step's at once."""
+    if job.iterations_per_epoch is None:
+        return trace.iterations_per_epoch
+    return job.iterations_per_epoch * steps.num_ranks
 
 
 def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
-    """Optimizer steps on ``num_gpus``.
+    """Optimizer steps on ``num_gpus``: as many samples as those asked for take in the profiled world.
 
     Raises:
         InputError: epochs are asked for and nobody knows how many iterations one has, or they are too many.
     """
     steps = steps_of(trace, job)
-    is_weak = steps.scaling is Scaling.WEAK
     if job.iterations is not None:
-        return math.ceil(job.iterations / steps.copies(num_gpus)) if is_weak else job.iterations
-    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
+        return steps.of_batches(job.iterations * steps.num_ranks, num_gpus)
+    per_epoch = iterations_per_epoch(trace, job, num_gpus)
     if per_epoch is None or job.epochs is None:
         raise InputError(
             f"how many iterations an epoch of {trace.script!r} has is unknown: set iterations_per_epoch, or"
@@ -125,7 +139,7 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
             ),
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
-    iterations = math.ceil(round(_epoch_on(per_epoch, steps, num_gpus) * job.epochs, 6))
+    iterations = math.ceil(round(per_epoch * job.epochs, 6))
     if iterations > MAX_ITERATIONS:
         raise InputError(
             f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"

@@ -23,6 +23,8 @@ def summary_of(
             machine=machine(chosen),
             is_rented=chosen.plan.offer is not None,
             must_change=must_change(chosen),
+            num_iterations=chosen.iterations,
+            iteration_s=chosen.estimate.iteration_s.p50,
         ),
         finding(
             Code.SUMMARY_COST_AND_TIME,

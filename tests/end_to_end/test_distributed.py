@@ -23,6 +23,7 @@ RUNS = {
     "torchrun alone": ("ddp_torchrun.py", None),
     "fsdp2": ("fsdp2.py", 8),
     "fsdp2 of four": ("fsdp2.py", 4),
+    "fsdp2 alone": ("fsdp2.py", None),
     "tensor parallel": ("tensor_parallel.py", 4),
 }
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
@@ -106,6 +107,18 @@ def test_a_share_of_parameters_is_predicted_for_other_worlds_as_if_profiled_ther
     assert estimates[0].iteration_s.p50 == pytest.approx(estimates[1].iteration_s.p50, rel=0.03)
 
 
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_memory_of_other_worlds_is_that_of_a_profile_there(traces, ranks):
+    gpu, names = resolve_gpu("A100-SXM-80GB"), ("fsdp2", "fsdp2 of four")
+    needs = [predict_counts(traces[name], gpu, [ranks])[0].memory_bytes for name in names]
+    assert needs[0] == pytest.approx(needs[1], rel=0.001)
+
+
+def test_who_shards_is_known_where_it_is_profiled_alone(traces):
+    alone = traces["fsdp2 alone"]
+    assert (alone.world_size, alone.is_sharded, sharded_over(alone)) == (1, True, 1)
+
+
 def test_a_share_of_layers_is_predicted_for_its_own_world_alone(traces):
     one, four = predict_counts(traces["tensor parallel"], resolve_gpu("A100-SXM-80GB"), [1, 4])
     assert one.memory_bytes is None
@@ -116,7 +129,7 @@ def test_a_share_of_layers_is_predicted_for_its_own_world_alone(traces):
 
 def test_who_holds_a_part_of_the_model(traces):
     sharded = {name for name, trace in traces.items() if trace.is_sharded}
-    assert sharded == {"fsdp2", "fsdp2 of four", "tensor parallel"}
+    assert sharded == {"fsdp2", "fsdp2 of four", "fsdp2 alone", "tensor parallel"}
 
 
 @pytest.fixture
@@ -256,7 +269,9 @@ def test_accumulation_divided_by_the_world_is_seen(tmp_path, world, elsewhere):
     held = ("--gpu", "L4:8", "--scaling", "weak")
     weak = shell.run("recommend", "t.json", "--iterations", "5000", *held, "--json")
     assert weak.document["job"]["scaling"]["mode"] == "weak"
-    assert {option["iterations"] for option in weak.document["options"]} == {625}
+    assert {option["iterations"] for option in weak.document["options"]} == {
+        5000 * (trace.world_size or 1) // 8
+    }
 
 
 def test_a_batch_a_rank_is_seen_to_be_held(tmp_path):

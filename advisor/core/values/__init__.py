@@ -14,6 +14,7 @@ from advisor.core.values.estimate import (
     IterationEstimate,
     Method,
     StartWait,
+    StepWork,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.interval import Interval, Quantiles
@@ -112,6 +113,7 @@ __all__ = [
     "Sharding",
     "Split",
     "StartWait",
+    "StepWork",
     "TensorSpec",
     "Tier",
     "Trace",

@@ -57,6 +57,21 @@ class InputWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork:
+    """What an iteration gets done; None where it is unknown.
+
+    Attributes:
+        num_samples: of all GPUs.
+        model_flops: of the model's products on one GPU, forward and backward, none counted twice.
+        peak_flops_per_s: of one GPU by its data sheet, dense, in the precision of most of them.
+    """
+
+    num_samples: float | None = None
+    model_flops: float | None = None
+    peak_flops_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartWait(Quantiles):
     """The wait for a rented machine: over at once with some odds, else with a long tail.
 
@@ -128,6 +143,7 @@ class IterationEstimate:
         remedies: changes after which it fits, the one that costs the least time first; none where it does.
         split: how the script is supposed to divide its model.
         assumptions: what the estimate rests on.
+        work: what an iteration gets done.
         correction: by what receipts of earlier runs multiplied the time of GPU, host and communication.
     """
 
@@ -150,6 +166,18 @@ class IterationEstimate:
     largest_batch: LargestBatch | None = None
     remedies: tuple[Remedy, ...] = ()
     split: Split = WHOLE
+    work: StepWork = StepWork()
+
+    @property
+    def samples_per_s(self) -> float | None:
+        """Of all GPUs together, in the median; None if unknown."""
+        return None if self.work.num_samples is None else self.work.num_samples / self.iteration_s.p50
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilization: those of one GPU in a median iteration, over its peak; None if unknown."""
+        flops, peak = self.work.model_flops, self.work.peak_flops_per_s
+        return None if flops is None or not peak else flops / (self.iteration_s.p50 * peak)
 
     @property
     def num_gpus(self) -> int:

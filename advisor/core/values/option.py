@@ -175,8 +175,9 @@ class Job:
     """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
 
     Attributes:
-        iterations: optimizer steps; under weak scaling on one GPU, and converted when GPUs are added.
-        iterations_per_epoch: overrides the trace's, for data without a length.
+        iterations: optimizer steps of the script as it was profiled; other numbers of GPUs take as many
+            samples.
+        iterations_per_epoch: steps of the same kind; overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         change_usd: what it costs to change the script by more than a line; None if nobody said.

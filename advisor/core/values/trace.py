@@ -151,7 +151,7 @@ class Trace:
             disks and networks, not those in which other work has the cores.
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
-        is_sharded: the traced process was seen to hold a part of each of some parameters.
+        is_sharded: the traced process was seen to hold a part of each of some parameters; alone, all parts.
         work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
             GPUs are added; None if it was profiled in one world.
         compile_mode: of torch.compile, under which most of the forward pass runs; operators are those of

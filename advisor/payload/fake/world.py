@@ -23,7 +23,7 @@ class World:
     Attributes:
         asked: ``--world``; None if the user said nothing.
         used: processes of the group that the script made; None before.
-        is_sharded: this rank holds a part of some parameter.
+        is_sharded: this rank holds a part of some parameter, be it the only one.
         on_group: what to do when it has made one.
     """
 

@@ -11,7 +11,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.optim.optimizer import (
@@ -329,7 +329,5 @@ def _tag(session: Session, value: object, kind: str) -> None:
 
 
 def _holds_a_part(tensor: torch.Tensor) -> bool:
-    """Whether it is a DTensor of which the other ranks have other parts."""
-    facts: Any = tensor
-    placements = getattr(facts, "placements", ())
-    return any(not placement.is_replicate() for placement in placements) and facts.device_mesh.size() > 1
+    """Whether it is a DTensor of which other ranks have other parts, or would if there were any."""
+    return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))

@@ -48,11 +48,14 @@ def holds_buckets(trace: Trace) -> bool:
 
 
 def sharded_over(trace: Trace) -> int | None:
-    """Ranks that share the traced model, None where each holds all of it."""
-    if trace.world_size in (None, 1):
-        return None
+    """Ranks that share the traced model, None where each holds all of it on any number of GPUs.
+
+    It is 1 of a script that divides its model and was profiled alone.
+    """
     if trace.is_sharded:
         return trace.world_size
+    if trace.world_size in (None, 1):
+        return None
     if any(c.kind == "reduce_scatter" and c.world_size != 1 for c in trace.collectives):
         return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0
@@ -122,16 +125,36 @@ def _among(collective: Collective, sizes: dict[int, int]) -> Collective:
 
 def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
     """With a rank's parts of parameters, gradients and optimizer state that are so many times as large."""
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
-    more = (growth - 1) * sum(part or 0 for part in parts)
-    known = None not in parts and memory.peak_bytes is not None
+    pass_peak_bytes = _grown_pass_peak(memory, growth)
     return replace(
         memory,
         parameter_bytes=_times(memory.parameter_bytes, growth),
         gradient_bytes=_times(memory.gradient_bytes, growth),
         optimizer_bytes=_times(memory.optimizer_bytes, growth),
-        peak_bytes=round((memory.peak_bytes or 0) + more) if known else None,
+        peak_bytes=_grown_peak(memory, growth, pass_peak_bytes),
+        pass_peak_bytes=pass_peak_bytes,
     )
+
+
+def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -> int | None:
+    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
+    if memory.peak_bytes is None or None in parts:
+        return None
+    if memory.pass_peak_bytes is None or pass_peak_bytes is None:
+        return round(memory.peak_bytes + (growth - 1) * sum(part or 0 for part in parts))
+    # Of a step that exceeds the passes all is state, and what is made of it.
+    is_of_step = memory.peak_bytes > memory.pass_peak_bytes
+    return max(pass_peak_bytes, round(growth * memory.peak_bytes) if is_of_step else 0)
+
+
+def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
+    """What passes hold of the batch stays; gradients count as far as they are there when a pass peaks."""
+    peak_bytes, held_bytes = memory.pass_peak_bytes, memory.pass_activation_bytes
+    if peak_bytes is None or held_bytes is None:
+        return None
+    state = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
+    gradients = min(memory.gradient_bytes or 0, max(peak_bytes - held_bytes - state, 0))
+    return round(peak_bytes + (growth - 1) * (state + gradients))
 
 
 def _times(num_bytes: int | None, growth: float) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.core.findings import Code
 from advisor.core.units import MIB, format_duration
+from advisor.report.words.removals import of_rank
 from advisor.report.words.table import Words
 
 
@@ -80,6 +81,14 @@ def sharded(*, num_ranks: int, hides: bool) -> str:
         else "the recorded collectives, none hidden behind computation"
     )
     return f"sharded over {num_ranks:,} ranks: {how}"
+
+
+def other_world(*, num_ranks: int, num_gpus: int) -> str:
+    """What a trace of another number of ranks leaves unknown."""
+    return (
+        f"{of_rank(num_ranks)}, so time and memory on {num_gpus} are unknown: the time is that of the"
+        f" recorded rank. Profile with --world {num_gpus}"
+    )
 
 
 def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
@@ -185,10 +194,7 @@ ESTIMATES: Words = {
     ),
     Code.NOT_LEARNED: not_learned,
     Code.SUPPOSED: supposed,
-    Code.OTHER_WORLD: (
-        "the trace is of one of {num_ranks} ranks that share a model, so time and memory on {num_gpus} are"
-        " unknown: the time is that of the recorded rank. Profile with --world {num_gpus}"
-    ),
+    Code.OTHER_WORLD: other_world,
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,

@@ -28,10 +28,13 @@ def machine(
     return f"{gpus} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
 
 
-def choice(*, machine: str, is_rented: bool, must_change: bool) -> str:
-    """What to take, and whether the script is ready for it."""
+def choice(
+    *, machine: str, is_rented: bool, must_change: bool, num_iterations: int, iteration_s: float
+) -> str:
+    """What to take and for how many optimizer steps there, and whether the script is ready for it."""
+    steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
     first = ", once the script is changed for it (see below)" if must_change else ""
-    return f"{'Rent' if is_rented else 'Use'} {machine}{first}"
+    return f"{'Rent' if is_rented else 'Use'} {machine} for {steps}{first}"
 
 
 def cost_and_time(

@@ -12,6 +12,18 @@ from advisor.report.remedies import remedy_text
 from advisor.report.words.table import Words
 
 
+def sharding(*, num_ranks: int, num_gpus: int) -> str:
+    """The trace is of another number of ranks; how to profile as many."""
+    return f"{of_rank(num_ranks)}: profile with --world {num_gpus} for {num_gpus}"
+
+
+def of_rank(num_ranks: int) -> str:
+    """Whose trace it is, of a script that divides its model."""
+    if num_ranks == 1:
+        return "the script divides its model, and was profiled alone"
+    return f"the trace is of one of {num_ranks:,} ranks that share the model"
+
+
 def memory(
     *,
     needed_bytes: float,
@@ -100,10 +112,7 @@ def deadline(*, time_s: float, deadline_s: float, p: float) -> str:
 
 REMOVALS: Words = {
     Code.MEMORY: memory,
-    Code.SHARDING: (
-        "the trace is of one of {num_ranks} ranks that share the model: profile with"
-        " --world {num_gpus} for {num_gpus}"
-    ),
+    Code.SHARDING: sharding,
     Code.SOFTWARE: (
         "no PyTorch 2 build for CUDA 12 or later runs on compute capability {compute_capability}"
     ),

@@ -240,5 +240,9 @@ TRACE_WARNINGS: Words = {
     Code.WORLD_OF_SCRIPT: (
         "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}"
     ),
+    Code.WORLD_OF_SHARDS: (
+        "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts steps of"
+        " {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them"
+    ),
     Code.WORLD_UNUSED: "`world_size` {world_size} had no effect: the script made no process group",
 }

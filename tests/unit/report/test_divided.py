@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.core.findings import Code
 from advisor.core.splits import parse_split
-from advisor.core.values import Split
+from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
@@ -18,11 +18,10 @@ from tests.unit.report.printed import read_json
 
 
 def document_of(name: str, *changes: Code) -> Document:
-    split = Split() if name == "bf16" else parse_split(name.split("+"))
-    estimate = make_estimate("H100", split=split)
-    option = make_option(
-        "H100", 1, 20, what_if=name, estimate=estimate, script_changes=tuple(map(sample, changes))
-    )
+    # Plans of a divided model are those that ask for changes here.
+    estimate = make_estimate("H100", split=parse_split(name.split("+")) if changes else WHOLE)
+    must = tuple(map(sample, changes))
+    option = make_option("H100", 1, 20, what_if=name, estimate=estimate, script_changes=must)
     nothing = replace(many_options(3), recommended=None, frontier=())
     what_if = WhatIf(change=name, same=None, instead=option)
     return recommendation_document(nothing, make_trace(), top=5, what_if=what_if)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.units import GIB
-from advisor.core.values import Interval, IterationEstimate, Method
+from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_estimate, make_trace
@@ -23,6 +23,7 @@ FULL = make_estimate(
     memory_bytes=5 * GIB,
     memory_limit_bytes=16 * GIB,
     assumptions=texts("an assumption"),
+    work=StepWork(num_samples=256.0, model_flops=5e12, peak_flops_per_s=100e12),
 )
 
 
@@ -90,6 +91,8 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
             "num_nodes": 1,
             "gpus_per_node": 4,
             "iteration_s": {"p10": 0.1, "p50": 0.2, "p90": 0.4},
+            "samples_per_s": 1280.0,
+            "mfu": 0.25,
             "communication_s": 0.03,
             "loading_s": 0.0,
             "input_s": None,

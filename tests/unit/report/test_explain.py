@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, quoted
 from advisor.core.units import GIB
-from advisor.core.values import Interval, Job, Market, Means, Method, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import (
+    Interval,
+    Job,
+    Market,
+    Means,
+    Method,
+    Option,
+    Quantiles,
+    Recommendation,
+    Tier,
+)
 from advisor.report.breakdown import MOST_OPERATORS
 from advisor.report.explain import option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan

@@ -38,7 +38,7 @@ def answer(**limits: float) -> Recommendation:
 
 def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
     taken, figures, doubt = sentences(answer().summary)
-    assert taken == "Use 1 x LAB (cluster lab)"
+    assert taken == "Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s"
     assert figures == (
         "It costs about $10.00, with 9 in 10 odds $10.00 at most; it is done in about 2 h, with 9 in 10 odds"
         " within 2 h"
@@ -49,19 +49,20 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
 
 def test_what_must_be_changed_first_is_said() -> None:
     assert sentence(sample(Code.SUMMARY_CHOICE)) == (
-        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot), once the script is changed for it (see below)"
+        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms, once the script is"
+        " changed for it (see below)"
     )
 
 
 def test_a_deadline_changes_them() -> None:
     taken, *_ = sentences(answer(deadline_s=HOUR_S).summary)
-    assert taken == "Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand)"
+    assert taken == "Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand) for 1,000 steps of 1.8 s"
 
 
 def test_they_come_first_and_keep_to_the_width() -> None:
     text = on_screen(recommendation_document(answer(), make_trace(), top=15), 80)
     head, _, table = text.partition("Status")
-    assert head.startswith("Use 1 x LAB (cluster lab).\nIt costs about $10.00,")
+    assert head.startswith("Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s.\nIt costs about $10.00,")
     assert "recommended" in table
     assert max(map(len, text.splitlines())) <= 80
 

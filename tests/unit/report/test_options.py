@@ -38,6 +38,7 @@ from tests.unit.report.printed import json_of, of, on_screen
 OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
     "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
+    "samples_per_s", "mfu",
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
     "transfer", "rates", "cost_breakdown",
     "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from advisor.cli.listening import TERMINAL
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError, ProfileError, TraceError
-from advisor.core.values import RankWork
+from advisor.core.findings import Code
+from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu
 from advisor.profile.fake_data import FakeField
@@ -226,8 +228,9 @@ def worlds(tmp_path, monkeypatch):
             batch = batch_of(world_size)
             if batch is None:
                 raise ProfileError("the script needs another world")
-            used = world_size if "init_process_group" in text else None
-            return make_trace(batch_size=batch, world_size=used)
+            used = (world_size or 1) if "init_process_group" in text else None
+            trace = make_trace(batch_size=batch, world_size=used)
+            return _dividing(trace, text) if "shard" in text else trace
 
         monkeypatch.setattr(advisor.profile, "profile", profile)
         (tmp_path / "train.py").write_text(text)
@@ -239,6 +242,18 @@ def worlds(tmp_path, monkeypatch):
 
 
 TORCHRUN = "init_process_group; WORLD_SIZE"
+FSDP, TENSORS = f"{TORCHRUN}; fully_shard", f"{TORCHRUN}; shard_columns"
+
+
+def _dividing(trace: Trace, text: str) -> Trace:
+    """As FSDP shows it: gathers and scatters among several ranks, and shards alone; else no such exchange."""
+    size, gradients = trace.world_size or 1, trace.memory.gradient_bytes or 0
+    exchanged = [
+        Collective(kind=kind, num_bytes=size * gradients, world_size=size, count=1)
+        for kind in ("all_gather", "reduce_scatter")
+    ]
+    has_exchange = size > 1 and "fully_shard" in text
+    return replace(trace, is_sharded=True, collectives=tuple(exchanged if has_exchange else ()))
 
 
 def test_a_distributed_script_is_profiled_alone_as_well(worlds):
@@ -277,3 +292,32 @@ def test_who_says_how_it_scales_needs_no_second_world(worlds):
     config = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
     _, asked, _ = worlds(TORCHRUN, lambda size: 256 // size, world_size=8, settings=config)
     assert asked == [8]
+
+
+STRONG = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
+
+
+@pytest.mark.parametrize("settings", [DEFAULTS, STRONG])
+def test_a_script_that_shards_is_the_trace_of_one_of_two(worlds, settings):
+    trace, asked, _ = worlds(FSDP, lambda _: 64, settings=settings)
+    assert asked == [None, 2]
+    assert (trace.world_size, trace.is_sharded) == (2, True)
+    assert trace.work_elsewhere.world_size == 1
+    assert [warning.code for warning in trace.warnings] == [Code.WORLD_OF_SHARDS]
+
+
+@pytest.mark.parametrize(("world_size", "profiles"), [(1, [1, 2]), (8, [8])])
+def test_whose_world_is_asked_for_keeps_it(worlds, world_size, profiles):
+    trace, asked, _ = worlds(FSDP, lambda _: 64, world_size=world_size)
+    assert (trace.world_size, asked, trace.warnings) == (world_size, profiles, ())
+
+
+def test_who_divides_layers_is_known_alone(worlds):
+    trace, asked, _ = worlds(TENSORS, lambda _: 64)
+    assert (trace.world_size, trace.is_sharded, asked) == (1, True, [None, 2])
+
+
+def test_where_two_ranks_cannot_shard_the_first_counts(worlds):
+    trace, _, heard = worlds(FSDP, lambda size: None if size == 2 else 64)
+    assert (trace.world_size, trace.is_sharded) == (1, True)
+    assert "cannot be profiled" in " ".join(heard.notes)

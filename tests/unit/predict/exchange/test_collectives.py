@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.values import Collective, IterationEstimate, MemoryPart, Phase, Trace
+from advisor.core.values import Collective, IterationEstimate, MemoryPart, MemoryUse, Phase, Trace
 from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.collectives import (
     buckets_of_pass,
@@ -93,6 +93,18 @@ def test_one_process_shares_with_nobody(world_size: int | None) -> None:
     assert sharded_over(profiled) is None
 
 
+def test_who_divides_its_model_alone_is_known_alone() -> None:
+    trace = make_trace(world_size=1, is_sharded=True)
+    assert sharded_over(trace) == 1
+    assert (is_known_at(trace, 1), is_known_at(trace, 8)) == (True, False)
+    one, eight = predict_counts(trace, make_gpu(), [1, 8])
+    plain = predict_counts(make_trace(), make_gpu(), [1])[0]
+    assert (one.memory_bytes, one.iteration_s) == (plain.memory_bytes, plain.iteration_s)
+    assert eight.memory_bytes is None
+    assert "sharded over" not in said((*one.assumptions, *eight.assumptions))
+    assert "--world 8" in said(eight.assumptions)
+
+
 def test_a_group_that_exchanges_nothing_shares_nothing() -> None:
     assert sharded_over(make_trace(world_size=8)) is None
 
@@ -174,6 +186,34 @@ def test_whoever_gathers_parameters_is_known_at_other_worlds() -> None:
     assert sixteen.memory.peak_bytes == trace.memory.peak_bytes - 3 * GRADIENT_BYTES // 2
     assert resharded(sixteen, 8) == trace
     assert resharded(trace, 8) is trace
+
+
+STATE, HELD = 8 * 10**8, 10**9
+
+
+def memory_among(ranks: int, num_steps: int = 0) -> MemoryUse:
+    """800 MB each of weights, gradients and two moments, and 1 GB of activations; half the gradients peak."""
+    part = STATE // ranks
+    pass_peak = 3 * part + part // 2 + HELD
+    return MemoryUse(
+        parameter_bytes=part, gradient_bytes=part, optimizer_bytes=2 * part,
+        activation_bytes=HELD, pass_activation_bytes=HELD, most_activation_bytes=HELD,
+        pass_peak_bytes=pass_peak, peak_bytes=max(pass_peak, num_steps * part),
+    )  # fmt: skip
+
+
+# A step that makes nothing, and one whose state and copies exceed the passes.
+@pytest.mark.parametrize("num_steps", [0, 60])
+@pytest.mark.parametrize("recorded", [2, 8, 32])
+@pytest.mark.parametrize("ranks", [2, 4, 16])
+def test_memory_among_other_ranks_is_as_if_recorded_there(recorded: int, ranks: int, num_steps: int) -> None:
+    shards = [replace(one, world_size=recorded) for one in SHARDS]
+    trace = replace(
+        make_trace(memory=memory_among(recorded, num_steps), world_size=recorded, is_sharded=True),
+        collectives=tuple(shards),
+    )
+    there = resharded(trace, ranks).memory
+    assert there == memory_among(ranks, num_steps)
 
 
 def test_half_precision_gradients_and_a_scatter_after_each_pass_are_whole_gradients() -> None:

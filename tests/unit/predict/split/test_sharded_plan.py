@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.core.errors import InputError
@@ -72,13 +74,26 @@ def test_a_script_that_shards_already_is_refused() -> None:
         estimate_of(ZERO[2], trace=trace)
 
 
+def test_a_script_that_shards_already_is_not_told_to_shard() -> None:
+    model = make_transformer()
+    whole = 8 * (model.memory.gradient_bytes or 0)
+    exchanges = [
+        Collective(kind=kind, num_bytes=whole, world_size=8, count=1)
+        for kind in ("all_gather", "reduce_scatter")
+    ]
+    trace = replace(model, world_size=8, is_sharded=True, collectives=tuple(exchanges))
+    remedies = predict(trace, make_gpu(memory_bytes=8 * GIB), EIGHT).remedies
+    assert remedies
+    assert not {name for one in remedies for name in one.changes} & {one.value for one in Sharding}
+
+
 def test_gpus_that_hold_no_whole_copies_are_refused() -> None:
     with pytest.raises(InputError, match="a multiple of 16 GPUs, in nodes of a multiple of 16"):
         estimate_of(Split(tensor=16), Layout(gpus_per_node=8, num_nodes=2))
 
 
 def test_a_shared_model_is_not_offered_to_be_shared_again() -> None:
-    tiny = make_gpu(memory_bytes=15 * GIB)
+    tiny = make_gpu(memory_bytes=8 * GIB)
     remedies = predict(make_transformer(), tiny, EIGHT, split=ZERO[0]).remedies
     assert remedies
     assert not {name for one in remedies for name in one.changes} & {one.value for one in Sharding}

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Job, RankWork, Scaling, Trace
-from recommender.outcome.steps import Source, num_iterations, seen_scaling, steps_of
+from recommender.outcome.steps import (
+    Source,
+    iterations_as_profiled,
+    num_iterations,
+    seen_scaling,
+    steps_of,
+)
 from tests.builders import make_op, make_trace
 
 
@@ -76,6 +82,47 @@ def test_what_a_gpu_takes_and_a_step_holds() -> None:
 def test_steps_that_were_given(scaling: Scaling, steps: list[int]) -> None:
     job = Job(iterations=1000, scaling=scaling)
     assert [num_iterations(make_trace(), job, count) for count in (1, 4, 8)] == steps
+
+
+@given(st.integers(1, 64), st.integers(1, 10**6), st.sampled_from(list(Scaling)))
+def test_as_many_gpus_as_were_profiled_take_the_steps_that_were_asked_for(
+    num_ranks: int, asked: int, scaling: Scaling
+) -> None:
+    trace = make_trace(world_size=num_ranks, iterations_per_epoch=None)
+    by_steps = Job(iterations=asked, scaling=scaling)
+    by_epochs = Job(epochs=3, iterations_per_epoch=asked, scaling=scaling)
+    assert num_iterations(trace, by_steps, num_ranks) == asked
+    assert num_iterations(trace, by_epochs, num_ranks) == 3 * asked
+    assert iterations_as_profiled(trace, by_epochs) == asked
+
+
+@given(st.integers(1, 64), st.integers(1, 10**6), st.integers(1, 512), st.sampled_from(list(Scaling)))
+def test_other_numbers_of_gpus_take_as_many_samples(
+    num_ranks: int, asked: int, num_gpus: int, scaling: Scaling
+) -> None:
+    trace, job = make_trace(world_size=num_ranks), Job(iterations=asked, scaling=scaling)
+    of_step = steps_of(trace, job).global_batch_size(num_gpus)
+    wanted = asked * num_ranks * 64
+    assert of_step is not None
+    # The last step is whole.
+    assert wanted <= num_iterations(trace, job, num_gpus) * of_step < wanted + of_step
+
+
+def test_a_hundred_thousand_steps_of_eight_gpus() -> None:
+    trace, job = make_trace(world_size=8), Job(iterations=100_000)
+    assert [num_iterations(trace, job, count) for count in (1, 4, 8, 16)] == [
+        800_000,
+        200_000,
+        100_000,
+        50_000,
+    ]
+
+
+def test_the_length_of_an_epoch_is_told_as_profiled() -> None:
+    eight = make_trace(world_size=8, iterations_per_epoch=20_019)
+    assert iterations_as_profiled(eight, Job(epochs=1)) == 2_503
+    assert iterations_as_profiled(make_trace(iterations_per_epoch=20_019), Job(epochs=1)) == 20_019
+    assert iterations_as_profiled(make_trace(iterations_per_epoch=None), Job(epochs=1)) is None
 
 
 @given(st.integers(1, 64), st.integers(1, 10**6), st.floats(0.1, 100), st.sampled_from(list(Scaling)))

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Code, Finding, finding
 from advisor.report import words
 from advisor.report.words import WORDS, error_text, finding_json, sentence, warnings_json
 from advisor.report.writers.json_text import to_json
@@ -23,7 +23,7 @@ MODULES = [
     if one.name not in ("sentences", "table")
 ]
 # They are no finding's: another table of the same figures has them, too.
-SHARED = {"basis", "at_least"}
+SHARED = {"basis", "at_least", "of_rank"}
 
 
 def test_every_code_has_words_in_one_table() -> None:
@@ -165,3 +165,12 @@ def test_what_becomes_of_doubtful_prices() -> None:
         "1 price of aws that no such machine can have"
     )
     assert "2 prices of aws far from" in variant(Code.PRICES_IMPLAUSIBLE, is_kept=True, num_prices=2)
+
+
+def test_who_was_profiled_alone_is_no_rank_of_one() -> None:
+    for code in (Code.SHARDING, Code.OTHER_WORLD):
+        several, alone = (sentence(finding(code, num_ranks=ranks, num_gpus=16)) for ranks in (8, 1))
+        assert several.startswith("the trace is of one of 8 ranks that share the model")
+        assert alone.startswith("the script divides its model, and was profiled alone")
+        assert "--world 16" in several
+        assert "--world 16" in alone
