@@ -126,8 +126,9 @@ def steps(points: Points, until: float, columns: int) -> list[tuple[float, float
     """A value that holds until the next, at evenly spaced moments from the first to ``until``."""
     start = points[0][0]
     steps_so_far, at = [], 0
-    for i in range(columns):
-        x = start + (until - start) * i / max(columns - 1, 1)
+    # The last moment as it is given: the sum may be a digit less, and would miss a value of that moment.
+    moments = [*(start + (until - start) * i / (columns - 1) for i in range(columns - 1)), until]
+    for x in moments:
         while at + 1 < len(points) and points[at + 1][0] <= x:
             at += 1
         steps_so_far.append((x, points[at][1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.report.writers.plot import MARKS, draw, steps
@@ -77,6 +77,7 @@ def test_a_price_holds_until_the_next() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), VALUES), min_size=1, max_size=8), st.floats(100, 200))
+@example([(2.128307595707324, 1.0), (172.15288270271145, 2.0)], 172.15288270271145)
 def test_steps_only_hold_values_that_were_there(points, until) -> None:
     points = sorted(points)
     drawn = steps(points, until, 50)
