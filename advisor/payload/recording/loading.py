@@ -18,7 +18,7 @@ from .extent import leading_dimension, length, num_elements
 from .loader_use import LoaderUse
 from .places import breaks_at_an_end, place_of_caller
 from .stopwatch import Stopwatch
-from .worker import Worker
+from .worker import Worker, one_thread
 
 # Of few batches one that something disturbed would decide; more of them are made for their time alone.
 MOST_TIMED = 13
@@ -263,12 +263,11 @@ class Batches:
 
     @contextlib.contextmanager
     def _as_a_worker(self) -> Iterator[None]:
-        """Without our dispatch mode, which slows every CPU operator, and as the worker that is asked for."""
+        """Without our dispatch mode, which slows every CPU operator; in one thread, if not as a worker."""
         with contextlib.ExitStack() as stack:
             if self._use.may_leave_mode:
                 stack.enter_context(_python_dispatch._disable_current_modes())
-            if self._worker is not None:
-                stack.enter_context(self._worker.at_work())
+            stack.enter_context(one_thread() if self._worker is None else self._worker.at_work())
             yield
 
     def _is_idle_evaluation(self) -> bool:
