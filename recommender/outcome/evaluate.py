@@ -26,16 +26,19 @@ from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.loading import fed, reading
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
+from recommender.outcome.local_disks import surer_read
 from recommender.outcome.outcomes import Outcome, SpotRuns, outcome_of, work_of
 from recommender.outcome.reading import read_s, reading_note
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import SpotTerms, restarting
 from recommender.outcome.steps import Steps, iterations_per_epoch, num_iterations, steps_of
 from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, Layout]
 """Name of a GPU, and how many of them exchange over what."""
+
+_Machine = tuple[str, Layout, float, Interval | None]
 
 # Plans whose draws are worked out together: enough to hide the cost of a call, few enough for the cache.
 CHUNK = 128
@@ -91,13 +94,13 @@ def evaluate(
     draws: Draws,
     spot: SpotTerms,
 ) -> Option:
-    """What one plan means for the job.
+    """What one plan means for the job; it copies its data to the machine's own disks where that is faster.
 
     Raises:
         InputError: the number of iterations is unknown.
     """
     estimates, gpus = {(plan.gpu, plan.layout): estimate}, {plan.gpu: gpu}
-    (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda _: spot)
+    (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda one: restarting(one, spot))
     return judged.option
 
 
@@ -111,6 +114,8 @@ def evaluate_all(
     terms_of: Callable[[Plan], SpotTerms],
 ) -> Iterator[Judged]:
     """What each plan means for the job; plans with the same GPUs share their draws.
+
+    A plan of an option may differ from the one given: it copies its data first where that is faster.
 
     Raises:
         InputError: the number of iterations is unknown.
@@ -136,16 +141,19 @@ def evaluate_all(
     def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
         return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
 
+    def machine_of(plan: Plan) -> _Machine:
+        return plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch)
+
+    def p90_s(plan: Plan) -> float:
+        return work(plan.num_gpus).iterations * fed_there(*machine_of(plan)).iteration_s.p90
+
     runs = SpotRuns(draws)
     for start in range(0, len(plans), CHUNK):
-        chunk = plans[start : start + CHUNK]
+        chunk = [surer_read(plan, p90_s, terms_of) for plan in plans[start : start + CHUNK]]
         terms = [terms_of(plan) for plan in chunk]
-        machines = [
-            (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
-            for plan in chunk
-        ]
+        machines = [machine_of(plan) for plan in chunk]
         outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)
-        for i, figures in enumerate(_figures(chunk, outcome, job)):
+        for i, figures in enumerate(_figures(outcome, job)):
             plan = chunk[i]
             estimate, there = fed_there(*machines[i]), work(plan.num_gpus)
             option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
@@ -157,12 +165,12 @@ def evaluate_all(
             )
 
 
-def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:
+def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
     drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd, outcome.counted_usd)
     quantiles = map(quantiles_of_rows, drawn)
     in_budget = _odds(outcome.cost_usd, job.budget_usd)
     in_time = _odds(outcome.time_s, job.deadline_s)
-    rows = zip(*quantiles, _means(plans, outcome), in_budget, in_time, strict=True)
+    rows = zip(*quantiles, _means(outcome), in_budget, in_time, strict=True)
     for train_s, time_s, usd, steady, counted, expected, budget, deadline in rows:
         yield _Figures(
             train_s=train_s,
@@ -175,11 +183,12 @@ def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Fig
         )
 
 
-def _means(plans: Sequence[Plan], outcome: Outcome) -> Iterator[Means]:
+def _means(outcome: Outcome) -> Iterator[Means]:
     drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.counted_usd)
     means = (values.mean(axis=1).tolist() for values in drawn)
-    for plan, train_s, time_s, usd, counted in zip(plans, *means, strict=True):
-        wait_s = time_s - train_s - plan.startup_s if math.isfinite(time_s) else 0.0
+    startups_s = outcome.startup_s.mean(axis=1).tolist()
+    for startup_s, train_s, time_s, usd, counted in zip(startups_s, *means, strict=True):
+        wait_s = time_s - train_s - startup_s if math.isfinite(time_s) else 0.0
         yield Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted)
 
 

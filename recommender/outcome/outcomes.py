@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import IterationEstimate, Plan
+from advisor.core.values import Interval, IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.gangs import drawn_over_median
+from recommender.outcome.reading import EITHER_SIDE
 from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
@@ -21,11 +22,13 @@ class Outcome:
     """Draws [plans, n], a row for each plan.
 
     Attributes:
+        startup_s: [plans, 1] where all of it is sure.
         steady_usd: the cost at the median of the price.
         counted_usd: the cost where plans are compared: that of a guessed price at its p90.
     """
 
     train_s: Array
+    startup_s: Array
     time_s: Array
     cost_usd: Array
     steady_usd: Array
@@ -72,6 +75,7 @@ class SpotRuns:
             rate_per_h=rate_per_h,
             reacquire_h=_reacquire_h(terms, rate_per_h, self._draws),
             z=self._draws.preemption,
+            restart_h=np.array([[each.restart_h] for each in terms]),
         )
         return makespan_h * HOUR_S, billed_h * HOUR_S
 
@@ -88,7 +92,7 @@ def outcome_of(
     Args:
         plans: what is rented or used.
         works_s: ``work_of`` each.
-        terms: of each; they differ in how often a machine goes away and how long alone.
+        terms: of each; they differ in how often a machine goes away, how long, and in restarts alone.
         draws: as those of ``works_s``.
         runs: keeps what was drawn for other plans; by default nothing was.
     """
@@ -98,17 +102,29 @@ def outcome_of(
     if spot:
         asked = [works_s[i] for i in spot], [terms[i] for i in spot]
         train_s[spot], running_s[spot] = (runs or SpotRuns(draws)).seconds(*asked)
-    startup_s = np.array([[plan.startup_s] for plan in plans])
+    startup_s = _startups_s(plans, draws)
     wait_s = np.array([draws.waits_of(plan.wait_s) for plan in plans])
     kept_s = startup_s + train_s
     steady_usd, usd, counted_usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
     return Outcome(
         train_s=train_s,
+        startup_s=startup_s,
         time_s=wait_s + kept_s,
         cost_usd=usd,
         steady_usd=steady_usd,
         counted_usd=counted_usd,
     )
+
+
+def _startups_s(plans: Sequence[Plan], draws: Draws) -> Array:
+    """Draws [plans, n], or [plans, 1]: of a network that reads slower, a copy takes longer as well."""
+    startups_s = np.array([[plan.startup_s] for plan in plans])
+    copied_s = np.array([[plan.copied_s] for plan in plans])
+    if not copied_s.any():
+        return startups_s
+    doubt = Interval(p10=1 / EITHER_SIDE, p50=1.0, p90=EITHER_SIDE)
+    factors = np.array([log_normal(doubt, draws.prediction_of(plan.gpu)) for plan in plans])
+    return np.asarray(startups_s + copied_s * (factors - 1))
 
 
 def _costs_usd(

@@ -129,10 +129,16 @@ def terms_of_plans(
     """``terms_at`` for many plans: those of one class get the same object."""
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
     of_gang: dict[tuple[int, int], SpotTerms] = {}
+    of_copy: dict[tuple[int, float], tuple[SpotTerms, SpotTerms]] = {}
 
     def of(plan: Plan) -> SpotTerms:
         if not is_spot(plan):
             return terms
+        here = of_place(plan)
+        # What it is made of is kept, too: no other one gets its id.
+        return of_copy.setdefault((id(here), plan.copied_s), (here, restarting(plan, here)))[1]
+
+    def of_place(plan: Plan) -> SpotTerms:
         key = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
         if key not in of_class:
             of_class[key] = _of_class(plan, terms) if terms.assumed else terms
@@ -144,6 +150,11 @@ def terms_of_plans(
         return of_gang.setdefault((id(of_one), plan.num_nodes), _of_gang(of_one, plan.num_nodes))
 
     return of
+
+
+def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:
+    """The terms where a machine that comes back has empty disks, to which the data set is copied again."""
+    return replace(terms, restart_h=terms.restart_h + plan.copied_s / HOUR_S) if plan.copied_s else terms
 
 
 def _of_gang(terms: SpotTerms, num_nodes: int) -> SpotTerms:
@@ -222,12 +233,18 @@ def _floored(
 
 
 def makespan_and_billed_h(
-    work_h: Array, terms: SpotTerms, *, rate_per_h: Array | float, reacquire_h: Array | float
+    work_h: Array,
+    terms: SpotTerms,
+    *,
+    rate_per_h: Array | float,
+    reacquire_h: Array | float,
+    restart_h: Array | float | None = None,
 ) -> tuple[Array, Array]:
     """Expected hours until done and hours billed, elementwise; infinite where hopeless."""
     rate, interval, cost = _segments(work_h, terms, rate_per_h)
+    restart = terms.restart_h if restart_h is None else restart_h
     with np.errstate(over="ignore"):
-        lost = np.exp(rate * terms.restart_h) * np.expm1(rate * (interval + cost))
+        lost = np.exp(rate * restart) * np.expm1(rate * (interval + cost))
         billed = work_h / interval * lost / rate
         makespan = work_h / interval * lost * (1 / rate + reacquire_h)
     hopeless = makespan > HOPELESS_H
@@ -235,7 +252,13 @@ def makespan_and_billed_h(
 
 
 def drawn_hours(
-    work_h: Array, terms: SpotTerms, *, rate_per_h: Array, reacquire_h: Array, z: Array
+    work_h: Array,
+    terms: SpotTerms,
+    *,
+    rate_per_h: Array,
+    reacquire_h: Array,
+    z: Array,
+    restart_h: Array | float | None = None,
 ) -> tuple[Array, Array]:
     """Hours until done and hours billed of single runs: the expectation with the luck of preemptions.
 
@@ -248,10 +271,13 @@ def drawn_hours(
     Runs without a preemption cost nothing of it. What the others cost is drawn log-normal by the standard
     normal draw ``z``, which one run's makespan and bill share. A Monte-Carlo simulation in the tests agrees.
     """
-    makespan, billed = makespan_and_billed_h(work_h, terms, rate_per_h=rate_per_h, reacquire_h=reacquire_h)
+    restart = terms.restart_h if restart_h is None else restart_h
+    makespan, billed = makespan_and_billed_h(
+        work_h, terms, rate_per_h=rate_per_h, reacquire_h=reacquire_h, restart_h=restart
+    )
     rate, interval, cost = _segments(work_h, terms, rate_per_h)
     with np.errstate(over="ignore", invalid="ignore"):
-        failures = np.expm1(np.minimum(rate * (interval + cost + terms.restart_h), 700.0))
+        failures = np.expm1(np.minimum(rate * (interval + cost + restart), 700.0))
         num_segments = work_h / interval
         num_failures = np.maximum(num_segments * failures, 1e-12)
         varied = terms.dispersion_up * (1 + failures)
