@@ -50,7 +50,7 @@ def copied_locally(*, gib: float, time_s: float) -> str:
     """What is done before training, by an assumed rate."""
     return (
         f"{gib:,.10g} GB of data are copied to the machine's own disks at each start, in"
-        f" {format_duration(time_s)} (assumed): reading them over its network each epoch would take longer"
+        f" {format_duration(time_s)} (assumed): reading them over its network each epoch may take longer"
     )
 
 
