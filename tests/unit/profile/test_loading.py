@@ -456,6 +456,10 @@ def test_samples_are_made_in_one_thread_and_the_script_keeps_its_own(loading, tw
     assert torch.get_num_threads() == 2
 
 
+def test_a_measured_iteration_loads_in_as_many_threads_as_the_script_has(two_threads):
+    assert set(conditions(Loading("cuda"), 0).threads) == {2}
+
+
 class Broken(torch.utils.data.Dataset):
     """Sets its own threads, and dies."""
 
