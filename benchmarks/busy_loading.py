@@ -1,7 +1,8 @@
-"""Loader seconds of a script on a quiet machine and beside eight busy processes. Needs torch.
+"""Loader seconds of scripts on a quiet machine and beside eight busy processes. Needs torch.
 
-``python -m benchmarks.busy_loading`` profiles a script by turns, quiet and busy, and sets the CPU seconds of
-a sample and what is recommended side by side. Its wall clock shows how busy the machine was.
+``python -m benchmarks.busy_loading [SCRIPT ...]`` profiles each by turns, quiet and busy, and sets the CPU
+seconds of a sample and what is recommended side by side. Its wall clock shows how busy the machine was. By
+default one script has workers, and the other loads in its main process.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from statistics import median
 import advisor
 from advisor.core.values import Trace
 
-SCRIPT = Path(__file__).parents[1] / "tests/compatibility/scripts/input_bound.py"
-NUM_BUSY, ROUNDS = 8, 3
+SCRIPTS = Path(__file__).parents[1] / "tests/compatibility/scripts"
+DEFAULT = [SCRIPTS / "input_bound.py", SCRIPTS / "simclr.py"]
+NUM_BUSY, ROUNDS = 8, 5
 BUSY = "while True: sum(range(10_000))"
 
 
@@ -34,11 +36,11 @@ def others(count: int) -> Iterator[None]:
             process.wait()
 
 
-def profiled(count: int) -> tuple[Trace, float]:
-    """The trace beside so many busy processes, and the seconds of its making."""
+def profiled(script: Path, count: int) -> tuple[Trace, float]:
+    """Its trace beside so many busy processes, and the seconds of its making."""
     with others(count):
         begin_s = time.perf_counter()
-        trace = advisor.profile(SCRIPT)
+        trace = advisor.profile(script)
         return trace, time.perf_counter() - begin_s
 
 
@@ -47,18 +49,24 @@ def recommended(trace: Trace) -> str | None:
     return advisor.recommend(trace, epochs=10, offline=True).recommended
 
 
-def main() -> None:
+def compare(script: Path) -> None:
     """Print both, and how far apart they are."""
     seconds: dict[int, list[float]] = {0: [], NUM_BUSY: []}
     for _ in range(ROUNDS):
         for count, rounds in seconds.items():
-            trace, wall_s = profiled(count)
+            trace, wall_s = profiled(script, count)
             assert trace.loader_cpu_s_per_sample is not None, "the script has a DataLoader"
             rounds.append(trace.loader_cpu_s_per_sample)
             each_ms = rounds[-1] * 1e3
-            print(f"beside {count}: {each_ms:.3f} ms a sample, in {wall_s:.0f} s: {recommended(trace)}")
+            print(f"beside {count}: {each_ms:.4g} ms a sample, in {wall_s:.0f} s: {recommended(trace)}")
     quiet_s, busy_s = (median(rounds) for rounds in seconds.values())
-    print(f"busy over quiet: {busy_s / quiet_s:.3f} (median of {ROUNDS})")
+    print(f"{script.name}: busy over quiet {busy_s / quiet_s:.3f} (median of {ROUNDS})")
+
+
+def main() -> None:
+    """Compare the scripts that are named, or two of ours."""
+    for script in [Path(name) for name in sys.argv[1:]] or DEFAULT:
+        compare(script)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class Code(StrEnum):
     APPROVAL_NEEDED = "approval-needed"
     COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
+    COPIED_LOCALLY = "copied-locally"
     DATA_IN_PLACE = "data-in-place"
     READING = "reading"
     READING_UNKNOWN = "reading-unknown"
@@ -152,8 +153,10 @@ class Code(StrEnum):
     WHAT_IF_ALREADY = "what-if-already"
     WHAT_IF_BATCH_UNKNOWN = "what-if-batch-unknown"
     WHAT_IF_BF16_INSTEAD = "what-if-bf16-instead"
+    WHAT_IF_COPIED = "what-if-copied"
     WHAT_IF_NO_MACHINE = "what-if-no-machine"
     WHAT_IF_NO_RATE = "what-if-no-rate"
+    WHAT_IF_NOT_COPIED = "what-if-not-copied"
     WHAT_IF_NOT_FEASIBLE = "what-if-not-feasible"
     WHAT_IF_NOT_FED = "what-if-not-fed"
     WHAT_IF_NOTHING = "what-if-nothing"

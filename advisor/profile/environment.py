@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from advisor.core import redaction
+from advisor.core.units import GIB, MIB
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (
@@ -49,6 +50,10 @@ ADDED = {
     "SWANLAB_MODE": "disabled",
     "WANDB_MODE": "disabled",
     "PYTHONUNBUFFERED": "1",
+    # glibc keeps what the script frees. Whether it returned the memory of a batch was chance, and to get it
+    # anew took up to five times as long as to fill it.
+    "MALLOC_MMAP_THRESHOLD_": str(32 * MIB),  # the most that glibc takes
+    "MALLOC_TRIM_THRESHOLD_": str(1024 * GIB),
 }
 
 # Of options alone: the variable PWD is a folder.

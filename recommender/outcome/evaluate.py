@@ -26,16 +26,19 @@ from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.loading import fed, reading
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
+from recommender.outcome.local_disks import surer_read
 from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
 from recommender.outcome.reading import read_s, reading_note
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import SpotTerms, restarting
 from recommender.outcome.steps import Steps, iterations_per_epoch, num_iterations, steps_of
 from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, Layout]
 """Name of a GPU, and how many of them exchange over what."""
+
+_Machine = tuple[str, Layout, float, Interval | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +96,13 @@ def evaluate(
     draws: Draws,
     spot: SpotTerms,
 ) -> Option:
-    """What one plan means for the job.
+    """What one plan means for the job; it copies its data to the machine's own disks where that is faster.
 
     Raises:
         InputError: the number of iterations is unknown.
     """
     estimates, gpus = {(plan.gpu, plan.layout): estimate}, {plan.gpu: gpu}
-    (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda _: spot)
+    (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda one: restarting(one, spot))
     return judged.option
 
 
@@ -113,6 +116,8 @@ def evaluate_all(
     terms_of: Callable[[Plan], SpotTerms],
 ) -> Iterator[Judged]:
     """What each plan means for the job; plans with the same GPUs share their draws.
+
+    A plan of an option may differ from the one given: it copies its data first where that is faster.
 
     Raises:
         InputError: the number of iterations is unknown.
@@ -138,11 +143,14 @@ def evaluate_all(
     def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
         return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
 
-    terms = [terms_of(plan) for plan in plans]
-    machines = [
-        (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
-        for plan in plans
-    ]
+    def machine_of(plan: Plan) -> _Machine:
+        return plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch)
+
+    def p90_s(plan: Plan) -> float:
+        return work(plan.num_gpus).iterations * fed_there(*machine_of(plan)).iteration_s.p90
+
+    plans = [surer_read(plan, p90_s, terms_of) for plan in plans]
+    terms, machines = [terms_of(plan) for plan in plans], [machine_of(plan) for plan in plans]
     figures = _figures_of(plans, [work_s(*machine) for machine in machines], terms, draws, job)
     for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
         estimate, there = fed_there(*machine), work(plan.num_gpus)
@@ -169,7 +177,7 @@ def _figures_of(
         chunk, of_chunk = [plans[i] for i in members], [runs[i] for i in members]
         costs = costs_of(chunk, of_chunk, draws)
         timed = [times[id(run)] for run in of_chunk]
-        figures.update(zip((keys[i] for i in members), _figures(chunk, timed, costs, job), strict=True))
+        figures.update(zip((keys[i] for i in members), _figures(timed, costs, job), strict=True))
     return (figures[key] for key in keys)
 
 
@@ -216,15 +224,15 @@ def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
             )
 
 
-def _figures(plans: Sequence[Plan], times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figures]:
+def _figures(times: Sequence[_Times], costs: Costs, job: Job) -> Iterator[_Figures]:
     usd = quantiles_of_rows(costs.usd)
     columns = (
         usd, _quantiles_beside(costs.steady_usd, costs.usd, usd),
         _quantiles_beside(costs.counted_usd, costs.usd, usd), costs.usd.mean(axis=1).tolist(),
         costs.counted_usd.mean(axis=1).tolist(), _odds(costs.usd, job.budget_usd), costs.counted_usd,
     )  # fmt: skip
-    rows = zip(plans, times, *columns, strict=True)
-    for plan, of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd in rows:
+    rows = zip(times, *columns, strict=True)
+    for of_run, cost, steady, counted, mean_usd, mean_counted_usd, in_budget, counted_usd in rows:
         yield _Figures(
             drawn=(of_run.run.train_s, of_run.run.time_s, counted_usd),
             train_s=of_run.train_s,
@@ -232,7 +240,7 @@ def _figures(plans: Sequence[Plan], times: Sequence[_Times], costs: Costs, job: 
             cost_usd=cost,
             steady_usd=steady,
             counted_usd=counted,
-            expected=_means(plan, of_run, mean_usd, mean_counted_usd),
+            expected=_means(of_run, mean_usd, mean_counted_usd),
             odds={"budget": in_budget, "deadline": of_run.in_time},
         )
 
@@ -246,9 +254,9 @@ def _quantiles_beside(values: Array, others: Array, known: Sequence[Quantiles]) 
     return quantiles
 
 
-def _means(plan: Plan, times: _Times, usd: float, counted_usd: float) -> Means:
-    time_s = times.mean_time_s
-    wait_s = time_s - times.mean_train_s - plan.startup_s if math.isfinite(time_s) else 0.0
+def _means(times: _Times, usd: float, counted_usd: float) -> Means:
+    time_s, startup_s = times.mean_time_s, float(np.mean(times.run.startup_s))
+    wait_s = time_s - times.mean_train_s - startup_s if math.isfinite(time_s) else 0.0
     return Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted_usd)
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import IterationEstimate, Plan
+from advisor.core.values import Interval, IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd, costs_usd
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.gangs import drawn_over_median
+from recommender.outcome.reading import EITHER_SIDE
 from recommender.outcome.rent import is_guessed, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
@@ -24,12 +25,14 @@ class Run:
     """Draws [n] of the seconds of one run.
 
     Attributes:
+        startup_s: until the training begins; one number where all of it is sure.
         train_s: of the training, with the time that a spot machine is away.
         run_s: from boot on, as far as the machine is there.
         kept_s: from boot to the end.
         time_s: the same, and the wait before.
     """
 
+    startup_s: Array | float
     train_s: Array
     run_s: Array
     kept_s: Array
@@ -71,7 +74,7 @@ def runs_of(
     Args:
         plans: what is rented or used.
         works_s: ``work_of`` each.
-        terms: of each; they differ in how often a machine goes away and how long alone.
+        terms: of each; they differ in how often a machine goes away, how long, and in restarts alone.
         draws: as those of ``works_s``.
     """
     asked = list(zip(plans, works_s, terms, strict=True))
@@ -81,7 +84,7 @@ def runs_of(
     found = []
     for plan, work_s, each in asked:
         pair = (id(work_s), id(each) if is_spot(plan) else None)
-        key = (*pair, plan.startup_s, plan.wait_s)
+        key = (*pair, plan.startup_s, plan.copied_s, plan.wait_s)
         if key not in runs:
             runs[key] = _run(plan, *of_spot.get(pair, (work_s, work_s)), draws)
         found.append(runs[key])
@@ -89,13 +92,23 @@ def runs_of(
 
 
 def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
-    kept_s = plan.startup_s + train_s
+    startup_s = _startup_s(plan, draws)
+    kept_s = startup_s + train_s
     return Run(
+        startup_s=startup_s,
         train_s=train_s,
-        run_s=kept_s if running_s is train_s else plan.startup_s + running_s,
+        run_s=kept_s if running_s is train_s else startup_s + running_s,
         kept_s=kept_s,
         time_s=draws.waits_of(plan.wait_s) + kept_s,
     )
+
+
+def _startup_s(plan: Plan, draws: Draws) -> Array | float:
+    """Draws [n], or one number: of a network that reads slower, a copy takes longer as well."""
+    if not plan.copied_s:
+        return plan.startup_s
+    doubt = Interval(p10=1 / EITHER_SIDE, p50=1.0, p90=EITHER_SIDE)
+    return plan.startup_s + plan.copied_s * (log_normal(doubt, draws.prediction_of(plan.gpu)) - 1)
 
 
 def _spot_seconds(

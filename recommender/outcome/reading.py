@@ -1,7 +1,8 @@
-"""How long a rented machine reads its data set: each epoch anew, over its network.
+"""How long a rented machine reads its data set, each epoch anew: over its network, or from its own disks.
 
 Data in the machine's region comes from object storage, other data from the network disk that it was copied
 to. Either goes through the machine's network. Reads get half of its rate, between a quarter and all of it.
+A plan may copy the data to the machine's own disks first (recommender/outcome/local_disks.py).
 """
 
 from __future__ import annotations
@@ -19,23 +20,37 @@ from advisor.pricing.catalog.instance_types import load_instances
 # memory, 2026-11-22. The terabits of the largest machines are for traffic between GPUs.
 MOST_BITS_PER_S = 100e9
 # Of the network's rate: nobody measured it for any machine, so that a factor of two to either side is left.
-_SHARES = Interval(p10=0.25, p50=0.5, p90=1.0)
+MEDIAN_SHARE = 0.5
+# Of their capacity, read in a second from a machine's own disks. Google names 660 MB/s for one local SSD of
+# 375 GB, and 390 for each of 16 (https://cloud.google.com/compute/docs/disks/local-ssd), Amazon 16 GB/s for
+# the 8 TB of p4d; from memory, 2026-11-23. Nobody measured others: a factor of two here as well.
+_DISK_READS_PER_S = 1e-3
+# What p10 and p90 of a rate are of its median.
+EITHER_SIDE = 2.0
 
 
 def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
     """Seconds to read what one iteration takes of the data set; None without one, or without epochs.
 
-    Each node reads the samples of its own GPUs over its own network.
+    Each node reads the samples of its own GPUs over its own network, or from its own disks.
     """
     if not plan.read_gib or iterations_per_epoch is None:
         return None
-    bits = plan.read_gib * GIB * 8 / iterations_per_epoch / plan.num_nodes
-    bits_per_s = network_bits_per_s(plan)
-    return Interval(
-        p10=bits / (bits_per_s * _SHARES.p90),
-        p50=bits / (bits_per_s * _SHARES.p50),
-        p90=bits / (bits_per_s * _SHARES.p10),
-    )
+    median_s = plan.read_gib * GIB / iterations_per_epoch / plan.num_nodes / _bytes_per_s(plan)
+    return Interval(p10=median_s / EITHER_SIDE, p50=median_s, p90=median_s * EITHER_SIDE)
+
+
+def _bytes_per_s(plan: Plan) -> float:
+    if plan.copied_s:  # to its own disks
+        return local_disks_bytes(plan) * _DISK_READS_PER_S
+    return network_bits_per_s(plan) * MEDIAN_SHARE / 8
+
+
+def local_disks_bytes(plan: Plan) -> int:
+    """Of the disks that the price of one machine includes; 0 where none are known."""
+    offer = plan.offer
+    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    return 0 if known is None or known.local_ssd_bytes is None else known.local_ssd_bytes
 
 
 def network_bits_per_s(plan: Plan) -> float:
@@ -58,19 +73,21 @@ def _least_bits_per_s_of_a_vcpu() -> float:
 
 
 def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | None) -> Finding | None:
-    """What reading takes of an iteration; None where there is no data set, or reading hides for sure."""
+    """What reading takes, or copying once; None where there is no data set, or reading hides for sure."""
     if not plan.read_gib or plan.offer is None:
         return None
     if each_s is None:
         return finding(Code.READING_UNKNOWN)
+    if plan.copied_s:
+        return finding(Code.COPIED_LOCALLY, gib=plan.read_gib, time_s=plan.copied_s)
     if each_s.p90 <= estimate.device_s.p50:
         return None
-    known = load_instances().get((plan.offer.provider, plan.offer.instance_type))
-    disks_bytes = 0 if known is None or known.local_ssd_bytes is None else known.local_ssd_bytes
+    bits_per_s = network_bits_per_s(plan)
     return finding(
         Code.READING,
         gib=plan.read_gib,
         read_s=each_s.p50,
-        bytes_per_s=network_bits_per_s(plan) * _SHARES.p50 / 8,
-        fits_local_disks=disks_bytes >= plan.read_gib * GIB,
+        bytes_per_s=_bytes_per_s(plan),
+        bits_per_s=bits_per_s,
+        by_storage=bits_per_s >= MOST_BITS_PER_S,
     )

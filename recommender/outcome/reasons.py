@@ -120,6 +120,8 @@ def changes_of(
 ) -> Iterator[Finding]:
     """What to change in the script; ``train_s`` is without preemptions."""
     yield from software.changes(plan, gpu)
+    if plan.copied_s:
+        yield finding(Code.USE_NVME)
     # A script that made a group elsewhere does so under torchrun.
     if plan.num_gpus > 1 and not steps.split.is_none:
         yield from _division(steps.split)

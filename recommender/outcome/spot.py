@@ -129,10 +129,16 @@ def terms_of_plans(
     """``terms_at`` for many plans: those of one class get the same object."""
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
     of_gang: dict[tuple[int, int], SpotTerms] = {}
+    of_copy: dict[tuple[int, float], tuple[SpotTerms, SpotTerms]] = {}
 
     def of(plan: Plan) -> SpotTerms:
         if not is_spot(plan):
             return terms
+        here = of_place(plan)
+        # What it is made of is kept, too: no other one gets its id.
+        return of_copy.setdefault((id(here), plan.copied_s), (here, restarting(plan, here)))[1]
+
+    def of_place(plan: Plan) -> SpotTerms:
         key = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
         if key not in of_class:
             of_class[key] = _of_class(plan, terms) if terms.assumed else terms
@@ -144,6 +150,11 @@ def terms_of_plans(
         return of_gang.setdefault((id(of_one), plan.num_nodes), _of_gang(of_one, plan.num_nodes))
 
     return of
+
+
+def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:
+    """The terms where a machine that comes back has empty disks, to which the data set is copied again."""
+    return replace(terms, restart_h=terms.restart_h + plan.copied_s / HOUR_S) if plan.copied_s else terms
 
 
 def _of_gang(terms: SpotTerms, num_nodes: int) -> SpotTerms:

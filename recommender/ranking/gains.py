@@ -40,9 +40,10 @@ def _surely_saved_share(gain: ChangeGain) -> float:
 
 
 def _gain(name: str, change: Change | Finding, answer: Recommendation, ground: Ground) -> ChangeGain:
+    before = answer.chosen
     if isinstance(change, Finding):
-        return ChangeGain(change=name, why_not=change)
-    before, none = answer.chosen, ChangeGain(change=name, instead=best_with(name, answer))
+        return ChangeGain(change=name, why_not=_about_disks(name, before) or change)
+    none = ChangeGain(change=name, instead=best_with(name, answer))
     if before is None:
         return replace(none, why_not=finding(Code.WHAT_IF_NO_MACHINE))
     why_not = change.why_not_on(ground.gpus[before.plan.gpu]) or change.why_not_for(before.estimate)
@@ -54,7 +55,17 @@ def _gain(name: str, change: Change | Finding, answer: Recommendation, ground: G
         return replace(
             none, why_not=finding(Code.WHAT_IF_NOT_FEASIBLE, gpu=before.plan.gpu, removed_by=codes)
         )
-    return _gain_of(change, before, after, none)
+    gain = _gain_of(change, before, after, none)
+    why_not = None if gain.saved_s else _about_disks(name, before)
+    return gain if why_not is None else replace(none, why_not=why_not)
+
+
+def _about_disks(name: str, before: Option | None) -> Finding | None:
+    """Why a copy on local disks brings nothing where a data set is read: the plan has chosen already."""
+    codes = {reason.code for reason in before.reasons} if name == "nvme" and before is not None else set()
+    if Code.COPIED_LOCALLY in codes:
+        return finding(Code.WHAT_IF_COPIED)
+    return finding(Code.WHAT_IF_NOT_COPIED) if Code.READING in codes else None
 
 
 def _gain_of(change: Change, before: Option, after: Option, none: ChangeGain) -> ChangeGain:
@@ -72,7 +83,8 @@ def _gain_of(change: Change, before: Option, after: Option, none: ChangeGain) ->
 
 
 def _train_s(option: Option) -> float:
-    return option.iterations * option.estimate.iteration_s.p50
+    """Seconds of work, and of the copy that it needs."""
+    return option.plan.copied_s + option.iterations * option.estimate.iteration_s.p50
 
 
 def saved_share(

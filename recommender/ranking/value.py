@@ -32,6 +32,7 @@ _NO_WORK = frozenset(
         Code.SAVE_CHECKPOINTS,
         Code.USE_AUTOCAST,
         Code.USE_CHANNELS_LAST,
+        Code.USE_NVME,
         Code.USE_WORKERS,
     }
 )

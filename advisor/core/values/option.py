@@ -40,7 +40,9 @@ class Plan:
         egress_usd: what bringing the result home costs.
         transfer_usd: what the data set's cloud asks for letting it go.
         transfer_gib: of the data set that moves; 0 where it is there already.
-        read_gib: of the data set that each epoch reads over the machine's network.
+        read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
+        copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
+            each epoch reads then; 0 where it reads over the network.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -65,6 +67,7 @@ class Plan:
     transfer_usd: float = 0.0
     transfer_gib: float = 0.0
     read_gib: float = 0.0
+    copied_s: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()

@@ -18,7 +18,7 @@ from .extent import leading_dimension, length, num_elements
 from .loader_use import LoaderUse
 from .places import breaks_at_an_end, place_of_caller
 from .stopwatch import Stopwatch
-from .worker import Worker
+from .worker import Worker, one_thread
 
 # Of few batches one that something disturbed would decide; more of them are made for their time alone.
 MOST_TIMED = 13
@@ -50,12 +50,14 @@ class Loading:
     Attributes:
         num_spans: how many were started.
         is_timed: the batches are the script's own, so their time and their sizes mean something.
+        is_measured: iterations are timed on a real GPU as the script runs them, loading included.
         is_evaluating: the newest batch was taken where no gradients are recorded, and others may follow.
     """
 
     def __init__(self, backend: str = "fake") -> None:
         self.num_spans = 0
         self.is_timed = True
+        self.is_measured = backend == "cuda"
         self.is_evaluating = False
         self._num_evaluated = 0  # batches in this span
         self._backend = backend
@@ -263,12 +265,14 @@ class Batches:
 
     @contextlib.contextmanager
     def _as_a_worker(self) -> Iterator[None]:
-        """Without our dispatch mode, which slows every CPU operator, and as the worker that is asked for."""
+        """Without our dispatch mode, which slows every CPU operator; in one thread, if not as a worker."""
         with contextlib.ExitStack() as stack:
             if self._use.may_leave_mode:
                 stack.enter_context(_python_dispatch._disable_current_modes())
             if self._worker is not None:
                 stack.enter_context(self._worker.at_work())
+            elif not self._loading.is_measured:
+                stack.enter_context(one_thread())
             yield
 
     def _is_idle_evaluation(self) -> bool:

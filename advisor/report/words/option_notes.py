@@ -37,12 +37,20 @@ def alike(
     return f"{text}; {num_of_other_gpus:,} of them on other GPUs: {', '.join(names)}"
 
 
-def reading(*, gib: float, read_s: float, bytes_per_s: float, fits_local_disks: bool) -> str:
-    """What reading the data set over the network takes, by an assumed rate."""
-    instead = "; its local disks hold all of it: copy it there once" if fits_local_disks else ""
+def reading(*, gib: float, read_s: float, bytes_per_s: float, bits_per_s: float, by_storage: bool) -> str:
+    """What reading the data set over the network takes, by an assumed share of a rate."""
+    giver = "object storage gives one machine" if by_storage else "its network gives"
     return (
         f"reading {gib:,.10g} GB each epoch takes {format_duration(read_s)} per iteration at"
-        f" {bytes_per_s / 1e9:.2g} GB/s, half of what its network gives (assumed){instead}"
+        f" {bytes_per_s / 1e9:.2g} GB/s, half of the {bits_per_s / 1e9:,.3g} Gbit/s that {giver} (assumed)"
+    )
+
+
+def copied_locally(*, gib: float, time_s: float) -> str:
+    """What is done before training, by an assumed rate."""
+    return (
+        f"{gib:,.10g} GB of data are copied to the machine's own disks at each start, in"
+        f" {format_duration(time_s)} (assumed): reading them over its network each epoch may take longer"
     )
 
 
@@ -202,7 +210,8 @@ OPTIONS: Words = {
         " keeps it; bring no secrets"
     ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: moving it costs nothing",
+    Code.COPIED_LOCALLY: copied_locally,
     Code.READING: reading,
     Code.READING_UNKNOWN: (
         "how many iterations an epoch has is unknown: what reading the data set takes is not counted"

@@ -442,15 +442,42 @@ def test_loading_stays_under_our_mode_where_new_tensors_go_to_the_gpu(loading, m
     assert conditions(loading, 0).modes == [1] * 6
 
 
-def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(loading):
+@pytest.fixture
+def two_threads():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        assert set(conditions(loading, 4).threads) == {1}
-        assert torch.get_num_threads() == 2
-        assert set(conditions(loading, 0).threads) == {2}
-    finally:
-        torch.set_num_threads(before)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("num_workers", [0, 4])
+def test_samples_are_made_in_one_thread_and_the_script_keeps_its_own(loading, two_threads, num_workers):
+    assert set(conditions(loading, num_workers).threads) == {1}
+    assert torch.get_num_threads() == 2
+
+
+def test_a_measured_iteration_loads_in_as_many_threads_as_the_script_has(two_threads):
+    assert set(conditions(Loading("cuda"), 0).threads) == {2}
+
+
+class Broken(torch.utils.data.Dataset):
+    """Sets its own threads, and dies."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        torch.set_num_threads(3)
+        raise ValueError("no such file")
+
+
+@pytest.mark.parametrize("num_workers", [0, 4])
+def test_the_script_keeps_its_threads_where_a_sample_fails(loading, two_threads, num_workers):
+    loader = real(Broken(), batch_size=1)
+    loading.register(loader, num_workers)
+    with pytest.raises(ValueError, match="no such file"):
+        list(loading.watch(loader, iter))
+    assert torch.get_num_threads() == 2
 
 
 # --- Workers that are not there --------------------------------------------------------------------

@@ -14,6 +14,7 @@ from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan
 from advisor.predict.loading import reading
 from advisor.pricing.catalog.instance_types import load_instances
+from advisor.report.words.sentences import sentence
 from recommender.engine import recommend
 from recommender.outcome.reading import MOST_BITS_PER_S, network_bits_per_s, read_s
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
@@ -81,9 +82,22 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
     assert bound.estimate.iteration_s.p50 == pytest.approx(8 * GIB / 1.25e9)
     assert bound.train_s.p50 == pytest.approx(5000 * 8 * GIB / 1.25e9)
     (note,) = (reason for reason in bound.reasons if reason.code is Code.READING)
-    assert note.facts["fits_local_disks"] is False
-    (note,) = (r for r in option(machine("g5.xlarge", 100.0)).reasons if r.code is Code.READING)
-    assert note.facts["fits_local_disks"] is True
+    assert note.facts == {
+        "gib": 1000.0,
+        "read_s": pytest.approx(8 * GIB / 1.25e9),
+        "bytes_per_s": 1.25e9 / 8,
+        "bits_per_s": 2.5e9,
+        "by_storage": False,
+    }
+
+
+def test_of_terabits_between_gpus_the_note_says_what_storage_gives() -> None:
+    """p5.48xlarge has 3,200 Gbit/s, and its disks do not hold 40 TB."""
+    far = option(machine("p5.48xlarge", 40e12 / GIB, num_gpus=8))
+    (note,) = (reason for reason in far.reasons if reason.code is Code.READING)
+    assert note.facts["by_storage"] is True
+    text = sentence(note)
+    assert "6.2 GB/s, half of the 100 Gbit/s that object storage gives one machine" in text
 
 
 def test_what_reads_faster_than_it_computes_takes_as_long_as_before() -> None:

@@ -110,3 +110,30 @@ def test_a_gpu_that_cannot_says_so_and_where_nothing_is_recommended_that() -> No
     assert late.why_not is not None
     assert late.why_not.code is Code.WHAT_IF_NO_MACHINE
     assert late.option is None
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "gib", "code"),
+    [
+        ("p5.48xlarge", 3000.0, Code.WHAT_IF_COPIED),
+        ("p3.16xlarge", 3000.0, Code.WHAT_IF_NOT_COPIED),
+        ("p5.48xlarge", 0.0, Code.WHAT_IF_NOT_FED),
+    ],
+)
+@pytest.mark.parametrize("wait_s", [0.0, 1e-3])
+def test_a_copy_on_local_disks_is_the_plans_matter(
+    instance_type: str, gib: float, code: Code, wait_s: float
+) -> None:
+    """Whether its workers waited for a disk where it was profiled or not."""
+    loads = {"loader_cpu_s_per_sample": 1e-5, "data_loading_s": 64e-5 + wait_s, "num_workers": 4}
+    trace, gpus = make_trace(**loads, iterations_per_epoch=1000), {"A100-SXM-80GB": CATALOG["A100-SXM-80GB"]}
+    plan = make_plan("A100-SXM-80GB", 2.0, num_gpus=8, read_gib=gib)
+    assert plan.offer is not None
+    plan = replace(plan, offer=replace(plan.offer, instance_type=instance_type, num_vcpus=192))
+    estimates, job = estimates_for(trace, [plan], gpus), make_job(iterations=90_000)
+    answer = recommend(trace, estimates, gpus, [plan], job, rng=np.random.default_rng(7))
+    (gain,) = with_gains(
+        answer, ground_of(answer, gpus, rng=np.random.default_rng(7)), trace, ("nvme",)
+    ).gains
+    assert gain.why_not is not None
+    assert gain.why_not.code is code
