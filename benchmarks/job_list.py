@@ -61,8 +61,8 @@ JOBS = (
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
         choice=_H100,
-        sentence="Its own disks hold the photos and read them five times as fast as the network. The quote is "
-        "old, and a spot machine that comes back copies them again: the p90 counts both.",
+        sentence="Its own disks hold the photos and read them five times as fast as the network. The quote "
+        "is old, and a spot machine that comes back copies them again: the p90 counts both.",
     ),
     Listed(
         name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
