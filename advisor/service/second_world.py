@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Code, finding
 from advisor.core.values import RankWork, Trace
-from advisor.predict.exchange.collectives import sharding_group
 
 if TYPE_CHECKING:
     from advisor.service.listening import Listener
@@ -40,6 +39,9 @@ def with_second_world(
         is_world_asked: the trace's world is the user's.
         is_scaling_known: somebody said what becomes of its batch.
     """
+    # Imported late: with numpy, which nobody waits for who looks at the package.
+    from advisor.predict.exchange.collectives import sharding_group
+
     size = _other_size(trace, script)
     # Whether a script shards its model shows in the other world alone.
     if size is None or (is_scaling_known and is_world_asked):
