@@ -172,7 +172,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "detail": "the job costs $120.00 at p90",
     },
     Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
-    Code.COPIED_LOCALLY: {"gib": 3000.0, "time_s": 515.0},
+    Code.COPIED_LOCALLY: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
     Code.READING: {
         "gib": 3000.0,
         "read_s": 0.2,

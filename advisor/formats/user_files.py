@@ -28,8 +28,9 @@ _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_VALUE = 200
 _FAULTS = (ValueError, RecursionError, LookupError, AttributeError, TypeError, OverflowError)
-# Tabs, directives, tags, complex keys and marks of byte order, of which libyaml takes more than PyYAML does.
-_READ_OTHERWISE = re.compile("[\t%!?\ufeff]")
+# Of tabs, directives, tags, complex keys, marks of byte order, and comments right behind the mark of a block,
+# libyaml takes more than PyYAML does.
+_READ_OTHERWISE = re.compile("[\t%!?\ufeff]|[|>][-+0-9]*#")
 Place = tuple[str | int, ...]
 """Keys and list indices that lead from the top of a document to a value."""
 

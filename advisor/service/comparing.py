@@ -111,7 +111,7 @@ def check_feasible(answer: CompareAnswer) -> None:
 def _chosen(
     named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], listener: Listener
 ) -> Mapping[str, Judged]:
-    """A plan of its own for each name; whoever may mean fewer is asked first."""
+    """A plan of its own for each name, said aloud; whoever may mean fewer is asked first."""
     chosen: dict[str, Judged] = {}
     for name, plans in sorted(named.items(), key=lambda item: len(item[1])):
         taken = {item.option.plan.id for item in chosen.values()}
@@ -121,18 +121,18 @@ def _chosen(
                 f"both names are of the same plan, {plans[0].id}: name another machine, number of GPUs,"
                 " region or market."
             )
-        chosen[name] = _cheapest(name, others, judged, listener)
+        chosen[name] = _cheapest(others, judged)
+        if len(others) > 1:
+            plan_id, rest = chosen[name].option.plan.id, "" if len(others) == len(plans) else "other "
+            num_plans = f"{len(others)} {rest}plans"
+            listener.note(f"{name!r} is {plan_id}, the cheapest of {num_plans} that it may mean")
     return chosen
 
 
-def _cheapest(name: str, plans: Sequence[Plan], judged: Sequence[Judged], listener: Listener) -> Judged:
-    """One that does the job, where one does; which stands for the name is said aloud."""
+def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
+    """One that does the job, where one does."""
     from recommender.script_change import cheapest_first
 
     ids = {plan.id for plan in plans}
     of_name = [item for item in judged if item.option.plan.id in ids]
-    cheapest = min(of_name, key=lambda item: cheapest_first(item.option))
-    if len(plans) > 1:
-        plan_id = cheapest.option.plan.id
-        listener.note(f"{name!r} is {plan_id}, the cheapest of {len(plans)} plans that it may mean")
-    return cheapest
+    return min(of_name, key=lambda item: cheapest_first(item.option))

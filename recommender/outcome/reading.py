@@ -79,7 +79,7 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     if each_s is None:
         return finding(Code.READING_UNKNOWN)
     if plan.copied_s:
-        return finding(Code.COPIED_LOCALLY, gib=plan.read_gib, time_s=plan.copied_s)
+        return finding(Code.COPIED_LOCALLY, gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
     if each_s.p90 <= estimate.device_s.p50:
         return None
     bits_per_s = network_bits_per_s(plan)

@@ -103,6 +103,9 @@ def test_a_name_of_several_plans_is_another_than_the_one_beside_it(shell: Shell)
     assert answer.code == 0, answer.err
     plans = {side: answer.document[side]["id"] for side in ("a", "b")}
     assert plans["a"] != plans["b"]
+    # The cheapest of all is the other side's.
+    assert "'g6.xlarge spot' is aws/" in answer.err
+    assert " other plans that it may mean" in answer.err.partition("'g6.xlarge' is aws/")[2]
     names = "aws/g6.xlarge/us-east-1/on-demand", "g6.xlarge us-east-1 on-demand"
     assert_plain_error(shell.run("compare", "t.json.gz", *names, *JOB), 2, "same plan", names[0])
 

@@ -108,7 +108,7 @@ class TestCase13FarFromTheData:
         assert [cost_usd(answer, name) for name in "MN"] == pytest.approx([81.3333, 60.0], abs=TOLERANCE)
         far = answer.options[0]
         assert far.cost_breakdown_usd["moving the data"] == pytest.approx(60.0)
-        assert "3,000 GB of data come from us-east-1 for $60.00 in 1 h 20 min" in reasons(answer, "M")
+        assert "3,000 GiB of data come from us-east-1 for $60.00 in 1 h 20 min" in reasons(answer, "M")
 
     def test_n_is_recommended(self) -> None:
         assert self.decide().recommended == "N"

@@ -22,7 +22,7 @@ def with_fused_optimizer(trace: Trace) -> Trace | None:
 
     Clipping by norm keeps its own. None where the optimizer is another or fused already.
     """
-    if any(base_name(op.name).startswith(_FUSED) for op in trace.ops):
+    if any(op.phase is Phase.OPTIMIZER and base_name(op.name).startswith(_FUSED) for op in trace.ops):
         # Such a step still counts itself with a list operator.
         return None
     steps = [op for op in trace.ops if _is_of_step(op)]

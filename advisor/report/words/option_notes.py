@@ -41,23 +41,24 @@ def reading(*, gib: float, read_s: float, bytes_per_s: float, bits_per_s: float,
     """What reading the data set over the network takes, by an assumed share of a rate."""
     giver = "object storage gives one machine" if by_storage else "its network gives"
     return (
-        f"reading {gib:,.10g} GB each epoch takes {format_duration(read_s)} per iteration at"
+        f"reading {gib:,.10g} GiB each epoch takes {format_duration(read_s)} per iteration at"
         f" {bytes_per_s / 1e9:.2g} GB/s, half of the {bits_per_s / 1e9:,.3g} Gbit/s that {giver} (assumed)"
     )
 
 
-def copied_locally(*, gib: float, time_s: float) -> str:
-    """What is done before training, by an assumed rate."""
+def copied_locally(*, gib: float, time_s: float, read_s: float) -> str:
+    """What is done before training and what reading takes from then on, by assumed rates."""
     return (
-        f"{gib:,.10g} GB of data are copied to the machine's own disks at each start, in"
-        f" {format_duration(time_s)} (assumed): reading them over its network each epoch may take longer"
+        f"{gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
+        f" {format_duration(time_s)}, and read there in {format_duration(read_s)} per iteration (assumed):"
+        " over its network each epoch may take longer"
     )
 
 
 def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
     """Once a run: the disk is kept while a spot machine is away."""
     paid = f" for {format_usd(usd)}" if usd else ""
-    return f"{gib:,.10g} GB of data come from {place}{paid} in {format_duration(time_s)}, once a run"
+    return f"{gib:,.10g} GiB of data come from {place}{paid} in {format_duration(time_s)}, once a run"
 
 
 def gang_assumed(*, num_nodes: int, p_at_once: float | None, times_of_one: float) -> str:

@@ -61,6 +61,13 @@ def test_what_is_fused_already_counts_its_steps_with_a_list() -> None:
     assert with_fused_optimizer(make_trace(ops=(make_op(), counters, adam))) is None
 
 
+def test_a_fused_norm_is_no_fused_step() -> None:
+    norms = make_op("aten::_fused_rms_norm"), make_op("aten::_fused_rms_norm_backward", phase=Phase.BACKWARD)
+    *kept, one = fused(*norms, *ADAM)
+    assert kept == list(norms)
+    assert one.name == "aten::_fused_adam_"
+
+
 def test_the_lists_of_a_step_no_longer_count_at_its_peak() -> None:
     memory = MemoryUse(
         parameter_bytes=10, gradient_bytes=10, optimizer_bytes=20, activation_bytes=10, peak_bytes=50,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Market, Option, Plan
+from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.local_disks import copied_locally
 from recommender.outcome.reading import network_bits_per_s, read_s
@@ -56,6 +57,10 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
     assert one.time_s.p50 == pytest.approx(one.plan.copied_s + 90 * 3000 * GIB / 30.4e9)
     assert {Code.COPIED_LOCALLY, Code.USE_NVME} <= codes(one)
     assert Code.READING not in codes(one)
+    (told,) = (found for found in one.reasons if found.code is Code.COPIED_LOCALLY)
+    assert told.facts["read_s"] == pytest.approx(one.estimate.iteration_s.p50)  # which binds
+    assert sentence(told).startswith("3,000 GiB of data are copied")
+    assert "in 8 min 35 s" in sentence(told) or "in 9 min" in sentence(told)
 
 
 def test_a_single_epoch_is_read_where_it_is() -> None:
