@@ -50,7 +50,7 @@ def _board_of(gpu: GpuSpec) -> _Board:
     return _Board(gpu.name, gpu.architecture, gpu.vendor, gpu.tdp_w <= _SLOT_W)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _uncalibrated(board: _Board, knowledge: Knowledge) -> FittedConstants:
     """Kept for the next trace that asks about the GPU."""
     return _constants(board, knowledge, {})
