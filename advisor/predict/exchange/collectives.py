@@ -11,6 +11,9 @@ from dataclasses import replace
 
 from advisor.core.values import Collective, MemoryUse, Trace
 
+SHARDING = ("all_gather", "reduce_scatter")
+"""What shards of a model are exchanged by."""
+
 # Gradients that a hook compresses to half their precision are still all gradients.
 _LEAST_SHARE_REDUCED = 0.45
 # A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
@@ -29,6 +32,19 @@ def exchanging_passes(trace: Trace) -> int:
     if not reduced or not once:
         return 1
     return min(max(round(reduced / once), 1), trace.accumulation)
+
+
+def recurs(collective: Collective, trace: Trace) -> bool:
+    """Whether each pass of an iteration exchanges it: parameters, and gradients without `no_sync`."""
+    group = sharding_group(trace)
+    if group is None:
+        return trace.accumulation > 1 and exchanging_passes(trace) == trace.accumulation
+    once = _MOST_SHARE_SCATTERED * group * (trace.memory.gradient_bytes or 0)
+    return collective.kind == "all_gather" or trace.accumulation == 1 or _scattered_bytes(trace) > once
+
+
+def _scattered_bytes(trace: Trace) -> int:
+    return sum((c.num_bytes or 0) * c.count for c in trace.collectives if c.kind == "reduce_scatter")
 
 
 def buckets_of_pass(trace: Trace) -> tuple[int, ...]:
@@ -69,12 +85,11 @@ def sharding_group(trace: Trace) -> int | None:
     They are of FSDP and ZeRO-3: each rank keeps an equal part of every tensor, and what is scattered in an
     iteration is all gradients, once or after each pass.
     """
-    scatters = [c for c in trace.collectives if c.kind == "reduce_scatter" and c.num_bytes is not None]
-    groups = {c.world_size for c in trace.collectives if c.kind in ("reduce_scatter", "all_gather")}
+    groups = {c.world_size for c in trace.collectives if c.kind in SHARDING}
     group = next(iter(groups), None)
     if len(groups) != 1 or group is None or sharded_over(trace) is None:
         return None
-    scattered = sum((c.num_bytes or 0) * c.count for c in scatters)
+    scattered = _scattered_bytes(trace)
     once = (trace.memory.gradient_bytes or 0) * group
     most = _MOST_SHARE_SCATTERED * trace.accumulation * once
     return group if 0 < _LEAST_SHARE_REDUCED * once <= scattered <= most else None

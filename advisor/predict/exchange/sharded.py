@@ -12,12 +12,9 @@ from math import exp
 
 from advisor.core.values import Collective, GpuSpec, Layout, Trace
 from advisor.predict.exchange.collective_time import CollectiveTime, collective_time
-from advisor.predict.exchange.collectives import sharding_group
+from advisor.predict.exchange.collectives import SHARDING, sharding_group
 from advisor.predict.exchange.data_parallel import Exchange
 from advisor.predict.interval import Z90
-
-# What comes first and what comes last has nothing to hide behind.
-_AT_THE_ENDS = ("all_gather", "reduce_scatter")
 
 
 def exchange_of_shards(
@@ -44,7 +41,8 @@ def _added_s(
 ) -> float:
     lasts = [(c, time.seconds * exp(quantile * time.sigma)) for c, time in times]
     total_s = sum(c.count * last_s for c, last_s in lasts)
-    ends_s = sum(max((s for c, s in lasts if c.kind == kind), default=0.0) for kind in _AT_THE_ENDS)
+    # What comes first and what comes last has nothing to hide behind.
+    ends_s = sum(max((s for c, s in lasts if c.kind == kind), default=0.0) for kind in SHARDING)
     hidden_s = min(max(total_s - ends_s, 0.0), compute_s)
     return total_s - hidden_s + slowdown * hidden_s
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import IterationEstimate, RankWork, Trace
+from advisor.core.values import Collective, IterationEstimate, RankWork, Trace
 from advisor.predict.batch_share import EXPONENT, batch_share, trace_at
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_op, make_trace
@@ -99,3 +100,30 @@ def test_never_faster_than_linear_nor_slower_than_the_whole(
     whole, part = at(1.0, trace, num_gpus), at(share, trace, num_gpus)
     assert part.iteration_s.p50 >= share * whole.iteration_s.p50 * (1 - 1e-9)
     assert part.iteration_s.p50 <= whole.iteration_s.p50 * (1 + 1e-9)
+
+
+def exchanged(share: float, *collectives: Collective, **changes: Any) -> dict[str, int]:
+    """How often what is exchanged at a share of two passes of 40 bytes of gradients."""
+    memory = replace(make_trace().memory, gradient_bytes=40)
+    facts = {"collectives": collectives, "accumulation": 2, "world_size": 4, "memory": memory}
+    trace = make_trace(**(facts | changes))
+    return {one.kind: one.count for one in trace_at(trace, batch_share(trace, share)).collectives}
+
+
+def collective(kind: str, count: int, num_bytes: int = 10) -> Collective:
+    return Collective(kind=kind, num_bytes=num_bytes, world_size=4, count=count)
+
+
+@pytest.mark.parametrize(("share", "each", "once"), [(0.5, 4, 4), (1.0, 8, 4), (2.0, 16, 4)])
+def test_gradients_are_exchanged_after_each_pass_or_once(share: float, each: int, once: int) -> None:
+    """Without ``no_sync`` DDP reduces in every pass: four buckets of ten bytes in each."""
+    assert exchanged(share, collective("all_reduce", 8)) == {"all_reduce": each}
+    assert exchanged(share, collective("all_reduce", 4)) == {"all_reduce": once}
+
+
+@pytest.mark.parametrize(("scatters", "at_four_passes"), [(8, 16), (4, 4)])
+def test_shards_are_gathered_in_each_pass(scatters: int, at_four_passes: int) -> None:
+    """Under FSDP's ``no_sync`` gradients are scattered once, and parameters gathered all the same."""
+    shards = collective("all_gather", 16), collective("reduce_scatter", scatters, num_bytes=40)
+    found = exchanged(2.0, *shards, is_sharded=True)
+    assert found == {"all_gather": 32, "reduce_scatter": at_four_passes}
