@@ -63,8 +63,8 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
     return replace(fp32, note=finding(Code.EMULATED_RATE, rate=wanted), is_substitute=True)
 
 
-def peak_flops_per_s(wanted: str, gpu: GpuSpec) -> float:
-    """The data sheet's dense peak for a rate that is asked for; where the GPU has none, that of FP32."""
+def data_sheet_flops_per_s(wanted: str, gpu: GpuSpec) -> float:
+    """The dense peak for a rate that is asked for; where the GPU has none, that of FP32."""
     vector, tensor = gpu.vector_flops_per_s, gpu.tensor_flops_per_s
     own = max(vector.get(wanted, 0.0), tensor.get(wanted, 0.0))
     return own if wanted == "fp64" else max(own, vector["fp32"], tensor.get("fp32", 0.0))

@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from advisor.core.values import MemoryUse, Op, Phase, Trace
+from advisor.core.values import Collective, MemoryUse, Op, Phase, Trace
 from advisor.predict.distinct import Same
-from advisor.predict.exchange.collectives import recurs
+from advisor.predict.exchange.collectives import kinds_of_each_pass
 from advisor.predict.footprint.tensors import copied_bytes
 from advisor.predict.interval import Z90
 from advisor.predict.methods import OpTimes
@@ -72,10 +72,15 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         data_loading_s=None if loading_s is None else loading_s * share.whole,
         memory=memory_at(trace, share.batch),
         ops=_ops_at(Same(trace.ops), share.passes) if share.passes != 1 else trace.ops,
-        collectives=tuple(
-            replace(one, count=_times(one.count, share.passes)) if recurs(one, trace) else one
-            for one in trace.collectives
-        ),
+        collectives=_collectives_at(trace, share.passes) if share.passes != 1 else trace.collectives,
+    )
+
+
+def _collectives_at(trace: Trace, passes: float) -> tuple[Collective, ...]:
+    recurring = kinds_of_each_pass(trace)
+    return tuple(
+        replace(one, count=_times(one.count, passes)) if one.kind in recurring else one
+        for one in trace.collectives
     )
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from advisor.core.values import GpuSpec, Layout, Op, Phase, Precision, StepWork, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.family import base_name
-from advisor.operators.rates import peak_flops_per_s
+from advisor.operators.rates import data_sheet_flops_per_s
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
@@ -45,7 +45,7 @@ def step_work(rank: Rank, gpu: GpuSpec, layout: Layout, share: float) -> StepWor
     return StepWork(
         num_samples=None if batch_size is None else batch_size * share * copies,
         model_flops=None if products is None else products.flops * share,
-        peak_flops_per_s=None if products is None else peak_flops_per_s(products.rate, gpu),
+        peak_flops_per_s=None if products is None else data_sheet_flops_per_s(products.rate, gpu),
     )
 
 

@@ -135,6 +135,8 @@ def terms_of_plans(
         if not is_spot(plan):
             return terms
         here = of_place(plan)
+        if not plan.copied_s:
+            return here
         # What it is made of is kept, too: no other one gets its id.
         return of_copy.setdefault((id(here), plan.copied_s), (here, restarting(plan, here)))[1]
 

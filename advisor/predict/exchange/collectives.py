@@ -34,13 +34,15 @@ def exchanging_passes(trace: Trace) -> int:
     return min(max(round(reduced / once), 1), trace.accumulation)
 
 
-def recurs(collective: Collective, trace: Trace) -> bool:
-    """Whether each pass of an iteration exchanges it: parameters, and gradients without `no_sync`."""
-    group = sharding_group(trace)
+def kinds_of_each_pass(trace: Trace) -> frozenset[str]:
+    """What each pass of an iteration exchanges: parameters, and gradients without `no_sync`."""
+    kinds, group = frozenset(c.kind for c in trace.collectives), sharding_group(trace)
     if group is None:
-        return trace.accumulation > 1 and exchanging_passes(trace) == trace.accumulation
+        reduces_each = trace.accumulation > 1 and exchanging_passes(trace) == trace.accumulation
+        return kinds if reduces_each else frozenset()
     once = _MOST_SHARE_SCATTERED * group * (trace.memory.gradient_bytes or 0)
-    return collective.kind == "all_gather" or trace.accumulation == 1 or _scattered_bytes(trace) > once
+    scatters_each = trace.accumulation == 1 or _scattered_bytes(trace) > once
+    return kinds if scatters_each else kinds & {"all_gather"}
 
 
 def _scattered_bytes(trace: Trace) -> int:

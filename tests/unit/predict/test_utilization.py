@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import WHOLE, Collective, Op, Phase, Split, TensorSpec, Trace
-from advisor.operators.rates import peak_flops_per_s
+from advisor.operators.rates import data_sheet_flops_per_s
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_estimate, make_gpu, make_op, make_trace
 from tests.unit.predict.footprint.scripts import make_transformer
@@ -73,7 +73,7 @@ def test_utilization_is_of_the_peak_of_what_most_products_ask_for() -> None:
     ("wanted", "peak"), [("bf16", 100), ("tf32", 50), ("fp32", 10), ("fp16", 20), ("fp8", 10), ("fp64", 5)]
 )
 def test_where_a_gpu_lacks_a_precision_its_fp32_counts(wanted: str, peak: float) -> None:
-    assert peak_flops_per_s(wanted, GPU) == peak * TERA
+    assert data_sheet_flops_per_s(wanted, GPU) == peak * TERA
 
 
 def samples(trace: Trace, num_gpus: int, share: float = 1.0, split: Split = WHOLE) -> float | None:
