@@ -7,7 +7,8 @@ QUIET := $(shell test -t 2 || echo --quiet)
 # make test WORKERS=0 runs all tests in one process.
 WORKERS ?= logical
 # Tests of one file share what the file sets up; slow folders come first, as they are named.
-PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A process of tests that dies ends them all: xdist would wait for ever for those that it had left.
+PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 VENV := .venv
 # Whoever works in a container has it set, and each process compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

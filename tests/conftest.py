@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -30,6 +32,12 @@ settings.register_profile(
 )
 settings.register_profile("thorough", deadline=None, max_examples=20 * EXAMPLES)
 settings.load_profile("advisor")
+
+# A test that takes all memory fails with a stack; without a limit the kernel kills its process, or another's.
+MOST_BYTES = 8 * 2**30
+if sys.platform == "linux":
+    _, _hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, _hard))
 
 # Started by nohup or in the background of a shell, we would hand on that interrupts are ignored.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -16,6 +16,8 @@ _MOST = 2**63 - 1
 _MOST_IN_LAUNCH = 2**31 - 1
 # Half of 64 bits: how often something fits is rounded up.
 _MOST_BLOCKS = 2**62
+# Of one kind in an iteration: some are listed one by one, and no file may fill our memory with them.
+_MOST_CALLS = 10**7
 # PyTorch's own limit.
 _MOST_DIMENSIONS = 64
 # What a call of an operator takes is a list of lists at most.
@@ -66,7 +68,7 @@ def check_op(op: Op) -> None:
         raise ValueError(f"the name of an operator is {reprlib.repr(op.name)}")
     check_count(f"flops of {op.name}", op.flops)
     check_count(f"bytes of {op.name}", op.bytes)
-    check_count(f"count of {op.name}", op.count, least=1)
+    check_count(f"count of {op.name}", op.count, least=1, most=_MOST_CALLS)
     _check_seconds(f"measured_s of {op.name}", op.measured_s)
     for tensor in (*op.inputs, *op.outputs):
         _check_tensor(tensor, op.name)
@@ -172,7 +174,7 @@ def _check_collective(collective: Collective) -> None:
     check_type("kind of a collective", collective.kind, str)
     check_count("num_bytes of a collective", collective.num_bytes, optional=True)
     check_count("world_size of a collective", collective.world_size, least=1, optional=True)
-    check_count("count of a collective", collective.count)
+    check_count("count of a collective", collective.count, most=_MOST_CALLS)
 
 
 def _check_seconds(name: str, value: object, *, optional: bool = True, positive: bool = False) -> None:

@@ -123,6 +123,7 @@ def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(place=("measured", ("ops", 0, "outputs", 0, "stride")), value={}, output="table")
+@example(place=("measured", ("memory", "gradient_bytes")), value=2**53, output="json")
 @given(
     place=st.sampled_from(PLACES),
     value=st.sampled_from(ABSURD),
@@ -147,6 +148,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("ops", 0, "flops"), 10**400, "flops of aten::mm is 1000"),
         (("ops", 0, "bytes"), None, "bytes of aten::mm is None"),
         (("ops", 0, "count"), 0, "count of aten::mm is 0"),
+        (("ops", 0, "count"), 10**7 + 1, "count of aten::mm is 10000001"),
         (("ops", 0, "name"), "\x1b[2J", "the name of an operator is '\\x1b[2J'"),
         (("ops", 0, "measured_s"), float("nan"), "measured_s of aten::mm is nan"),
         (("ops", 0, "inputs", 0, "shape"), [2**62, 4], "the shape of a tensor of aten::mm"),
@@ -161,6 +163,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("collectives", 0, "num_bytes"), -1, "num_bytes of a collective is -1"),
         (("collectives", 0, "world_size"), 0, "world_size of a collective is 0"),
         (("collectives", 0, "count"), None, "count of a collective is None"),
+        (("collectives", 0, "count"), 2**31, "count of a collective is 2147483648"),
         (("num_workers",), "four", "num_workers is 'four'"),
         (("iteration_s",), 0, "iteration_s is 0"),
         (("loader_cpu_s_per_sample",), -1.0, "loader_cpu_s_per_sample is -1.0"),

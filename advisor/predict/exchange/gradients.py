@@ -23,6 +23,8 @@ from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import buckets_of_pass
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
+# 1.6 TiB of gradients are as many. A file may tell any number of bytes, and none may fill our memory.
+_MOST_BUCKETS = 2**16
 # The allocator's blocks, in which a trace counts its gradients; and what an optimizer's list of tensors may
 # miss of them all the same.
 _BLOCK_BYTES, _OFF = 512, 0.01
@@ -105,8 +107,9 @@ def _tensors(ops: Sequence[Op], gradient_bytes: int) -> list[TensorSpec]:
 def _pieces(total_bytes: int) -> list[int]:
     """Gradients of which only the sum is known."""
     first = min(total_bytes, FIRST_BUCKET_BYTES)
-    whole, rest = divmod(total_bytes - first, BUCKET_BYTES)
-    return [first, *[BUCKET_BYTES] * whole, *([rest] if rest else [])]
+    bucket = max(BUCKET_BYTES, total_bytes // _MOST_BUCKETS)
+    whole, rest = divmod(total_bytes - first, bucket)
+    return [first, *[bucket] * whole, *([rest] if rest else [])]
 
 
 def _stretches(ops: Sequence[Op], accumulation: int) -> Iterator[int]:

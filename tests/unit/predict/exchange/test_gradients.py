@@ -91,6 +91,15 @@ def test_of_a_sum_alone_buckets_are_full_and_evenly_ready() -> None:
     assert buckets.ready(np.ones(3)).tolist() == [pytest.approx(1 / 51), pytest.approx(26 / 51), 1.0]
 
 
+@pytest.mark.parametrize("num_bytes", [2**53, 2**63 - 1])
+def test_no_number_of_bytes_fills_our_memory_with_buckets(num_bytes: int) -> None:
+    """Before: 2^53 bytes of gradients took 22 GB."""
+    trace = make_trace()
+    buckets = buckets_of(replace(trace, memory=replace(trace.memory, gradient_bytes=num_bytes)))
+    assert len(buckets.num_bytes) < 10**5
+    assert sum(buckets.num_bytes) == pytest.approx(num_bytes)
+
+
 def test_recorded_buckets_are_those_that_are_exchanged() -> None:
     recorded = tuple(
         Collective(kind="all_reduce", num_bytes=size * MIB, world_size=8, count=count)
