@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from advisor.report.cells import TEXT
 from advisor.report.document import Chart, Column, Row, Series, Table
+from advisor.report.writers.pictures import still
 from advisor.report.writers.templating import macro, ours
-from advisor.report.writers.vega import GLYPHS, colour_name, spec_of, still
+from advisor.report.writers.vega import GLYPHS, colour_name, spec_of
 from advisor.report.writers.vega_rows import is_lettered
 
 # Points of a chart that is also drawn for readers without JavaScript, and of one whose figures are listed.

@@ -24,7 +24,7 @@ def to_mail_html(document: Document, subject: str) -> Html:
     pictures: list[Picture] = []
 
     def draw(chart: Chart) -> Markup:
-        from advisor.report.writers.vega import png
+        from advisor.report.writers.pictures import png
 
         picture = Picture(cid=f"chart-{len(pictures) + 1}", png=png(chart))
         pictures.append(picture)

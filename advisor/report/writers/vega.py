@@ -1,4 +1,4 @@
-"""A Chart as a Vega-Lite specification, and as a picture.
+"""A Chart as a Vega-Lite specification.
 
 Colours of a page are names of its stylesheet (``var(--series-1)``), so that it turns dark, or light on paper,
 without being drawn again. Pictures for mail have the colours themselves, and their legend inside.
@@ -40,7 +40,7 @@ NUM_COLOURS = 8
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 GLYPHS = "●■▲◆✚▼"
 _HEIGHT, _BAR_HEIGHT = 320, 26
-_STILL_WIDTH = 640
+STILL_WIDTH = 640
 _POINT, _SMALL_POINT, _TARGET = 80, 40, 220
 _FAINT = 0.18
 
@@ -90,34 +90,6 @@ def spec_of(chart: Chart, look: Look = PAGE) -> Spec:
             config=_config(look),
         )
         return cast("Spec", whole.to_dict(validate=False))
-
-
-def still(spec: Spec) -> str:
-    """What a specification draws, as an SVG that nothing moves in.
-
-    A control character in any of its texts would end the process: vl-convert 1.9 aborts.
-    """
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(json.dumps(_sized(spec))))
-
-
-def svg(chart: Chart) -> str:
-    """A picture that stands alone."""
-    return still(spec_of(chart, PICTURE))
-
-
-def png(chart: Chart, *, scale: float = 2.0) -> bytes:
-    """A picture for mail, ``scale`` pixels for each of its points."""
-    import vl_convert
-
-    return bytes(vl_convert.vegalite_to_png(json.dumps(_sized(spec_of(chart, PICTURE))), scale=scale))
-
-
-def _sized(spec: Spec) -> Spec:
-    """As wide as a mail is, where nothing contains it, and without what is only there to be pointed at."""
-    layers = [layer for layer in spec["layer"] if layer["mark"].get("opacity") != 0]
-    return {**spec, "width": _STILL_WIDTH, "layer": layers}
 
 
 def colour_name(chart: Chart, place: int) -> str:
@@ -283,7 +255,7 @@ class _Drawing:
             orient="bottom",
             columns=1,
             labelExpr=label,
-            labelLimit=_STILL_WIDTH - 100,
+            labelLimit=STILL_WIDTH - 100,
             symbolOpacity=1,
         )
 
@@ -318,8 +290,8 @@ def _scale(scale: Scale, *, is_log: bool = False) -> alt.Scale:
 
 
 def _literal(values: Sequence[object]) -> str:
-    """An array as Vega's expressions write it, which is as JSON does."""
-    return json.dumps(values)
+    """An array as Vega's expressions write it, which is as JSON does; letters are letters."""
+    return json.dumps(values, ensure_ascii=False)
 
 
 def _config(look: Look) -> alt.Config:

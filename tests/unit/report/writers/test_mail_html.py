@@ -55,5 +55,5 @@ def test_a_column_named_as_its_table_is_named_once() -> None:
 
 
 def test_a_document_without_charts_needs_no_drawing(monkeypatch: Any) -> None:
-    monkeypatch.setattr("advisor.report.writers.vega.png", lambda _: 1 / 0)
+    monkeypatch.setattr("advisor.report.writers.pictures.png", lambda _: 1 / 0)
     assert to_mail_html(of(Section("words", ())), "s").pictures == ()

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from advisor.report.cells import SHORT_DURATION, USD
 from advisor.report.document import Axis, Chart, Detail, Series, Tone
 from advisor.report.iterations_chart import iterations_chart
-from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, png, spec_of, svg
+from advisor.report.writers.pictures import png, svg
+from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, spec_of
 from advisor.report.writers.vega_rows import rows_of
 from tests.builders import make_estimate
 from tests.pages import EVIL, answer_page, burn_down, history_page, predicted_against_actual, spend_by_week
@@ -156,6 +157,14 @@ def test_bars_reach_as_far_as_their_parts_and_their_intervals() -> None:
 def test_nothing_to_draw_is_a_fault_of_ours() -> None:
     with pytest.raises(ValueError, match="needs points"):
         spec_of(Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ()),)))
+
+
+@pytest.mark.parametrize("name", ["0000000M1f0808\U00018cd6\U0001f000\ud7fc", "x" * 37 + "\U0001f600" * 40])
+def test_a_label_may_be_cut_within_an_emoji(name: str) -> None:
+    """Before: a ValueError of vl-convert."""
+    for width in range(25):
+        drawing = svg(replace(spend_by_week(), bars=("i" * width + name, "b", "c")))
+        assert "iii" in drawing or width < 3
 
 
 def test_a_picture_is_twice_as_fine_as_its_drawing_and_white() -> None:
