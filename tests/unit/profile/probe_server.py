@@ -9,6 +9,7 @@ A group is ``{"skip": [patches not to apply], "probes": {name: code}}``; the cod
 import importlib
 import json
 import os
+import resource
 import signal
 import sys
 import warnings
@@ -39,6 +40,9 @@ def run_probe(session, code):
     names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "session": session,
              "ops": lambda: {entry["name"] for entry in session.recorder.operators()}}  # fmt: skip
     signal.alarm(PROBE_TIMEOUT_S)
+    # As a user's process has it: what a test may take is less than what may be mapped.
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     warnings.simplefilter("ignore")
     with session.mode:
         exec(code, names)  # noqa: S102 - our own probes
