@@ -20,6 +20,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Interval, Trace
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
+from advisor.predict.what_if.channels_last import in_channels_last
 from advisor.profile import profile
 from benchmarks import bert, networks
 from benchmarks.training_runs.judged import in_passes, step_s
@@ -65,11 +66,6 @@ def as_in_containers(trace: Trace) -> Trace:
     return replace(trace, precision=replace(trace.precision, tf32_matmul=True, tf32_cudnn=True))
 
 
-@cache
-def _example(script: str, *arguments: str) -> Trace:
-    return profile(EXAMPLES / script, arguments)
-
-
 def _nvidia(
     name: str,
     published: tuple[str, str],
@@ -102,9 +98,20 @@ def _nvidia(
     )
 
 
+@cache
+def resnet_50(amp: bool, batch_size: int) -> Trace:
+    """Our example as NVIDIA's scripts train it: channels last under autocast, first without.
+
+    Raises:
+        ProfileError: it cannot be profiled here.
+    """
+    flags = ("--amp",) if amp else ()
+    trace = profile(EXAMPLES / "train_resnet50.py", ("--batch-size", str(batch_size), *flags))
+    return (in_channels_last(trace) or trace) if amp else trace
+
+
 def _resnet(published: tuple[str, str], precision: str, *, fitted: bool = False) -> Case:
-    amp = ("--amp",) if _is_amp(precision) else ()
-    build = partial(_example, "train_resnet50.py", "--batch-size", "256", *amp)
+    build = partial(resnet_50, _is_amp(precision), 256)
     where = {"model": "Classification/ConvNets/resnet50v1.5", "precision": precision}
     return _nvidia("ResNet-50", published, where, build, 256, fitted=fitted)
 

@@ -21,9 +21,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Trace
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
-from advisor.profile import profile, profile_callable
+from advisor.profile import profile_callable
 from benchmarks import bert, networks
-from benchmarks.published import EXAMPLES, as_in_containers
+from benchmarks.published import as_in_containers, resnet_50
 
 FILE = "nvidia_dle_train_perf.csv"
 _CONVNETS = "Classification/ConvNets/"
@@ -70,13 +70,8 @@ class SpeedUp:
         return self.predicted / self.published - 1
 
 
-def _resnet_50(amp: bool, batch_size: int) -> Trace:
-    flags = ("--amp",) if amp else ()
-    return profile(EXAMPLES / "train_resnet50.py", ("--batch-size", str(batch_size), *flags))
-
-
 def _timm(name: str, amp: bool, batch_size: int) -> Trace:
-    """A training step with SGD, random images, as NVIDIA's scripts run it."""
+    """A training step with SGD, random images, as NVIDIA's scripts run it: channels last under autocast."""
     import torch
 
     def build() -> tuple[Any, ...]:
@@ -84,8 +79,9 @@ def _timm(name: str, amp: bool, batch_size: int) -> Trace:
         import timm
 
         with torch.device("cuda"):
-            model = timm.create_model(name).to(memory_format=torch.channels_last)
-            images = torch.rand(batch_size, 3, 224, 224).to(memory_format=torch.channels_last)
+            layout = torch.channels_last if amp else torch.contiguous_format
+            model = timm.create_model(name).to(memory_format=layout)
+            images = torch.rand(batch_size, 3, 224, 224).to(memory_format=layout)
             labels = torch.zeros(batch_size, dtype=torch.int64)
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         return model, optimizer, images, labels
@@ -106,7 +102,7 @@ NETWORKS = (
     Network(
         name="ResNet-50",
         published=f"{_CONVNETS}resnet50v1.5",
-        build=_resnet_50,
+        build=resnet_50,
         batch_sizes=dict.fromkeys(_PRECISIONS, 256),
         fitted=frozenset({("A100-SXM-80GB", "TF32")}),
     ),
