@@ -74,20 +74,23 @@ def fine_tuning(amp: bool, batch_size: int) -> Trace:
         with torch.device("cuda"):
             ids = torch.ones(batch_size, FINE_TUNING_LENGTH, dtype=torch.int64)
             answers = torch.ones(batch_size, dtype=torch.int64)
-        return model, torch.optim.Adam(model.parameters(), fused=True), ids, answers
+        scaler = torch.amp.GradScaler("cuda", enabled=amp)
+        return model, torch.optim.Adam(model.parameters(), fused=True), scaler, ids, answers
 
     def step(state: tuple[Any, ...]) -> None:
         import torch
 
-        model, optimizer, ids, answers = state
+        model, optimizer, scaler, ids, answers = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             loss = model(
                 ids, attention_mask=ids, token_type_ids=ids, start_positions=answers, end_positions=answers
             ).loss
         optimizer.zero_grad()
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)
 

@@ -10,7 +10,7 @@ layers take the context beside their input, residual from the third. Embeddings 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
@@ -96,6 +96,9 @@ class Translator(nn.Module):
         return self.classify(self.decoder(self.embed(target), self.encoder(self.embed(source))))
 
 
+State: TypeAlias = tuple[Translator, torch.optim.Optimizer, torch.amp.GradScaler, torch.Tensor]
+
+
 def gnmt(*, amp: bool, batch_size: int = BATCH_SIZE, length: int = LENGTH) -> Trace:
     """A training step, with autocast to fp16 or without; a sample is a pair of sentences.
 
@@ -103,24 +106,27 @@ def gnmt(*, amp: bool, batch_size: int = BATCH_SIZE, length: int = LENGTH) -> Tr
         ProfileError: it cannot be profiled here.
     """
 
-    def build() -> tuple[Translator, torch.optim.Optimizer, torch.Tensor]:
+    def build() -> State:
         # A torch for CPUs alone says so of each recurrent layer.
         warnings.filterwarnings("ignore", message="PyTorch was compiled without cuDNN")
         with torch.device("cuda"):
             model = Translator(WIDTH, VOCABULARY)
             tokens = torch.ones(batch_size, length, dtype=torch.int64)
-        return model, torch.optim.Adam(model.parameters()), tokens
+        scaler = torch.amp.GradScaler("cuda", enabled=amp)
+        return model, torch.optim.Adam(model.parameters()), scaler, tokens
 
-    def step(state: tuple[Translator, torch.optim.Optimizer, torch.Tensor]) -> None:
-        model, optimizer, tokens = state
+    def step(state: State) -> None:
+        model, optimizer, scaler, tokens = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             logits = model(tokens, tokens)
             loss = nn.functional.cross_entropy(
                 logits.flatten(0, 1), tokens.flatten(), label_smoothing=SMOOTHING
             )
         optimizer.zero_grad()
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), MOST_NORM)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)

@@ -105,7 +105,7 @@ def _gpu(text: str) -> str | None:
 
 
 def resnet_50() -> Trace:
-    """Our example with autocast, as the published throughputs have it.
+    """Our example with autocast and in channels last, as the published throughputs have it.
 
     Raises:
         ProfileError: it cannot be profiled here.
@@ -139,13 +139,13 @@ _HEAD = """# Beside MLPerf
 Written by `python -m benchmarks.mlperf_floor --published DIR --out docs/accuracy/mlperf.md`.
 
 The best submission to MLPerf Training (v0.7 to v4.1) on one node and, of one such GPU, what our ResNet-50
-example is predicted to do with autocast. Vendors tune submissions for months, so a prediction that beats one
+example is predicted to do with autocast, in channels last. Vendors tune for months, so a prediction that beats one
 by more than 10 % is wrong. Rates are derived from the submitted logs, per GPU; they are not verified by
 MLCommons Association.
 
 These rows fitted and chose nothing. Submissions of BERT do not tell how long its sequences are, and drop
 their padding; other networks are not among our examples. The RTX 4090 was submitted with tinygrad alone,
-which no vendor tuned.
+which no vendor tuned, and is no floor.
 """
 
 

@@ -8,7 +8,7 @@ weights are the embeddings. Adam stands for LAMB, and how many words are rare is
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
@@ -101,6 +101,11 @@ def _unlikely(logits: torch.Tensor) -> torch.Tensor:
     return nn.functional.cross_entropy(logits, words, reduction="sum")
 
 
+State: TypeAlias = tuple[
+    LanguageModel, torch.optim.Optimizer, torch.amp.GradScaler, torch.Tensor, torch.Tensor
+]
+
+
 @cache
 def transformer_xl(amp: bool, batch_size: int) -> Trace:
     """A training step, with autocast to fp16 or without; a sample is 192 tokens.
@@ -109,20 +114,23 @@ def transformer_xl(amp: bool, batch_size: int) -> Trace:
         ProfileError: it cannot be profiled here.
     """
 
-    def build() -> tuple[LanguageModel, torch.optim.Optimizer, torch.Tensor, torch.Tensor]:
+    def build() -> State:
         with torch.device("cuda"):
             model = LanguageModel()
             tokens = torch.ones(LENGTH, batch_size, dtype=torch.int64)
             memory = torch.zeros(LENGTH, batch_size, WIDTH)
-        return model, torch.optim.Adam(model.parameters(), fused=True), tokens, memory
+        scaler = torch.amp.GradScaler("cuda", enabled=amp)
+        return model, torch.optim.Adam(model.parameters(), fused=True), scaler, tokens, memory
 
-    def step(state: tuple[LanguageModel, torch.optim.Optimizer, torch.Tensor, torch.Tensor]) -> None:
-        model, optimizer, tokens, memory = state
+    def step(state: State) -> None:
+        model, optimizer, scaler, tokens, memory = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             loss = model(tokens, memory)
         optimizer.zero_grad()
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)

@@ -8,6 +8,7 @@ The batch is a number of tokens of the target.
 from __future__ import annotations
 
 from functools import cache
+from typing import TypeAlias
 
 import torch
 from torch import nn
@@ -42,6 +43,9 @@ class Transformer(nn.Module):
         return nn.functional.linear(hidden, self.embed.weight)
 
 
+State: TypeAlias = tuple[Transformer, torch.optim.Optimizer, torch.amp.GradScaler, torch.Tensor]
+
+
 @cache
 def transformer(amp: bool, batch_size: int) -> Trace:
     """A training step on about ``batch_size`` tokens of the target, with autocast to fp16 or without.
@@ -50,19 +54,21 @@ def transformer(amp: bool, batch_size: int) -> Trace:
         ProfileError: it cannot be profiled here.
     """
 
-    def build() -> tuple[Transformer, torch.optim.Optimizer, torch.Tensor]:
+    def build() -> State:
         with torch.device("cuda"):
             model = Transformer()
             tokens = torch.ones(batch_size // LENGTH, LENGTH, dtype=torch.int64)
-        return model, torch.optim.Adam(model.parameters(), fused=True), tokens
+        scaler = torch.amp.GradScaler("cuda", enabled=amp)
+        return model, torch.optim.Adam(model.parameters(), fused=True), scaler, tokens
 
-    def step(state: tuple[Transformer, torch.optim.Optimizer, torch.Tensor]) -> None:
-        model, optimizer, tokens = state
+    def step(state: State) -> None:
+        model, optimizer, scaler, tokens = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             logits = model(tokens, tokens).flatten(0, 1)
             loss = nn.functional.cross_entropy(logits, tokens.flatten(), label_smoothing=SMOOTHING)
         optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
 
     return profile_callable(step, setup=build, batch_size=batch_size)

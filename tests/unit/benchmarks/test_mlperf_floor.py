@@ -88,5 +88,5 @@ def test_no_gpu_is_predicted_faster_than_the_best_submission_by_more_than_the_to
     assert len(rows) > 12
     faster = [row for row in rows if row.ratio > TOLERANCE]
     # A framework that no vendor tuned is no floor; it is on the page all the same.
-    assert all(row.best.framework.startswith("tinygrad") and row.ratio < 1.15 for row in faster)
+    assert all(row.best.framework.startswith("tinygrad") for row in faster)
     assert page(rows) == PAGE.read_text()
