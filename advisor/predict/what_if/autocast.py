@@ -34,9 +34,8 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
 
     None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
-    Float16 adds the gradient scaler's pass over the gradients. Activations take the share that the forward
-    pass's results take, and beside them the copies that were cast. Times that were measured at full precision
-    are dropped.
+    Float16 adds the gradient scaler's pass over the gradients. Activations move as what the backward pass
+    reads does, copies that were cast included. Times that were measured at full precision are dropped.
 
     Args:
         trace: of the script as it is.
