@@ -39,6 +39,13 @@ def text_model(name: str) -> nn.Module | None:
         return transformers.T5ForConditionalGeneration(config)
     if name == "bert":
         return transformers.BertForMaskedLM(transformers.BertConfig(num_hidden_layers=4))
+    if name == "opt":
+        config = transformers.OPTConfig(num_hidden_layers=4)
+        return transformers.OPTForCausalLM(config)
+    if name == "electra":
+        return transformers.ElectraForMaskedLM(transformers.ElectraConfig(num_hidden_layers=4))
+    if name == "distilbert":
+        return transformers.DistilBertForMaskedLM(transformers.DistilBertConfig(n_layers=4))
     return None
 
 

@@ -25,7 +25,8 @@ from advisor.core.values import (
 from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import check_gpus
-from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
+from recommender.outcome.evaluate import Judged, evaluate_all
+from recommender.outcome.known import EstimateKey
 from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.ranking.nearest import Nearest, nearest

@@ -18,11 +18,16 @@ HEAVY = {
 
 
 def modules_after(statement: str) -> set[str]:
+    """Their topmost packages."""
+    return {name.partition(".")[0] for name in all_modules_after(statement)}
+
+
+def all_modules_after(statement: str) -> set[str]:
     code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    return {name.partition(".")[0] for name in json.loads(answer.stdout.splitlines()[-1])}
+    return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
@@ -54,6 +59,13 @@ def test_core_modules_need_the_standard_library_alone(module: str) -> None:
 @pytest.mark.parametrize("module", ["advisor.profile", "recommender", "advisor.pricing"])
 def test_libraries_do_without_torch_and_pandas(module: str) -> None:
     assert not modules_after(f"import {module}") & {"torch", "pandas", "boto3"}
+
+
+def test_sources_of_prices_are_made_without_the_code_that_pulls() -> None:
+    made = "from advisor.pricing.sources.{0} import {0}_source\n{0}_source({{}}).capabilities"
+    loaded = all_modules_after("\n".join(made.format(name) for name in ("aws", "gcp")))
+    pulling = {"aws.calls", "aws.regions", "aws.survey", "gcp.client", "gcp.skus", "gcp.quotes"}
+    assert not loaded & {f"advisor.pricing.sources.{name}" for name in pulling}
 
 
 def test_layers() -> None:

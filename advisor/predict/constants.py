@@ -97,27 +97,28 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
         other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
     ]
     relatives = [other.name for other in alike if other.architecture == board.architecture]
-
-    def median(architecture: str | None) -> Finding:
-        return finding(
-            Code.CONSTANT_MEDIAN,
-            architecture=architecture,
-            is_on_slot_power=board.is_on_slot,
-            slot_power_w=_SLOT_W,
-        )
-
-    def assumption(architecture: str | None) -> Finding:
-        return finding(Code.CONSTANT_ASSUMED, architecture=architecture)
-
     calibrated = finding(Code.CONSTANT_CALIBRATED, source=str(calibration.get("source")))
     return [
         *([(calibrated, calibration)] if calibration else []),
         (finding(Code.CONSTANT_MEASURED), fitted.get(board.name, {})),
-        (median(board.architecture), _median(tuple(relatives), knowledge)),
-        (assumption(board.architecture), assumed.get(board.architecture, {})),
-        (median(None), _median(tuple(other.name for other in alike), knowledge)),
-        (assumption(None), assumed["any"]),
+        (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
+        (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
+        (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),
+        (_of_assumption(None), assumed["any"]),
     ]
+
+
+def _of_median(board: _Board, architecture: str | None) -> Finding:
+    return finding(
+        Code.CONSTANT_MEDIAN,
+        architecture=architecture,
+        is_on_slot_power=board.is_on_slot,
+        slot_power_w=_SLOT_W,
+    )
+
+
+def _of_assumption(architecture: str | None) -> Finding:
+    return finding(Code.CONSTANT_ASSUMED, architecture=architecture)
 
 
 @lru_cache(maxsize=32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -14,6 +14,7 @@ from advisor.core.values import (
     Bound,
     FittedConstants,
     GpuSpec,
+    InputWork,
     IterationEstimate,
     Layout,
     Method,
@@ -238,10 +239,17 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
             *([] if split.is_none else [finding(Code.SUPPOSED, split=split.name)]),
             *notes,
             *limit_notes(step, bounds, has_memory=memory is not None),
-            *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, time.device_s.p50) else []),
-            *([] if (assumed := assumed_note(work)) is None else [assumed]),
+            *_input_notes(trace, work, time.device_s.p50),
         ),
     )
+
+
+def _input_notes(trace: Trace, work: InputWork | None, device_s: float) -> Iterator[Finding]:
+    if is_uncounted(trace, device_s):
+        yield finding(Code.LOADING_NOT_COUNTED)
+    assumed = assumed_note(work)
+    if assumed is not None:
+        yield assumed
 
 
 def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:

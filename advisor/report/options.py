@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Code
-from advisor.core.values import Job, Option, PickName, Recommendation, Trace
+from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Trace
 from advisor.report.estimates import estimate_json
 from advisor.report.memory_parts import memory_json
 from advisor.report.quotes import price_json
@@ -185,7 +185,30 @@ def _scaling(steps: Steps) -> Mapping[str, object]:
 
 
 def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, object]:
-    plan, estimate, offer = option.plan, option.estimate, option.plan.offer
+    return {
+        **_machines(option.plan),
+        **_rent(option.plan),
+        **_training(option),
+        **_outcome(option),
+        "risk": sentence(option.risk),
+        "risk_finding": finding_json(option.risk),
+        "feasible": option.feasible,
+        "removed_by": ", ".join(option.removed_by) or None,
+        "removed_by_codes": option.removed_by,
+        "script_changes": sentences(option.script_changes),
+        "script_change_findings": list(map(finding_json, option.script_changes)),
+        "what_if": option.what_if,
+        "on_frontier": option.plan.id in frontier,
+        "tie_with": option.tie_with,
+        "folded_into": option.folded_into,
+        "recommended": option.plan.id == recommended,
+        "reasons": sentences(option.reasons),
+        "reason_findings": list(map(finding_json, option.reasons)),
+    }
+
+
+def _machines(plan: Plan) -> Mapping[str, object]:
+    offer = plan.offer
     return {
         "id": plan.id,
         "tier": plan.tier,
@@ -198,6 +221,12 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "num_nodes": plan.num_nodes,
         "gpus_per_node": plan.layout.gpus_per_node,
         "market": offer.market if offer else None,
+    }
+
+
+def _rent(plan: Plan) -> Mapping[str, object]:
+    offer = plan.offer
+    return {
         "usd_per_h": plan.usd_per_h,
         "price": price_json(plan.price),
         "list_usd_per_h": offer.list_usd_per_h if offer else None,
@@ -209,6 +238,12 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "rates": plan.rates,
         "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
         "price_source": offer.source if offer else None,
+    }
+
+
+def _training(option: Option) -> Mapping[str, object]:
+    plan, estimate = option.plan, option.estimate
+    return {
         "iterations": option.iterations,
         "iteration_s": asdict(estimate.iteration_s),
         "samples_per_s": estimate.samples_per_s,
@@ -216,6 +251,11 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "input_s": asdict(estimate.input_s) if estimate.input_s else None,
         "binds": estimate.binds,
         "vcpus_per_gpu": plan.vcpus_per_gpu,
+    }
+
+
+def _outcome(option: Option) -> Mapping[str, object]:
+    return {
         "wait_s": asdict(option.wait_s) if option.wait_s else None,
         "train_s": asdict(option.train_s),
         "time_s": asdict(option.time_s),
@@ -225,23 +265,9 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "cost_breakdown": option.cost_breakdown_usd,
         "p_within_budget": option.p_within_budget,
         "p_within_deadline": option.p_within_deadline,
-        "memory_bytes": estimate.memory_bytes,
-        "fits_memory": estimate.fits_memory,
-        "memory": memory_json(estimate),
-        "risk": sentence(option.risk),
-        "risk_finding": finding_json(option.risk),
-        "feasible": option.feasible,
-        "removed_by": ", ".join(option.removed_by) or None,
-        "removed_by_codes": option.removed_by,
-        "script_changes": sentences(option.script_changes),
-        "script_change_findings": list(map(finding_json, option.script_changes)),
-        "what_if": option.what_if,
-        "on_frontier": plan.id in frontier,
-        "tie_with": option.tie_with,
-        "folded_into": option.folded_into,
-        "recommended": plan.id == recommended,
-        "reasons": sentences(option.reasons),
-        "reason_findings": list(map(finding_json, option.reasons)),
+        "memory_bytes": option.estimate.memory_bytes,
+        "fits_memory": option.estimate.fits_memory,
+        "memory": memory_json(option.estimate),
     }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from advisor.core.errors import InputError
 
@@ -106,16 +107,12 @@ def _lay_out(commit: str, root: Path) -> None:
 
 def _entries(commit: str) -> list[_Entry]:
     """Files and links; a submodule's are in another repository."""
-    command = [*_GIT, "ls-tree", "-r", "-z", "--long", "--full-tree", commit]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as git:
-        assert git.stdout is not None, "asked for"  # noqa: S101
-        listing = git.stdout.read(_MOST_LISTED_BYTES)
-        if git.stdout.read(1):
+    with _git("ls-tree", "-r", "-z", "--long", "--full-tree", commit) as (git, answer):
+        listing = answer.read(_MOST_LISTED_BYTES)
+        if answer.read(1):
             raise _too_large(commit)
-    if git.returncode:
-        raise InputError(f"the repository lacks folders of revision {commit[:10]}: fetch them.")
+        if git.wait():
+            raise InputError(f"the repository lacks folders of revision {commit[:10]}: fetch them.")
     lines = (line.partition(b"\t") for line in listing.split(b"\0")[:-1])
     facts = ((*kind.decode().split(), os.fsdecode(name)) for kind, _, name in lines)
     # Git writes no number where it lacks the contents; they are missed when they are read.
@@ -138,15 +135,12 @@ def _contents(entries: Sequence[_Entry]) -> Iterator[bytes]:
     with tempfile.TemporaryFile() as wanted:
         wanted.writelines(f"{entry.blob}\n".encode() for entry in entries)
         wanted.seek(0)
-        with subprocess.Popen(
-            [*_GIT, "cat-file", "--batch"], stdin=wanted, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as git:
-            assert git.stdout is not None, "asked for"  # noqa: S101
+        with _git("cat-file", "--batch", stdin=wanted) as (_, answer):
             for entry in entries:
-                if git.stdout.readline().split()[1:] != [b"blob", b"%d" % entry.size_bytes]:
+                if answer.readline().split()[1:] != [b"blob", b"%d" % entry.size_bytes]:
                     raise InputError(f"the repository lacks the contents of {entry.name!r}: fetch them.")
-                contents = git.stdout.read(entry.size_bytes)
-                git.stdout.read(1)
+                contents = answer.read(entry.size_bytes)
+                answer.read(1)
                 yield contents
 
 
@@ -172,4 +166,37 @@ def _answer_of_git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     except FileNotFoundError:
         raise InputError("git is not installed: give files instead of revisions.") from None
     except subprocess.TimeoutExpired:
-        raise InputError(f"git {arguments[0]} took more than {_LIMIT_S:g} s and was stopped.") from None
+        raise _too_slow(arguments[0]) from None
+
+
+@contextmanager
+def _git(
+    *arguments: str, stdin: IO[bytes] | int = subprocess.DEVNULL
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """Git at work, and what it answers, which may be too much to be kept.
+
+    Raises:
+        InputError: it took too long.
+    """
+    with subprocess.Popen(
+        [*_GIT, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as git:
+        assert git.stdout is not None, "asked for"  # noqa: S101
+        is_late = threading.Event()
+
+        def stop() -> None:
+            is_late.set()
+            git.kill()
+
+        limit = threading.Timer(_LIMIT_S, stop)
+        limit.start()
+        try:
+            yield git, git.stdout
+        finally:
+            limit.cancel()
+            if is_late.is_set():  # what was read is not all, whatever came of it
+                raise _too_slow(arguments[0])
+
+
+def _too_slow(command: str) -> InputError:
+    return InputError(f"git {command} took more than {_LIMIT_S:g} s and was stopped.")

@@ -5,40 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import (
     GpuSpec,
-    Interval,
     IterationEstimate,
     Job,
-    Layout,
     Means,
     Option,
     Plan,
     Quantiles,
     Trace,
 )
-from advisor.predict.batch_share import batch_share, trace_at
-from advisor.predict.loading import fed, reading
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
+from recommender.outcome.known import EstimateKey, Work, known_of
 from recommender.outcome.local_disks import surer_read
-from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
+from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of
 from recommender.outcome.reading import read_s, reading_note
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms, restarting
-from recommender.outcome.steps import Steps, iterations_per_epoch, num_iterations, steps_of
-from recommender.outcome.vcpus import vcpus_per_gpu
-
-EstimateKey = tuple[str, Layout]
-"""Name of a GPU, and how many of them exchange over what."""
-
-_Machine = tuple[str, Layout, float, Interval | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,20 +60,6 @@ class _Figures:
     counted_usd: Quantiles
     expected: Means
     odds: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What a number of GPUs has to do.
-
-    Attributes:
-        trace: the script as one of them runs it.
-    """
-
-    trace: Trace
-    iterations: int
-    per_epoch: int | None
-    steps: Steps
 
 
 def evaluate(
@@ -122,38 +97,17 @@ def evaluate_all(
     Raises:
         InputError: the number of iterations is unknown.
     """
-    steps = steps_of(trace, job)
-
-    @cache
-    def work(num_gpus: int) -> _Work:
-        there = trace_at(trace, batch_share(trace, steps.share(num_gpus)))
-        return _Work(
-            trace=there,
-            iterations=num_iterations(trace, job, num_gpus),
-            per_epoch=iterations_per_epoch(trace, job, num_gpus),
-            steps=steps,
-        )
-
-    @cache
-    def fed_there(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> IterationEstimate:
-        estimate = fed(estimates[gpu, layout], vcpus)
-        return estimate if each_s is None else reading(estimate, each_s)
-
-    @cache
-    def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
-        return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
-
-    def machine_of(plan: Plan) -> _Machine:
-        return plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch)
+    known = known_of(estimates, trace, job, draws)
 
     def p90_s(plan: Plan) -> float:
-        return work(plan.num_gpus).iterations * fed_there(*machine_of(plan)).iteration_s.p90
+        iterations = known.work(plan.num_gpus).iterations
+        return iterations * known.estimate(*known.machine(plan)).iteration_s.p90
 
     plans = [surer_read(plan, p90_s, terms_of) for plan in plans]
-    terms, machines = [terms_of(plan) for plan in plans], [machine_of(plan) for plan in plans]
-    figures = _figures_of(plans, [work_s(*machine) for machine in machines], terms, draws, job)
+    terms, machines = [terms_of(plan) for plan in plans], [known.machine(plan) for plan in plans]
+    figures = _figures_of(plans, [known.work_s(*machine) for machine in machines], terms, draws, job)
     for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
-        estimate, there = fed_there(*machine), work(plan.num_gpus)
+        estimate, there = known.estimate(*machine), known.work(plan.num_gpus)
         train_s, time_s, counted_usd = own.drawn
         yield Judged(
             option=_option(plan, estimate, gpus[plan.gpu], there, job, own, spot),
@@ -271,7 +225,7 @@ def _option(
     plan: Plan,
     estimate: IterationEstimate,
     gpu: GpuSpec,
-    work: _Work,
+    work: Work,
     job: Job,
     figures: _Figures,
     terms: SpotTerms,
@@ -315,7 +269,7 @@ def _refused(
     return () if refused is None else (refused,)
 
 
-def _reading(plan: Plan, estimate: IterationEstimate, work: _Work) -> tuple[()] | tuple[Finding]:
+def _reading(plan: Plan, estimate: IterationEstimate, work: Work) -> tuple[()] | tuple[Finding]:
     note = reading_note(plan, estimate, read_s(plan, work.per_epoch))
     return () if note is None else (note,)
 

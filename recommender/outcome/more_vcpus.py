@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, Layout, Market, Option
+from advisor.predict.loading import input_s
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.vcpus import vcpus_per_gpu
 
@@ -41,7 +42,11 @@ def _with_note(item: Judged, rented: dict[_Kind, list[Option]]) -> Judged:
 
 
 def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
-    better = min(_faster(option, alike), key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
+    made_s, whole_s = _made_s(option, option), option.estimate.input_s
+    if made_s is None or whole_s is None or made_s < whole_s.p50:
+        return None  # its disks or its network keep it waiting
+    faster = (o for o in alike if _is_faster(o, option, made_s))
+    better = min(faster, key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
     if better is None or better.plan.offer is None:
         return None
     return finding(
@@ -55,6 +60,14 @@ def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
     )
 
 
-def _faster(option: Option, alike: Iterable[Option]) -> Iterator[Option]:
-    vcpus, most_s = vcpus_per_gpu(option.plan), (1 - _LEAST_SAVING) * option.time_s.p50
-    return (o for o in alike if vcpus_per_gpu(o.plan) > vcpus and o.time_s.p50 <= most_s)
+def _made_s(option: Option, there: Option) -> float | None:
+    """Seconds in which the samples of one of its iterations are made by another's vCPUs."""
+    work = option.estimate.input
+    return None if work is None else input_s(work, vcpus_per_gpu(there.plan)).p50
+
+
+def _is_faster(other: Option, option: Option, made_s: float) -> bool:
+    """By vCPUs, of which workers may leave some idle: both the samples and the whole."""
+    there_s = _made_s(option, other)
+    is_worth_it = other.time_s.p50 <= (1 - _LEAST_SAVING) * option.time_s.p50
+    return is_worth_it and there_s is not None and there_s < made_s

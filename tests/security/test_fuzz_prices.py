@@ -19,7 +19,7 @@ from advisor.core.values import Market
 from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.options import read_options
-from advisor.pricing.sources.aws.source import region_parts
+from advisor.pricing.sources.aws.regions import region_parts
 from advisor.pricing.sources.aws.survey import Region
 from advisor.pricing.sources.gcp import client
 from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus

@@ -19,6 +19,7 @@ from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import shared
 from advisor.predict.what_if.changed_memory import of_lower_precision
+from advisor.predict.what_if.held import FACTORS, held, parameter_shapes
 
 FULL = "float32"
 _FORWARD_OF = {"threshold": "relu"}
@@ -33,9 +34,8 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
 
     None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
-    Float16 adds the gradient scaler's pass over the gradients. Activations take the share that the forward
-    pass's results take, and beside them the copies that were cast. Times that were measured at full precision
-    are dropped.
+    Float16 adds the gradient scaler's pass over the gradients. Activations move as what the backward pass
+    reads does, copies that were cast included. Times that were measured at full precision are dropped.
 
     Args:
         trace: of the script as it is.
@@ -43,7 +43,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """
     if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):
         return None
-    walk = _Walk(lower=dtype, parameters=_parameter_shapes(trace.ops))
+    walk = _Walk(lower=dtype, parameters=parameter_shapes(trace.ops))
     ops = [walk.lowered(op) for op in shared(trace.ops)]
     if dtype == "float16" and trace.memory.gradient_bytes:
         ops.append(_unscale(trace.memory.gradient_bytes))
@@ -51,7 +51,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
         trace,
         ops=(*ops, *walk.casts),
         precision=replace(trace.precision, amp_dtype=dtype),
-        memory=_memory(trace, ops, walk),
+        memory=_memory(trace, ops, walk.casts),
         iteration_s=None,
     )
 
@@ -65,25 +65,15 @@ def _is_lowered(op: Op) -> bool:
     return family_of(op).compute.tensor_cores
 
 
-def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
-    """What the optimizer steps over, whichever way round a matrix is used."""
-    return frozenset(
-        tuple(sorted(tensor.shape)) for op in ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs
+def _memory(trace: Trace, ops: Sequence[Op], casts: Sequence[Op]) -> MemoryUse:
+    """Activations are what passes hold then; what nobody can tell shrinks as forward results do."""
+    before_bytes, gradient_bytes = _given_bytes(trace.ops), trace.memory.gradient_bytes or 0
+    return of_lower_precision(
+        trace.memory,
+        held(trace.ops, trace.accumulation, gradient_bytes),
+        held((*ops, *casts), trace.accumulation, gradient_bytes),
+        _given_bytes(ops) / before_bytes if before_bytes else 1.0,
     )
-
-
-def _memory(trace: Trace, ops: Sequence[Op], walk: _Walk) -> MemoryUse:
-    """Activations shrink as the forward pass's results do; copies of weights are kept until autocast ends.
-
-    A cast up serves one operator, so the largest stands for all of them.
-    """
-    before_bytes = _given_bytes(trace.ops)
-    share = _given_bytes(ops) / before_bytes if before_bytes else 1.0
-    forward = [op for op in walk.casts if op.phase is Phase.FORWARD]
-    weights = [op for op in forward if tuple(sorted(op.inputs[0].shape)) in walk.parameters]
-    copied_bytes = sum(op.count * _total_bytes(op.outputs) for op in weights)
-    up_bytes = [_total_bytes(op.outputs) for op in forward if op.outputs[0].dtype == FULL]
-    return of_lower_precision(trace.memory, share, copied_bytes + max(up_bytes, default=0))
 
 
 def _given_bytes(ops: Sequence[Op]) -> int:
@@ -126,6 +116,7 @@ class _Walk:
         made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
             its casts. Thousands of calls share a few.
         forward: by name and number of elements, the dtype a forward operator ran in.
+        factors: the same, of what a product's largest operand had.
     """
 
     lower: str
@@ -134,14 +125,14 @@ class _Walk:
     waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
     made_as: dict[Shape, Counter[str]] = field(default_factory=dict)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
+    factors: dict[tuple[str, int], str] = field(default_factory=dict)
     made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
 
     def lowered(self, op: Op) -> Op:
         """The operator as autocast runs it."""
         if op.phase is Phase.OPTIMIZER:
             return op
-        given = tuple([self._take(tensor) for tensor in op.inputs])
-        runs_in = self._precision(op)
+        given, runs_in = self._given(op), self._precision(op)
         key = id(op), runs_in, given
         if key not in self.made:
             result = runs_in or _result(op, given)
@@ -150,7 +141,10 @@ class _Walk:
         result, lowered, casts = self.made[key]
         self.casts += casts
         if op.phase is Phase.FORWARD and op.inputs:
-            self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
+            self.forward[_key(op)] = result
+            if base_name(op.name) in FACTORS:
+                largest = max(range(len(given)), key=lambda i: _numel(op.inputs[i]))
+                self.factors[_key(op)] = given[largest]
         for tensor in lowered.outputs:
             self._put(tensor, op)
         return lowered
@@ -162,20 +156,30 @@ class _Walk:
             return self.lower
         if name in family_of(op).autocast.full:
             return FULL
-        if op.phase is Phase.BACKWARD and op.inputs:
-            stem = name.removesuffix("_data").removesuffix("_backward").strip("_")
-            return self.forward.get((_FORWARD_OF.get(stem, stem), _numel(op.inputs[0])))
+        if op.phase is Phase.BACKWARD and op.inputs and name not in FACTORS:
+            return self.forward.get(_key(op))
         return None
+
+    def _given(self, op: Op) -> tuple[str, ...]:
+        """Dtypes of the operands; a factor's gradient is multiplied by what the forward pass was given."""
+        if base_name(op.name) == "h2d_copy":
+            return tuple([tensor.dtype for tensor in op.inputs])
+        given = tuple([self._take(tensor) for tensor in op.inputs])
+        if op.phase is Phase.BACKWARD and base_name(op.name) in FACTORS and len(given) == 2:
+            return given[0], self.factors.get(_key(op), given[1])
+        return given
 
     def _take(self, tensor: TensorSpec) -> str:
         """The dtype of an operand, which is float32 for parameters and for what came from outside."""
-        if tensor.dtype != FULL or tuple(sorted(tensor.shape)) in self.parameters:
+        if tensor.dtype != FULL:
             return tensor.dtype
         size = _numel(tensor)
         waiting = self.waiting.get(size, [])
         own = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == tensor.shape), None)
         if own is not None:
             return waiting.pop(own)[1]
+        if tuple(sorted(tensor.shape)) in self.parameters:
+            return FULL
         seen = self.made_as.get(tensor.shape)
         if waiting and (seen is None or FULL in seen):  # given another shape
             return waiting.pop()[1]
@@ -183,7 +187,8 @@ class _Walk:
         return FULL if seen[FULL] >= seen[self.lower] else self.lower
 
     def _put(self, tensor: TensorSpec, op: Op) -> None:
-        if tensor.dtype not in (FULL, self.lower):
+        is_gradient = op.phase is Phase.BACKWARD and tuple(sorted(tensor.shape)) in self.parameters
+        if is_gradient or tensor.dtype not in (FULL, self.lower):
             return
         size = _numel(tensor)
         self.waiting.setdefault(size, []).append((tensor.shape, tensor.dtype))
@@ -221,6 +226,8 @@ def _is_retyped(tensor: TensorSpec, *, is_lower: bool) -> bool:
 
 
 def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
+    if is_lower and tensor.dtype == "uint8" and len(tensor.shape) == 1:  # cuDNN's activations of all steps
+        return replace(tensor, shape=(tensor.shape[0] * _ITEM_BYTES[dtype] // _ITEM_BYTES[FULL],))
     is_other = dtype != tensor.dtype and _is_retyped(tensor, is_lower=is_lower)
     return replace(tensor, dtype=dtype) if is_other else tensor
 
@@ -254,6 +261,17 @@ def _result(op: Op, given: Sequence[str]) -> str:
         operands = operands[:1]
     dtypes = {dtype for _, dtype in operands} or {FULL}
     return FULL if FULL in dtypes else dtypes.pop()
+
+
+def _stem(op: Op) -> str:
+    """The name that an operator shares with its other pass."""
+    name = base_name(op.name).removesuffix("_data").removesuffix("_backward").removesuffix("_forward")
+    return _FORWARD_OF.get(name.strip("_"), name.strip("_"))
+
+
+def _key(op: Op) -> tuple[str, int]:
+    """By the largest operand: a pool or a loss has a smaller gradient, beside what it was given."""
+    return _stem(op), max(map(_numel, op.inputs))
 
 
 def _numel(tensor: TensorSpec) -> int:

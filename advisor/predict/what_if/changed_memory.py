@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from advisor.core.values import MemoryUse
+from advisor.predict.what_if.held import Held
+
+# Of the gradients: where a pass has made so many itself, none are left from before.
+_MOST = 0.9
 
 
 def of_larger_batch(memory: MemoryUse, factor: int) -> MemoryUse:
@@ -35,24 +40,68 @@ def of_more_passes(memory: MemoryUse) -> MemoryUse:
     return _with(memory, replace(passes, peak_bytes=peak_bytes, activation_bytes=passes.most_bytes))
 
 
-def of_lower_precision(memory: MemoryUse, share: float, copied_bytes: int) -> MemoryUse:
-    """Activations at a share of their bytes, and what autocast copied while most of them are there."""
+def of_lower_precision(memory: MemoryUse, before: Held, after: Held, share: float) -> MemoryUse:
+    """Activations as the passes hold them before and after.
+
+    Args:
+        memory: of the script as it is.
+        before: what its passes were worked out to hold.
+        after: what they hold in lower precision.
+        share: that remains of what is not accounted for, such as results that the script keeps.
+    """
     passes = _passes(memory)
     if passes is None:
         return memory
-    most_bytes = round(share * passes.most_bytes) + copied_bytes
-    is_full = 2 * passes.activation_bytes >= passes.most_bytes
-    activation_bytes = round(share * passes.activation_bytes) + (copied_bytes if is_full else 0)
-    moved_bytes = passes.peak_bytes - passes.activation_bytes + activation_bytes
+    beside_bytes = passes.peak_bytes - passes.kept_bytes - passes.activation_bytes
+    gradient_bytes = min(beside_bytes, memory.gradient_bytes or 0)
+    peak = _Peak(activation_bytes=passes.activation_bytes, gradient_bytes=gradient_bytes)
+    moved = peak.moved(passes.most_bytes, memory.gradient_bytes or 0, before, after, share)
+    most_bytes = _moved(passes.most_bytes, before.most_bytes, after.most_bytes, share)
+    always_bytes = passes.kept_bytes + beside_bytes - gradient_bytes
     return _with(
         memory,
         _Passes(
             kept_bytes=passes.kept_bytes,
-            peak_bytes=max(moved_bytes, passes.kept_bytes + most_bytes),
-            activation_bytes=activation_bytes,
+            peak_bytes=always_bytes + max(moved.activation_bytes + moved.gradient_bytes, most_bytes),
+            activation_bytes=moved.activation_bytes,
             most_bytes=most_bytes,
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Peak:
+    """What is there when passes hold most."""
+
+    activation_bytes: int
+    gradient_bytes: int
+
+    def moved(
+        self, most_bytes: int, all_gradient_bytes: int, before: Held, after: Held, share: float
+    ) -> _Peak:
+        """The peak in lower precision, at the moment that the profile's tells of."""
+        if self.gradient_bytes == all_gradient_bytes and before.gradient_bytes < _MOST * all_gradient_bytes:
+            # They are of a step or pass before, which is there until the backward pass begins, or longer.
+            is_backward = self.activation_bytes >= most_bytes
+            moment = attrgetter("most_bytes" if is_backward else "forward_bytes")
+            activation_bytes = _moved(self.activation_bytes, moment(before), moment(after), share)
+            return replace(self, activation_bytes=activation_bytes)
+        sum_bytes = _moved(
+            self.activation_bytes + self.gradient_bytes,
+            before.peak_bytes + before.gradient_bytes,
+            after.peak_bytes + after.gradient_bytes,
+            share,
+        )
+        more_bytes = round(after.gradient_bytes - before.gradient_bytes)
+        gradient_bytes = min(max(0, self.gradient_bytes + more_bytes), all_gradient_bytes)
+        return _Peak(activation_bytes=sum_bytes - gradient_bytes, gradient_bytes=gradient_bytes)
+
+
+def _moved(measured_bytes: int, before_bytes: float, after_bytes: float, share: float) -> int:
+    """As much more or less as was worked out; where that is not all, a share remains of the rest."""
+    if before_bytes > measured_bytes:
+        return round(after_bytes * measured_bytes / before_bytes)
+    return round(after_bytes + share * (measured_bytes - before_bytes))
 
 
 def of_fused_step(memory: MemoryUse) -> MemoryUse:

@@ -191,3 +191,14 @@ def test_without_git(repository, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InputError, match="git is not installed"), laid_out("old:src/train.py"):
         pass
+
+
+def test_git_that_never_ends_is_stopped(monkeypatch):
+    monkeypatch.setattr(revisions, "_GIT", ("tail",))
+    monkeypatch.setattr(revisions, "_LIMIT_S", 0.01)
+    with (
+        pytest.raises(InputError, match=r"took more than 0.01 s"),
+        revisions._git("-f", "/dev/null") as (git, answer),
+    ):
+        assert not answer.read(1)
+    assert git.returncode

@@ -1,18 +1,21 @@
-"""The plug-in: one pull of Google's price list -> a part for each region and market."""
+"""The plug-in: one pull of Google's price list -> a part for each region and market.
+
+What pulls is imported when somebody pulls: most commands only ask which sources there are.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from advisor.core.values import Market
-from advisor.pricing.sources.gcp.client import Patience, PullError, local_credentials, pull_skus
-from advisor.pricing.sources.gcp.component_rates import rates_of
-from advisor.pricing.sources.gcp.machines import PROVIDER, load_machines
-from advisor.pricing.sources.gcp.quotes import part_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part, check_options
 from advisor.pricing.sources.query import OfferQuery
+
+if TYPE_CHECKING:
+    from advisor.pricing.sources.gcp.client import Patience
 
 MARKETS = tuple(market for market in Market if market is not Market.CAPACITY_BLOCK)
 SCOPE_OF_FAILURE = "compute engine"
@@ -27,12 +30,12 @@ class GcpSource:
     """
 
     name = "gcp"
-    capabilities = Capabilities(providers=(PROVIDER,), markets=MARKETS, is_live=True)
+    capabilities = Capabilities(providers=("gcp",), markets=MARKETS, is_live=True)
 
     def __init__(
         self, patience: Patience | None = None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._patience = patience or Patience()
+        self._patience = patience
         self._clock = clock
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
@@ -44,6 +47,11 @@ class GcpSource:
         Raises:
             CatalogError: a shipped table of machine types is missing or broken.
         """
+        from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
+        from advisor.pricing.sources.gcp.component_rates import rates_of
+        from advisor.pricing.sources.gcp.machines import PROVIDER, load_machines
+        from advisor.pricing.sources.gcp.quotes import part_of
+
         machines = tuple(machine for machine in load_machines() if query.wants(machine.instance))
         regions = sorted({region for machine in machines for region in machine.regions})
         markets = [market for market in MARKETS if not query.markets or market in query.markets]
@@ -52,7 +60,7 @@ class GcpSource:
             return
         now = self._clock()
         try:
-            rates = rates_of(pull_skus(self._patience), now)
+            rates = rates_of(pull_skus(self._patience or Patience()), now)
         except PullError as error:
             yield Part(scope=SCOPE_OF_FAILURE, failure=str(error))
             return
@@ -66,6 +74,8 @@ class GcpSource:
 
     def credentials(self) -> Credentials:
         """Whether application-default credentials are at hand, as far as can be told without the network."""
+        from advisor.pricing.sources.gcp.client import local_credentials
+
         return local_credentials()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,8 +29,8 @@ def op(
 ) -> Op:
     """An operator that reads and writes everything once."""
     tensors = [*inputs, *outputs]
-    sizes = {"float32": 4, "int64": 8, "bool": 1}
-    num_bytes = sum(t.shape[0] * (t.shape[1] if len(t.shape) > 1 else 1) * sizes[t.dtype] for t in tensors)
+    sizes = {"float32": 4, "int64": 8, "bool": 1, "uint8": 1}
+    num_bytes = sum(math.prod(t.shape) * sizes[t.dtype] for t in tensors)
     facts: dict[str, Any] = {"attributes": {}, "flops": 1000, "bytes": num_bytes, "count": 1}
     return Op(
         name=f"aten::{name}", phase=phase, inputs=tuple(inputs), outputs=tuple(outputs), **(facts | changes)
@@ -165,9 +166,53 @@ def test_activations_shrink_as_results_do_and_copies_are_kept_beside_them() -> N
     memory = make_trace().memory
     assert memory.peak_bytes is not None
     assert memory.activation_bytes is not None
-    kept = 2 * (WIDTH * WIDTH + WIDTH)
-    saved = memory.activation_bytes // 2 - kept
-    assert cast(LINEAR, STEP).memory.peak_bytes == memory.peak_bytes - saved
+    to_operand = op("mm", [X, WEIGHT], [X], Phase.BACKWARD)
+    to_weight = op("mm", [tensor(WIDTH, ROWS), X], [WEIGHT], Phase.BACKWARD)
+    of_layer = memory.activation_bytes - 3 * 4 * ROWS * WIDTH  # its operand, and a gradient there and back
+    changed = cast(LINEAR, to_operand, to_weight, STEP).memory
+    copied = 2 * WIDTH * WIDTH
+    assert changed.activation_bytes == of_layer // 2 + 3 * 2 * ROWS * WIDTH + copied
+
+
+def test_a_loss_reads_the_cast_that_its_forward_pass_kept() -> None:
+    scalar = tensor()
+    loss = op("nll_loss_forward", [X, tensor(ROWS, dtype="int64")], [scalar])
+    loss_back = op("nll_loss_backward", [scalar, X], [X], Phase.BACKWARD)
+    changed = cast(LINEAR, loss, loss_back, STEP)
+    assert dtypes(changed, "nll_loss_backward") == ([FULL, FULL], [FULL])
+
+
+def test_a_factors_gradient_reads_what_the_forward_pass_was_given() -> None:
+    scale = op("mul", [X, tensor(1, WIDTH)], [X])
+    scale_back = op("mul", [X, X], [X], Phase.BACKWARD)
+    changed = cast(
+        LINEAR, scale, scale_back, op("_foreach_add_", [WEIGHT, BIAS, tensor(1, WIDTH)], [], Phase.OPTIMIZER)
+    )
+    backward = next(o for o in changed.ops if o.name == "aten::mul" and o.phase is Phase.BACKWARD)
+    assert [t.dtype for t in (*backward.inputs, *backward.outputs)] == [FULL, LOW, FULL]
+
+
+def test_what_the_host_sends_is_as_the_host_has_it() -> None:
+    changed = cast(LINEAR, op("h2d_copy", [X], [X]), STEP)
+    assert dtypes(changed, "h2d_copy") == ([FULL], [FULL])
+
+
+def test_a_result_may_have_a_parameters_shape() -> None:
+    square = op("addmm", [BIAS, WEIGHT, WEIGHT], [WEIGHT])
+    assert dtypes(cast(square, op("relu", [WEIGHT], [WEIGHT]), STEP), "relu") == ([LOW], [LOW])
+
+
+def test_gradients_of_parameters_are_full_when_they_are_summed() -> None:
+    to_weight = op("mm", [tensor(WIDTH, ROWS), X], [WEIGHT], Phase.BACKWARD)
+    summed = op("add", [WEIGHT, WEIGHT], [WEIGHT], Phase.BACKWARD)
+    assert dtypes(cast(LINEAR, to_weight, to_weight, summed, STEP), "add") == ([FULL, FULL], [FULL])
+
+
+def test_a_recurrent_layers_reserve_halves_with_its_activations() -> None:
+    reserve = tensor(4096, dtype="uint8")
+    layer = op("_cudnn_rnn", [X, WEIGHT], [X, reserve])
+    (found,) = (o for o in cast(layer, STEP).ops if o.name == "aten::_cudnn_rnn")
+    assert found.outputs[1] == tensor(2048, dtype="uint8")
 
 
 def test_what_a_profiler_left_out_stays_unknown() -> None:

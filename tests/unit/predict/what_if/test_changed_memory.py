@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from advisor.core.values import MemoryUse
 from advisor.predict.what_if.changed_memory import of_fused_step, of_lower_precision, of_more_passes
+from advisor.predict.what_if.held import Held
 
 # 30 bytes of state; a pass that peaks with all its activations there, and no gradient yet.
 MEMORY = MemoryUse(
@@ -13,19 +14,48 @@ MEMORY = MemoryUse(
 )
 
 
-def test_half_the_precision_is_half_the_activations_and_what_was_copied() -> None:
-    changed = of_lower_precision(MEMORY, 0.5, copied_bytes=5)
+def held(forward: float, most: float, peak: float, gradients: float = 0.0) -> Held:
+    return Held(forward_bytes=forward, most_bytes=most, peak_bytes=peak, gradient_bytes=gradients)
+
+
+def test_activations_are_those_of_the_passes_then() -> None:
+    changed = of_lower_precision(MEMORY, held(90, 100, 100), held(60, 55, 55), share=0.5)
     assert (changed.pass_activation_bytes, changed.most_activation_bytes) == (55, 55)
     assert (changed.pass_peak_bytes, changed.peak_bytes) == (85, 85)
 
 
-def test_a_peak_at_the_end_of_a_pass_may_move_to_where_activations_are_most() -> None:
-    """60 bytes of activations and gradients at the peak; 90 of activations alone before: copies are there."""
-    late = replace(MEMORY, pass_activation_bytes=40, pass_peak_bytes=130, most_activation_bytes=90)
-    changed = of_lower_precision(late, 0.5, copied_bytes=60)
-    assert changed.pass_activation_bytes == 20
-    assert changed.most_activation_bytes == 45 + 60
-    assert changed.pass_peak_bytes == 30 + 105
+def test_of_what_nobody_accounts_for_a_share_remains() -> None:
+    changed = of_lower_precision(MEMORY, held(60, 80, 80), held(30, 40, 40), share=0.5)
+    assert changed.pass_activation_bytes == 40 + 10
+    less = of_lower_precision(MEMORY, held(200, 200, 200), held(120, 120, 120), share=0.5)
+    assert less.pass_activation_bytes == 60
+
+
+def test_a_peak_with_gradients_stays_one_or_moves_to_where_activations_are_most() -> None:
+    """Gradients are all there at a peak of 40 + 10; before there are any, activations alone take 45."""
+    late = replace(MEMORY, pass_activation_bytes=40, pass_peak_bytes=80, most_activation_bytes=45)
+    before = held(30, 45, 40, gradients=10)
+    stays = of_lower_precision(late, before, held(20, 25, 20, gradients=10), share=0.5)
+    assert (stays.pass_activation_bytes, stays.pass_peak_bytes) == (20, 30 + 30)
+    moves = of_lower_precision(late, before, held(60, 70, 20, gradients=10), share=0.5)
+    assert (moves.most_activation_bytes, moves.pass_peak_bytes) == (70, 30 + 70)
+
+
+def test_gradients_that_are_dropped_late_are_there_when_the_forward_pass_ends() -> None:
+    """All of them are there at the peak, which no pass that makes them would have by then."""
+    late = replace(MEMORY, pass_activation_bytes=90, pass_peak_bytes=130, most_activation_bytes=95)
+    changed = of_lower_precision(late, held(90, 95, 95), held(50, 70, 70), share=0.5)
+    assert (changed.pass_activation_bytes, changed.pass_peak_bytes) == (50, 30 + 70)
+    passes = replace(late, pass_activation_bytes=95, pass_peak_bytes=135)
+    kept = of_lower_precision(passes, held(90, 95, 95), held(50, 70, 70), share=0.5)
+    assert (kept.pass_activation_bytes, kept.pass_peak_bytes) == (70, 30 + 10 + 70)
+
+
+def test_what_else_a_script_holds_does_not_shrink() -> None:
+    """7 bytes of an average of its weights stand beside the gradients."""
+    averaged = replace(MEMORY, pass_activation_bytes=83, pass_peak_bytes=130, most_activation_bytes=83)
+    changed = of_lower_precision(averaged, held(83, 83, 83, 10), held(40, 40, 40, 10), share=0.5)
+    assert changed.pass_peak_bytes == 30 + 7 + 10 + 40
 
 
 def test_passes_before_leave_their_gradients() -> None:

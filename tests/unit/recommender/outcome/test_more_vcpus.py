@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,9 +32,9 @@ def machine(name: str, usd_per_h: float, num_vcpus: int, market: Market = Market
     return make_plan("X", usd_per_h, id=name, offer=offer)
 
 
-def notes_of(plans: list[Plan], gpu_s: float = 0.04) -> dict[str, Finding]:
+def notes_of(plans: list[Plan], gpu_s: float = 0.04, work: InputWork = WORK) -> dict[str, Finding]:
     """By plan, what is said of more vCPUs."""
-    estimates = {("X", ONE_GPU): make_estimate("X", gpu_s, input=WORK)}
+    estimates = {("X", ONE_GPU): make_estimate("X", gpu_s, input=work)}
     draws, terms = make_draws(np.random.default_rng(0)), SpotTerms(preemptions_per_h=0.0)
     judged = list(
         evaluate_all(plans, estimates, {"X": make_gpu("X")}, make_trace(), make_job(), draws, lambda _: terms)
@@ -63,3 +65,21 @@ def test_nothing_is_said_where_the_gpu_is_fed() -> None:
 def test_more_vcpus_that_gain_little_and_those_of_another_market_are_no_matter() -> None:
     assert notes_of([machine("few", 6.0, 32), machine("more", 8.0, 33)], gpu_s=0.0399) == {}
     assert notes_of([machine("few", 6.0, 8), machine("spot", 1.0, 32, Market.SPOT)]) == {}
+
+
+def reading(plan: Plan, gib: float) -> Plan:
+    """The plan with a data set; nobody knows its network, which is taken to grow with the vCPUs."""
+    return replace(plan, read_gib=gib)
+
+
+@pytest.mark.parametrize(("gib", "is_blamed"), [(1.0, True), (1e6, False)])
+def test_vcpus_are_no_matter_where_reading_takes_longer(gib: float, is_blamed: bool) -> None:
+    machines = [reading(machine("few", 6.0, 8), gib), reading(machine("more", 8.0, 32), gib)]
+    assert bool(notes_of(machines)) == is_blamed
+
+
+def test_vcpus_that_workers_leave_idle_are_no_matter() -> None:
+    """The larger machine is done earlier because it starts earlier."""
+    machines = [replace(machine("few", 6.0, 8), startup_s=1e6), machine("more", 8.0, 32)]
+    assert notes_of(machines, work=replace(WORK, num_workers=2)) == {}
+    assert set(notes_of(machines)) == {"few"}

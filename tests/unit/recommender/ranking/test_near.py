@@ -87,7 +87,7 @@ def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
     recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
     assert recommendation.frontier == ("A", "B")
     text = words(recommendation, "A")
-    assert "near tie in time with B, which costs no more: the odds that this one is faster are" in text
+    assert "near tie in time with B, which costs less: the odds that this one is faster are" in text
     assert "near tie" not in words(recommendation, "B")
 
 

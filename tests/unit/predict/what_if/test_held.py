@@ -1,0 +1,133 @@
+"""What passes hold: by hand, by law, and against what the allocator held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import Op, Phase, TensorSpec
+from advisor.formats.trace_files import read_trace
+from advisor.predict.what_if.held import Held, held
+from benchmarks.what_if_agreement import FOLDER
+from benchmarks.what_if_scripts import SCRIPTS, WhatIfScript
+
+# Rows of so many FP32 numbers; a weight has as many as that squared.
+ROWS, WIDTH = 8, 17
+X_BYTES, WEIGHT_BYTES = 4 * ROWS * WIDTH, 4 * WIDTH**2
+
+
+def tensor(*shape: int, dtype: str = "float32") -> TensorSpec:
+    return TensorSpec(shape=shape, dtype=dtype)
+
+
+X, WEIGHT = tensor(ROWS, WIDTH), tensor(WIDTH, WIDTH)
+
+
+def op(name: str, inputs: Sequence[TensorSpec], output: TensorSpec, phase: Phase = Phase.BACKWARD) -> Op:
+    return Op(
+        name=f"aten::{name}",
+        phase=phase,
+        inputs=tuple(inputs),
+        outputs=(output,),
+        attributes={},
+        flops=0,
+        bytes=0,
+        count=1,
+    )
+
+
+STEP = op("_foreach_add_", [WEIGHT], WEIGHT, Phase.OPTIMIZER)
+TO_OPERAND, TO_WEIGHT = op("mm", [X, WEIGHT], X), op("mm", [tensor(WIDTH, ROWS), X], WEIGHT)
+RELU = op("threshold_backward", [X, X], X)
+
+
+def of(*ops: Op, gradients: int = 10**9) -> Held:
+    return held((*ops, STEP), 1, gradients)
+
+
+def test_a_layer_holds_its_operand_and_passes_gradients() -> None:
+    found = of(TO_OPERAND, TO_WEIGHT)
+    assert found.forward_bytes == X_BYTES  # no weight: the optimizer's are counted elsewhere
+    assert found.most_bytes == 3 * X_BYTES
+    assert (found.peak_bytes, found.gradient_bytes) == (2 * X_BYTES, WEIGHT_BYTES)
+
+
+def test_a_result_that_the_next_layer_reads_is_one_tensor() -> None:
+    assert of(TO_OPERAND, TO_WEIGHT, RELU).forward_bytes == X_BYTES
+    gelu = op("gelu_backward", [X, X], X)
+    assert of(TO_OPERAND, TO_WEIGHT, gelu).forward_bytes == 2 * X_BYTES
+
+
+def test_what_several_layers_share_is_held_until_the_last_of_them() -> None:
+    layers = (TO_OPERAND, TO_WEIGHT) * 3
+    sums = [op("add", [X, X], X)] * 2
+    assert of(*layers).forward_bytes == 3 * X_BYTES
+    shared = of(*layers, *sums)
+    assert shared.forward_bytes == X_BYTES
+    assert shared.gradient_bytes == 3 * WEIGHT_BYTES
+    assert shared.peak_bytes == 2 * X_BYTES  # the operand and a gradient
+
+
+def test_a_residual_sum_shares_nothing() -> None:
+    layers = (TO_OPERAND, TO_WEIGHT) * 3
+    sums = [op("add", [X, X], X)] * 2
+    residuals = [replace(add, phase=Phase.FORWARD) for add in sums]
+    assert of(*residuals, *layers, *sums).forward_bytes == of(*layers).forward_bytes
+
+
+def test_each_layer_that_shares_an_operand_has_a_cast_of_its_own() -> None:
+    low, weight = tensor(ROWS, WIDTH, dtype="bfloat16"), tensor(WIDTH, WIDTH, dtype="bfloat16")
+    layer = op("mm", [low, weight], low), op("mm", [tensor(WIDTH, ROWS, dtype="bfloat16"), low], weight)
+    sums, casts = [op("add", [X, X], X)] * 2, [op("_to_copy", [X], low, Phase.FORWARD)] * 3
+    copies = 3 * WEIGHT_BYTES // 2
+    assert of(*layer * 3, *sums).forward_bytes == X_BYTES // 2 + copies
+    assert of(*casts, *layer * 3, *sums).forward_bytes == 3 * X_BYTES // 2 + copies
+
+
+def test_a_weight_that_two_layers_share_has_one_gradient() -> None:
+    layers = (TO_OPERAND, TO_WEIGHT) * 2
+    assert of(*layers, RELU, gradients=WEIGHT_BYTES).gradient_bytes <= WEIGHT_BYTES
+    assert of(*layers, RELU).gradient_bytes == 2 * WEIGHT_BYTES
+
+
+def test_without_a_backward_pass_nothing_is_held() -> None:
+    assert of(op("mm", [X, WEIGHT], X, Phase.FORWARD)).most_bytes == 0
+
+
+OPS = st.lists(st.sampled_from([TO_OPERAND, TO_WEIGHT, RELU]), min_size=1, max_size=12)
+
+
+@given(ops=OPS, passes=st.integers(1, 4))
+def test_passes_hold_what_one_holds(ops: list[Op], passes: int) -> None:
+    repeated = [replace(one, count=passes) for one in ops]
+    assert held((*repeated, STEP), passes, 10**9) == of(*ops)
+
+
+@given(ops=OPS, more=st.integers(2, 5))
+def test_activations_grow_with_the_batch(ops: list[Op], more: int) -> None:
+    def larger(given: TensorSpec) -> TensorSpec:
+        return replace(given, shape=tuple(more * size if size == ROWS else size for size in given.shape))
+
+    grown = [
+        replace(one, inputs=tuple(map(larger, one.inputs)), outputs=(larger(one.outputs[0]),)) for one in ops
+    ]
+    assert of(*grown).most_bytes == more * of(*ops).most_bytes
+
+
+@given(ops=OPS)
+def test_no_moment_holds_more_than_the_most(ops: list[Op]) -> None:
+    found = of(*ops)
+    assert 0 <= found.forward_bytes <= found.most_bytes
+    assert found.peak_bytes <= found.most_bytes <= found.peak_bytes + found.gradient_bytes
+
+
+@pytest.mark.parametrize("change", ["base", "bf16"])
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_it_is_what_the_allocator_held(script: WhatIfScript, change: str) -> None:
+    trace = read_trace(FOLDER / f"{script.name}-{change}.json.gz")
+    found = held(trace.ops, trace.accumulation, trace.memory.gradient_bytes or 0)
+    assert found.most_bytes == pytest.approx(trace.memory.most_activation_bytes, rel=0.1)
