@@ -35,6 +35,8 @@ _BLOCK = dense(256, 4 * 256, 256)
 _FLAT = sum(map(prod, _BLOCK)) // 8
 _BLOCK_FLOPS = 4 * linear_flops(64, 256, 4 * 256, 256, input_needs_gradient=True) - 2 * 64 * 256 * 4 * 256
 
+_ZERO = ((4096, 512), *dense(*17 * (512,)))
+
 
 def _sharded(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """What one of eight holds: parts of the first dimension."""
@@ -87,6 +89,16 @@ GROUPS = (
         collectives={"all_gather": fp32_bytes(*4 * _BLOCK), "reduce_scatter": fp32_bytes(*2 * _BLOCK),
                      "all_reduce": 4},
         calls={ADAM: 1},
+    ),
+    # Each updates its part of the weights and sends it to all: tensor by tensor, or in one piece.
+    *(
+        Row(
+            script="zero1", arguments=arguments, world=8, parameters=_ZERO, warning="no torch DataLoader",
+            product_flops=16 * linear_flops(16 * 128, 512, 512, input_needs_gradient=True),
+            collectives={"all_reduce": fp32_bytes(*_ZERO), "broadcast": fp32_bytes(*_ZERO)},
+            calls={"embedding": 1, "embedding_dense_backward": 1, ADAM: 1},
+        )
+        for arguments in ((), ("--bucket-view",))
     ),
     # A quarter of the inner width each; the second layer's bias is whole. Its output is summed.
     Row(
