@@ -6,10 +6,10 @@
 
     answer = advisor.recommend("train.py", epochs=90, budget_usd=200)
 
-`recommend`, `compare`, `predict`, `prices` and `profile` do what the commands of these names do:
-docs/python.md. They are functions of ``advisor.api``, imported when one is first asked for. Two rooms of the
-house, ``advisor.predict`` and ``advisor.profile``, have the name of a function; importing such a room binds
-the name to it, so the room can be called like the function.
+`recommend`, `compare`, `predict`, `prices` and `profile` do what the commands of these names do, `confirm`
+what ``predict --confirm`` does: docs/python.md. They are functions of ``advisor.api``, imported when one is
+first asked for. Two rooms of the house, ``advisor.predict`` and ``advisor.profile``, have the name of a
+function; importing such a room binds the name to it, so the room can be called like the function.
 """
 
 import sys
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from advisor.core.notebook import show_with
 
 if TYPE_CHECKING:
-    from advisor.api import compare, predict, prices, profile, recommend
+    from advisor.api import compare, confirm, predict, prices, profile, recommend
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "predict", "prices", "profile", "recommend"]
+__all__ = ["__version__", "compare", "confirm", "predict", "prices", "profile", "recommend"]
 
 
 def _of_api(name: str) -> Callable[..., object]:

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.api_inputs import Source, changes, cloud, config_of, request_of, texts
-from advisor.core.values import IterationEstimate, Job, Recommendation, Trace
+from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
 from advisor.report.logged import Logged
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
     from advisor.pricing.answer.answering import Offers
+    from advisor.service.predicting import PredictAnswer, PredictRequest
     from recommender.comparison import PlanComparison
 
-__all__ = ["Logged", "compare", "predict", "prices", "profile", "recommend"]
+__all__ = ["Logged", "compare", "confirm", "predict", "prices", "profile", "recommend"]
 
 
 def recommend(
@@ -182,10 +183,8 @@ def compare(
         deadline_s=deadline_s,
         value_of_time_usd_per_h=value_of_time_usd_per_h,
     )
-    request = RecommendRequest(
-        trace=request_of(source, arguments), job=job, policies=tuple(map(Path, policies))
-    )
-    hears = listener or Logged()
+    trace, hears = request_of(source, arguments), listener or Logged()
+    request = RecommendRequest(trace=trace, job=job, policies=tuple(map(Path, policies)))
     asked = comparing.CompareRequest(a=a, b=b, job=request)
     answer = comparing.compare(asked, config_of({}, settings, hears), hears)
     hears.warn(answer.warnings)
@@ -220,19 +219,58 @@ def predict(
         ProfileError: the script yields no iteration.
     """
     from advisor.core.splits import parse_split
-    from advisor.service.predicting import PredictRequest, check
-    from advisor.service.predicting import predict as predicted
+    from advisor.service.predicting import PredictRequest
 
     request = PredictRequest(
         trace=request_of(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
         gpus=texts("gpus", gpus),
         split=parse_split(texts("suppose", suppose)),
     )
+    return _predicted(request, settings, listener).estimates
+
+
+def confirm(
+    script: str | PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    gpu: str,
+    world_size: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    listener: Listener | None = None,
+) -> Confirmation:
+    """Profile a script with the largest batch that fits a GPU, as ``advisor predict --confirm`` does.
+
+    Args:
+        script: as it is; it takes its batch as an argument.
+        arguments: of the script.
+        gpu: whose memory decides, such as ``L4``, or so many as ``A100-SXM-80GB:8``.
+        world_size: profile it as one of so many processes of one GPU each.
+        settings: settings above all layers, by dotted name.
+        listener: hears notes, warnings and progress; logs them if None.
+
+    Raises:
+        InputError: more than one kind or number of GPUs, nothing fits, or no argument sets the batch.
+        ProfileError: the script yields no iteration, at first or with that batch.
+    """
+    from advisor.service.predicting import PredictRequest
+
+    trace = request_of(script, arguments, world_size=world_size)
+    request = PredictRequest(trace=trace, gpus=texts("gpu", [gpu]), confirm=True)
+    confirmed = _predicted(request, settings, listener).confirmed
+    assert confirmed is not None  # noqa: S101 - it was asked for
+    return confirmed
+
+
+def _predicted(
+    request: PredictRequest, settings: Mapping[str, object] | None, listener: Listener | None
+) -> PredictAnswer:
+    from advisor.service.predicting import check, predict
+
     check(request)
     hears = listener or Logged()
-    answer = predicted(request, config_of({}, settings, hears), hears)
+    answer = predict(request, config_of({}, settings, hears), hears)
     hears.warn((*answer.trace.warnings, *answer.doubts))
-    return answer.estimates
+    return answer
 
 
 def prices(
@@ -273,10 +311,7 @@ def prices(
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")
     request = PricesRequest(
-        gpus=texts("gpus", gpus),
-        max_usd_per_h=max_usd_per_h,
-        order=PriceOrder(order),
-        every_zone=every_zone,
+        gpus=texts("gpus", gpus), max_usd_per_h=max_usd_per_h, order=PriceOrder(order), every_zone=every_zone
     )
     hears = listener or Logged()
     given = {"providers": providers, "regions": regions, "markets": markets}

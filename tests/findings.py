@@ -303,6 +303,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.OTHER_WORLD: {"num_ranks": 8, "num_gpus": 1},
     Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},
     Code.SHARDED: {"num_ranks": 8, "hides": True},
+    Code.STATE_SHARED: {"num_gpus": 8},
     Code.STEP_COMPILED: {"mode": "default"},
     Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
     Code.PATCH_BY_HAND: {"change": "fp16"},

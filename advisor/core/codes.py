@@ -142,6 +142,7 @@ class Code(StrEnum):
     RECURRENT_STEPWISE = "recurrent-stepwise"
     TIME_OF_UNSUPPORTED_GPU = "time-of-unsupported-gpu", Severity.WARNING
     SHARDED = "sharded"
+    STATE_SHARED = "state-shared"
     STEP_COMPILED = "step-compiled"
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"

@@ -140,6 +140,10 @@ MESH_NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.distributed.tensor:DTensor._local_tensor",
     ),
 }
+# Looked up when the script imports the first FSDP.
+SHARDED_NAMES: Mapping[str, tuple[str, ...]] = {
+    "fully_sharded": ("torch.distributed.fsdp._common_utils:_FSDPDeviceHandle.from_device",),
+}
 
 TESTED = (2, 13)
 # Older ones have all names from here on, and were read, not run.
@@ -151,7 +155,7 @@ class MissingNameError(Exception):
 
 
 def check_all() -> None:
-    """Look up what this torch must have, but for the names of meshes.
+    """Look up what this torch must have, but for the names of meshes and of FSDP.
 
     Raises:
         MissingNameError: torch lacks one.

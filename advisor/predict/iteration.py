@@ -27,7 +27,8 @@ from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import SameTrace, merged
-from advisor.predict.exchange.collectives import holds_buckets, resharded, shard_growth, sharded_over
+from advisor.predict.exchange.collectives import holds_buckets, sharded_over
+from advisor.predict.exchange.other_worlds import resharded, shard_growth, undivided
 from advisor.predict.exchange.zero import shared_state_ranks
 from advisor.predict.footprint.fitting import fitted
 from advisor.predict.footprint.need import memory_need
@@ -128,6 +129,7 @@ def prediction_on(
 ) -> Callable[[Layout], IterationEstimate]:
     """The same of whichever layout comes to be asked about; arguments as there, and checked there."""
     knowledge = knowledge or shipped()
+    trace = trace if split.is_none else undivided(trace)
     eager = replace(trace, ops=merged(trace.ops))
     rank, held = rank_of(as_run(eager), split), rank_of(eager, split).trace
     timed = _timed(rank, gpu, knowledge)

@@ -15,7 +15,7 @@ from advisor.operators.family import Family
 from advisor.operators.rates import rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import Same, asked_rates
-from advisor.predict.exchange.collectives import sharded_over, sharding_group
+from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.gradients import BUCKET_BYTES
 from advisor.predict.exchange.scaling import Scaling, batch_variation
 from advisor.predict.footprint.overheads import fragmentation
@@ -143,6 +143,8 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
         yield finding(Code.SHARDED, num_ranks=world, hides=sharding_group(trace) is not None)
     if world not in (None, num_gpus):
         yield finding(Code.OTHER_WORLD, num_ranks=world, num_gpus=num_gpus)
+    if state_group(trace) is not None and num_gpus > 1:
+        yield finding(Code.STATE_SHARED, num_gpus=num_gpus)
     if world is None and num_gpus > 1:
         yield finding(
             Code.DATA_PARALLEL,

@@ -17,7 +17,7 @@ from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together
 from advisor.predict.exchange.scaling import Scaling, batch_variation, slowest
-from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.exchange.sharded import exchange_beside_gradients, exchange_of_shards
 from advisor.predict.exchange.zero import exchange_of_zero, shared_model
 from advisor.predict.host import beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, Z90, part_of, widened
@@ -193,9 +193,10 @@ def _exchange(step: RankStep) -> Exchange:
         trace, sums.time_s, sums.backward_s, gpu, copies, slowdown=slowdown, crowd=crowd
     )
     model = shared_model(trace, crowd)
-    return exchange_of_zero(
+    shared = exchange_of_zero(
         model, split.sharding, trace, sums.passes_s, reduced, gpu, copies, slowdown=slowdown
     )
+    return together(shared, exchange_beside_gradients(trace, gpu, copies))
 
 
 def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -> Mapping[Bound, float]:

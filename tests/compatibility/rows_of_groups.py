@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, fp32_bytes, linear_flops
 
 _SPAWN, _TORCHRUN = dense(1024, 4096, 1024), dense(512, 2048, 10)
@@ -26,6 +28,14 @@ _HALF_FLOPS = (
     + linear_flops(512, 256, 512, 256, input_needs_gradient=True)
 )
 _HALF_BYTES = fp32_bytes(*3 * ((128, 256),), (256, 128), (512, 256), (256, 512))
+
+
+# A wrapped block keeps an eighth of its parameters in one flat tensor.
+_BLOCK = dense(256, 4 * 256, 256)
+_FLAT = sum(map(prod, _BLOCK)) // 8
+_BLOCK_FLOPS = 4 * linear_flops(64, 256, 4 * 256, 256, input_needs_gradient=True) - 2 * 64 * 256 * 4 * 256
+
+_ZERO = ((4096, 512), *dense(*17 * (512,)))
 
 
 def _sharded(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -65,6 +75,30 @@ GROUPS = (
                      "all_reduce": 4 * len(_WHOLE)},
         calls={"fsdp::all_gather_copy_in": 2 * 6 + 1, "fsdp::chunk_cat": 7, FLASH: 6,
                FLASH + "_backward": 6, ADAM: 1},
+    ),
+    # The norm of a rank's gradients is reduced once.
+    Row(
+        script="fsdp1", world=8, parameters=4 * ((_FLAT,),), product_flops=_BLOCK_FLOPS,
+        collectives={"all_gather": fp32_bytes(*2 * 4 * _BLOCK), "reduce_scatter": fp32_bytes(*4 * _BLOCK),
+                     "all_reduce": 4},
+        calls={ADAM: 1}, warning="no torch DataLoader",
+    ),
+    Row(
+        script="fsdp1", arguments=("--auto-wrap",), world=8, parameters=4 * ((_FLAT,),),
+        product_flops=_BLOCK_FLOPS, warning="no torch DataLoader",
+        collectives={"all_gather": fp32_bytes(*4 * _BLOCK), "reduce_scatter": fp32_bytes(*2 * _BLOCK),
+                     "all_reduce": 4},
+        calls={ADAM: 1},
+    ),
+    # Each updates its part of the weights and sends it to all: tensor by tensor, or in one piece.
+    *(
+        Row(
+            script="zero1", arguments=arguments, world=8, parameters=_ZERO, warning="no torch DataLoader",
+            product_flops=16 * linear_flops(16 * 128, 512, 512, input_needs_gradient=True),
+            collectives={"all_reduce": fp32_bytes(*_ZERO), "broadcast": fp32_bytes(*_ZERO)},
+            calls={"embedding": 1, "embedding_dense_backward": 1, ADAM: 1},
+        )
+        for arguments in ((), ("--bucket-view",))
     ),
     # A quarter of the inner width each; the second layer's bias is whole. Its output is summed.
     Row(

@@ -2,6 +2,7 @@
 
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, Scaling, Trace
 from advisor.formats.trace_files import read_trace, write_trace
-from advisor.predict.exchange.collectives import resharded, sharded_over
+from advisor.predict.exchange.collective_time import collective_time
+from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.other_worlds import resharded
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from recommender.outcome.steps import seen_scaling
@@ -25,6 +28,8 @@ RUNS = {
     "fsdp2 of four": ("fsdp2.py", 4),
     "fsdp2 alone": ("fsdp2.py", None),
     "tensor parallel": ("tensor_parallel.py", 4),
+    "zero1": ("zero1.py", 8),
+    "zero1 alone": ("zero1.py", None),
 }
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
@@ -112,6 +117,34 @@ def test_memory_of_other_worlds_is_that_of_a_profile_there(traces, ranks):
     gpu, names = resolve_gpu("A100-SXM-80GB"), ("fsdp2", "fsdp2 of four")
     needs = [predict_counts(traces[name], gpu, [ranks])[0].memory_bytes for name in names]
     assert needs[0] == pytest.approx(needs[1], rel=0.001)
+
+
+def test_a_shared_state_is_predicted_for_eight_ranks_as_if_profiled_there(traces):
+    # A third of all weights is the embedding, which is one rank's: an eighth of them would be too little.
+    alone, profiled, gpu = traces["zero1 alone"], traces["zero1"], resolve_gpu("A100-SXM-80GB")
+    assert profiled.memory.optimizer_bytes == pytest.approx(2 * 4 * 4096 * 512, rel=0.001)
+    there = resharded(alone, 8)
+    assert there.memory.optimizer_bytes == pytest.approx(profiled.memory.optimizer_bytes, rel=0.001)
+    assert there.memory.peak_bytes == pytest.approx(profiled.memory.peak_bytes, rel=0.001)
+    assert there.collectives == profiled.collectives
+    estimates = [predict_counts(trace, gpu, [8])[0] for trace in (alone, profiled)]
+    assert estimates[0].memory_bytes == pytest.approx(estimates[1].memory_bytes, rel=0.001)
+    assert estimates[0].iteration_s.p50 == pytest.approx(estimates[1].iteration_s.p50, rel=0.03)
+    assert "ZeRO-1: each of 8 GPUs" in said(estimates[0].assumptions)
+
+
+def test_updated_weights_are_sent_in_the_open(traces):
+    trace, gpu = traces["zero1"], resolve_gpu("A100-SXM-80GB")
+    reduced = tuple(c for c in trace.collectives if c.kind == "all_reduce")
+    without = replace(trace, collectives=reduced)
+    whole, part = (predict_counts(one, gpu, [8])[0] for one in (trace, without))
+    sent_s = sum(
+        c.count * collective_time("broadcast", c.num_bytes, whole.layout, gpu).seconds
+        for c in trace.collectives
+        if c.kind == "broadcast"
+    )
+    assert total_bytes(trace, "broadcast") == 4 * (4096 * 512 + 16 * 512 * 513)
+    assert whole.communication_s - part.communication_s == pytest.approx(sent_s)
 
 
 def test_who_shards_is_known_where_it_is_profiled_alone(traces):

@@ -27,7 +27,7 @@ from tests.builders import make_trace
 from tests.listening import Heard
 from tests.unit.report.printed import json_of
 
-FUNCTIONS = ("compare", "predict", "prices", "profile", "recommend")
+FUNCTIONS = ("compare", "confirm", "predict", "prices", "profile", "recommend")
 TRACE = make_trace()
 
 

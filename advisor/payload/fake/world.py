@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from ..protocol import Notice, Warned, notice
 
@@ -24,14 +23,12 @@ class World:
         asked: ``--world``; None if the user said nothing.
         used: processes of the group that the script made; None before.
         is_sharded: this rank holds a part of some parameter, be it the only one.
-        on_group: what to do when it has made one.
     """
 
     def __init__(self, asked: int | None = None) -> None:
         self.asked = asked
         self.used: int | None = None
         self.is_sharded = False
-        self.on_group: list[Callable[[], None]] = []
 
     @property
     def gpus_per_node(self) -> int:

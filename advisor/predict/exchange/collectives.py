@@ -7,9 +7,7 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from advisor.core.values import Collective, MemoryUse, Trace
+from advisor.core.values import Collective, Trace
 
 SHARDING = ("all_gather", "reduce_scatter")
 """What shards of a model are exchanged by."""
@@ -18,6 +16,8 @@ SHARDING = ("all_gather", "reduce_scatter")
 _LEAST_SHARE_REDUCED = 0.45
 # A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
 _MOST_SHARE_SCATTERED = 1.05
+# Blocks make gradients of small tensors larger than what is sent of them; buffers may be sent besides.
+_LEAST_SHARE_SENT, _MOST_SHARE_SENT = 0.9, 1.05
 
 
 def reduced_bytes(trace: Trace) -> int | None:
@@ -97,82 +97,38 @@ def sharding_group(trace: Trace) -> int | None:
     return group if 0 < _LEAST_SHARE_REDUCED * once <= scattered <= most else None
 
 
+def state_group(trace: Trace) -> int | None:
+    """Ranks that share the optimizer's state, each with a whole model; None if each has all of it.
+
+    Each reduces all gradients, updates its part of the weights and broadcasts it, once in an iteration:
+    ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it.
+    """
+    once, sent = trace.memory.gradient_bytes, sent_tensors(trace)
+    if not once or {c.world_size for c in sent} != {trace.world_size} or sharded_over(trace) is not None:
+        return None
+    sent_bytes = sum((c.num_bytes or 0) * c.count for c in sent)
+    return trace.world_size if _LEAST_SHARE_SENT * once <= sent_bytes <= _MOST_SHARE_SENT * once else None
+
+
+def sent_tensors(trace: Trace) -> tuple[Collective, ...]:
+    """What one rank sends to all others."""
+    return tuple(c for c in trace.collectives if c.kind == "broadcast")
+
+
+def shares_state(trace: Trace) -> bool:
+    """Whether ranks keep anything of a model's state once among them."""
+    return sharded_over(trace) is not None or state_group(trace) is not None
+
+
 def is_known_at(trace: Trace, num_ranks: int) -> bool:
     """Whether the trace tells what one of so many ranks does."""
     world = sharded_over(trace)
-    return world in (None, num_ranks) or _group_at(trace, num_ranks) is not None
+    return world in (None, num_ranks) or group_at(trace, num_ranks) is not None
 
 
-def shard_growth(trace: Trace, num_ranks: int) -> float:
-    """How many times as large a rank's part of the model is among so many ranks than it was recorded."""
-    group, other = sharding_group(trace), _group_at(trace, num_ranks)
-    return group / other if group is not None and other is not None else 1.0
-
-
-def resharded(trace: Trace, num_ranks: int) -> Trace:
-    """The trace of one of so many ranks, where that is known: groups grow, shares of the model shrink.
-
-    Ranks that shard among a part of the world (hybrid sharding) go on doing so, in more such groups.
-    """
-    group, world, other = sharding_group(trace), trace.world_size, _group_at(trace, num_ranks)
-    if group is None or world is None or other is None or num_ranks == world:
-        return trace
-    sizes = {group: other} | ({world // group: num_ranks // group} if group < world else {world: num_ranks})
-    return replace(
-        trace,
-        world_size=num_ranks,
-        is_sharded=other > 1,
-        collectives=tuple(_among(c, sizes) for c in trace.collectives),
-        memory=_grown(trace.memory, group / other),
-    )
-
-
-def _group_at(trace: Trace, num_ranks: int) -> int | None:
-    """Ranks of a group that shards among so many ranks in all."""
+def group_at(trace: Trace, num_ranks: int) -> int | None:
+    """Ranks of a group that shards among so many ranks in all; None if the trace does not tell."""
     group = sharding_group(trace)
     if group is None or group == trace.world_size:
         return None if group is None else num_ranks
     return group if num_ranks % group == 0 else None
-
-
-def _among(collective: Collective, sizes: dict[int, int]) -> Collective:
-    world = collective.world_size
-    return collective if world is None else replace(collective, world_size=sizes.get(world, world))
-
-
-def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
-    """With a rank's parts of parameters, gradients and optimizer state that are so many times as large."""
-    pass_peak_bytes = _grown_pass_peak(memory, growth)
-    return replace(
-        memory,
-        parameter_bytes=_times(memory.parameter_bytes, growth),
-        gradient_bytes=_times(memory.gradient_bytes, growth),
-        optimizer_bytes=_times(memory.optimizer_bytes, growth),
-        peak_bytes=_grown_peak(memory, growth, pass_peak_bytes),
-        pass_peak_bytes=pass_peak_bytes,
-    )
-
-
-def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -> int | None:
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
-    if memory.peak_bytes is None or None in parts:
-        return None
-    if memory.pass_peak_bytes is None or pass_peak_bytes is None:
-        return round(memory.peak_bytes + (growth - 1) * sum(part or 0 for part in parts))
-    # Of a step that exceeds the passes all is state, and what is made of it.
-    is_of_step = memory.peak_bytes > memory.pass_peak_bytes
-    return max(pass_peak_bytes, round(growth * memory.peak_bytes) if is_of_step else 0)
-
-
-def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
-    """What passes hold of the batch stays; gradients count as far as they are there when a pass peaks."""
-    peak_bytes, held_bytes = memory.pass_peak_bytes, memory.pass_activation_bytes
-    if peak_bytes is None or held_bytes is None:
-        return None
-    state = (memory.parameter_bytes or 0) + (memory.optimizer_bytes or 0)
-    gradients = min(memory.gradient_bytes or 0, max(peak_bytes - held_bytes - state, 0))
-    return round(peak_bytes + (growth - 1) * (state + gradients))
-
-
-def _times(num_bytes: int | None, growth: float) -> int | None:
-    return None if num_bytes is None else round(num_bytes * growth)

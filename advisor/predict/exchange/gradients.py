@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, repeat
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,11 @@ from advisor.operators.family import base_name
 from advisor.operators.work import tensor_bytes
 from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import buckets_of_pass
+from advisor.predict.exchange.partition import updated_tensors
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
 # 1.6 TiB of gradients are as many. A file may tell any number of bytes, and none may fill our memory.
 _MOST_BUCKETS = 2**16
-# The allocator's blocks, in which a trace counts its gradients; and what an optimizer's list of tensors may
-# miss of them all the same.
-_BLOCK_BYTES, _OFF = 512, 0.01
 _SUMS = ("add", "add_")
 _LEAST_S = 1e-12
 
@@ -72,7 +70,7 @@ def buckets_of(trace: Trace) -> Buckets:
 @lru_cache(maxsize=8)
 def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumulation: int) -> Buckets:
     backward = [(i, op) for i, op in enumerate(same.ops) if op.phase is Phase.BACKWARD]
-    tensors = _tensors(same.ops, total_bytes)
+    tensors = updated_tensors(same.ops, total_bytes)
     stretch_of = np.full(len(same.ops), -1)
     stretches = _stretches([op for _, op in backward], accumulation) if tensors else repeat(0)
     places: Sequence[tuple[int, Op]] = [(s, op) for s, (_, op) in zip(stretches, backward, strict=False)]
@@ -89,19 +87,6 @@ def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumul
     return Buckets(
         num_bytes=tuple(num_bytes), stretch=stretch[last], share=share[last], stretch_of=stretch_of
     )
-
-
-def _tensors(ops: Sequence[Op], gradient_bytes: int) -> list[TensorSpec]:
-    """The first tensors of an optimizer's call that have as many bytes as all gradients."""
-    for op in ops:
-        if op.phase is Phase.OPTIMIZER and len(op.inputs) > 1:
-            sizes = accumulate(
-                -(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs
-            )
-            for count, size in enumerate(sizes, 1):
-                if abs(size - gradient_bytes) <= _OFF * gradient_bytes:
-                    return list(op.inputs[:count])
-    return []
 
 
 def _pieces(total_bytes: int) -> list[int]:

@@ -8,6 +8,7 @@ kernels run slower meanwhile (Zhao et al., "PyTorch FSDP", PVLDB 16(12), 2023). 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp
 
 from advisor.core.values import Collective, GpuSpec, Layout, Trace
@@ -34,6 +35,26 @@ def exchange_of_shards(
     beside_s = 0.0 if sharding_group(trace) is None else compute_s
     median_s, late_s = (_added_s(times, quantile, beside_s, slowdown) for quantile in (0.0, Z90))
     return Exchange(seconds=median_s, sigma_s=(late_s - median_s) / Z90)
+
+
+def exchange_beside_gradients(trace: Trace, gpu: GpuSpec, layout: Layout) -> Exchange:
+    """What ranks that each hold all of a model exchange beside gradients, such as weights or statistics.
+
+    All of it is needed at once, so nothing hides.
+
+    Args:
+        trace: of one of any number of such ranks.
+        gpu: of which kind all are.
+        layout: how many they are, and over what they exchange.
+    """
+    if layout.num_gpus == 1:
+        return Exchange()
+    beside = tuple(
+        replace(c, world_size=layout.num_gpus) if c.world_size == trace.world_size else c
+        for c in trace.collectives
+        if c.kind != "all_reduce"
+    )
+    return exchange_of_shards(replace(trace, collectives=beside), 0.0, gpu, layout, slowdown=0.0)
 
 
 def _added_s(

@@ -12,7 +12,7 @@ from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Phase, Shardin
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.distinct import Same, SameTrace
-from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.collectives import shares_state
 from advisor.predict.exchange.data_parallel import Exchange
 from advisor.predict.exchange.zero import SharedModel, exchange_of_zero, shared_state_ranks
 from advisor.predict.footprint.blocks import Blocks
@@ -220,7 +220,7 @@ def with_sharding(version: Version, sharding: Sharding) -> Version | None:
     """The model shared by the GPUs of the layout; gathers of weights do not all hide behind the passes."""
     split = version.split
     layout, seconds, tensors = split.copies(version.layout), version.seconds, version.tensors
-    is_shared = split.sharding is not Sharding.NONE or sharded_over(version.trace) is not None
+    is_shared = split.sharding is not Sharding.NONE or shares_state(version.trace)
     if is_shared or layout.num_gpus == 1 or (sharding is Sharding.HYBRID and layout.num_nodes == 1):
         return None
     exchange = exchange_of_zero(

@@ -198,6 +198,10 @@ ESTIMATES: Words = {
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,
+    Code.STATE_SHARED: (
+        "ZeRO-1: each of {num_gpus} GPUs updates its part of the weights and sends it to the others; nothing"
+        " of that hides"
+    ),
     Code.STEP_COMPILED: (
         "compiled (torch.compile, mode {mode}): operators were recorded in eager mode, and chains of what"
         " streams through memory are counted as one kernel each"

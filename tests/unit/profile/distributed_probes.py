@@ -59,8 +59,10 @@ result = session.collectives.entries()
 import torch.distributed as dist
 from torch.distributed.fsdp import FullyShardedDataParallel
 dist.init_process_group("nccl")
-layer = nn.Linear(100, 4, bias=False).cuda()
-model = FullyShardedDataParallel(layer, device_id=torch.cuda.current_device())
+layer = nn.Linear(100, 4, bias=False)
+# The device by its place, and an outer wrapper with no parameters of its own.
+inner = FullyShardedDataParallel(layer, *[None] * 8, torch.cuda.current_device())
+model = FullyShardedDataParallel(nn.Sequential(inner))
 session.collectives.start_span()
 model(torch.zeros(2, 100, device="cuda")).sum().backward()
 result = [[entry["kind"], entry["num_bytes"]] for entry in session.collectives.entries()]
@@ -106,6 +108,18 @@ from torch.nn.parallel import DistributedDataParallel
 model = DistributedDataParallel(nn.Linear(4, 8).cuda(), device_ids=[0])
 def step():
     model(torch.zeros(2, 4, device="cuda")).sum().backward()
+"""
+)
+_HALF = (
+    _DDP
+    + """
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+model.register_comm_hook(None, default_hooks.{}_compress_hook)
+step()
+step()
+session.collectives.start_span()
+step()
+result = session.collectives.entries()
 """
 )
 COLLECTIVE_PROBES = {
@@ -212,16 +226,8 @@ with model.no_sync():
 step()
 result = session.collectives.entries()
 """,
-    "fp16 hook": _DDP
-    + """
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-model.register_comm_hook(None, default_hooks.fp16_compress_hook)
-step()
-step()
-session.collectives.start_span()
-step()
-result = session.collectives.entries()
-""",
+    "fp16 hook": _HALF.format("fp16"),
+    "bf16 hook": _HALF.format("bf16"),
     "memory of FSDP2": _GROUP
     + """
 from torch.distributed.fsdp import fully_shard

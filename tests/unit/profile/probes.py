@@ -88,11 +88,14 @@ kept = first.weight
 model.to("cuda")
 plain = nn.Linear(4, 4)
 plain.weight.data = plain.weight.data.to("cuda")
+noted = nn.Linear(4, 4)
+noted.weight.no_decay, noted.bias.no_decay = True, False
+noted.to("cuda")
 result = [first.weight is second.weight, first.weight is kept, str(kept.device),
           optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device),
-          str(nn.Linear(4, 4).to(0).weight.device)]
+          str(nn.Linear(4, 4).to(0).weight.device), [p.no_decay for p in noted.parameters()]]
 """,
-        [True, True, "cuda:0", True, "cuda:0", "cuda:0"],
+        [True, True, "cuda:0", True, "cuda:0", "cuda:0", [True, False]],
     ),
     "autocast": (
         """

@@ -63,8 +63,9 @@ def test_gradients_are_exchanged_once_for_accumulated_passes(probe):
     assert probe("no_sync") == [entry("all_reduce", 4 * 40)]
 
 
-def test_a_hook_of_the_script_decides_what_is_sent(probe):
-    assert probe("fp16 hook") == [entry("all_reduce", 2 * 40)]
+@pytest.mark.parametrize("hook", ["fp16 hook", "bf16 hook"])
+def test_a_hook_of_the_script_decides_what_is_sent(probe, hook):
+    assert probe(hook) == [entry("all_reduce", 2 * 40)]
 
 
 def test_a_rank_of_fsdp_holds_its_shard_and_two_layers(probe):

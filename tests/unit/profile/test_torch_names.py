@@ -13,6 +13,7 @@ from advisor.payload.torch_names import (  # noqa: E402 - needs torch
     GROUP_NAMES,
     MESH_NAMES,
     NAMES,
+    SHARDED_NAMES,
     MissingNameError,
     check,
     check_all,
@@ -24,12 +25,13 @@ pytestmark = pytest.mark.torch
 PAYLOAD = Path(torch_names.__file__).parent
 # What we bring along, and what is asked for with a default.
 NOT_NEEDED = {"torch._dynamo", "torch._C._cuda_getCurrentRawStream"}
-ALL_NAMES = {**NAMES, **GROUP_NAMES, **MESH_NAMES}
+ALL_NAMES = {**NAMES, **GROUP_NAMES, **MESH_NAMES, **SHARDED_NAMES}
 
 
 def test_this_torch_has_all_names():
     check_all()
     check(MESH_NAMES)
+    check(SHARDED_NAMES)
 
 
 @pytest.mark.parametrize(

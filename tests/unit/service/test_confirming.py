@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import advisor
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
@@ -21,6 +22,7 @@ from tests.listening import Heard
 
 CONFIG = Config(settings=Settings(), origins={}, warnings=())
 BATCH = 4
+ARGUMENTS = ("--lr", "0.1", "--batch-size", str(BATCH))
 
 
 def trace_at(batch_size: int) -> Trace:
@@ -37,6 +39,14 @@ def answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *gpus: str, trace: Trace | None = None
 ) -> tuple[PredictAnswer, list[TraceRequest]]:
     """The answer, and what was profiled for it."""
+    asked = profiling(monkeypatch, trace)
+    source = TraceRequest(source=script_in(tmp_path), arguments=ARGUMENTS)
+    request = PredictRequest(trace=source, gpus=gpus, confirm=True)
+    return predict(request, CONFIG, Heard()), asked
+
+
+def profiling(monkeypatch: pytest.MonkeyPatch, trace: Trace | None = None) -> list[TraceRequest]:
+    """No script is run; this fills with what would have been."""
     asked: list[TraceRequest] = []
 
     def profiled(request: TraceRequest, _config: Config, _listener: object) -> Trace:
@@ -47,11 +57,13 @@ def answered(
 
     monkeypatch.setattr(predicting, "trace_of", profiled)
     monkeypatch.setattr(confirming, "trace_of", profiled)
-    script = tmp_path / "train.py"
+    return asked
+
+
+def script_in(folder: Path) -> Path:
+    script = folder / "train.py"
     script.touch()
-    source = TraceRequest(source=script, arguments=("--lr", "0.1", "--batch-size", str(BATCH)))
-    request = PredictRequest(trace=source, gpus=gpus, confirm=True)
-    return predict(request, CONFIG, Heard()), asked
+    return script
 
 
 def test_the_script_is_profiled_again_with_its_largest_batch(
@@ -69,6 +81,26 @@ def test_the_script_is_profiled_again_with_its_largest_batch(
     # The need grows in proportion, so the second profile says what the first predicted.
     assert confirmed.estimate.fits_memory
     assert (confirmed.estimate.gpu, confirmed.estimate.layout) == ("L4", Layout(gpus_per_node=1))
+
+
+def test_python_and_the_command_confirm_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    answer, asked = answered(monkeypatch, tmp_path, "L4")
+    asked_from_python = profiling(monkeypatch)
+    confirmed = advisor.confirm(tmp_path / "train.py", ARGUMENTS, gpu="L4")
+    assert confirmed == answer.confirmed
+    assert asked_from_python == asked
+
+
+def test_python_names_its_arguments_and_no_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^confirm is for one GPU"):
+        advisor.confirm(script_in(tmp_path), gpu="L4:1..2")
+    with pytest.raises(InputError, match="there is no file"):
+        advisor.confirm("gone.py", gpu="L4")
+    with pytest.raises(InputError, match="gpu must"):
+        advisor.confirm(tmp_path / "train.py", gpu=4)  # type: ignore[arg-type]
 
 
 def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 A real parameter cannot become fake in place, so torch would make a new one: tied weights come apart and
 an optimizer made before ``.to()`` keeps the old ones. Swapping the contents of the two tensors keeps
-the identity, as CUDA does. The swap refuses tensors with weak references, which here nobody uses.
+the identity, as CUDA does. The swap refuses tensors with weak references, which here nobody uses, and
+takes away what the script noted on a parameter, such as ``weight.no_decay = True``.
 ``module.to(0)``, the way of distributed scripts, asks C++ for an accelerator that is not there.
 """
 
@@ -39,7 +40,13 @@ def install(session: Session) -> None:
     torch.__future__.set_swap_module_params_on_conversion(True)
     original = torch.utils.swap_tensors
     names = {**original.__globals__, "weakref": _NoWeakReferences()}
-    swap = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    exchange = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+
+    def swap(tensor: torch.Tensor, fresh: torch.Tensor) -> None:
+        noted = {} if session.is_fake(tensor) else dict(vars(tensor))
+        exchange(tensor, fresh)
+        vars(tensor).update({name: value for name, value in noted.items() if name not in vars(tensor)})
+
     torch.utils.swap_tensors = swap
     data: Any = torch._C.TensorBase.data
 

@@ -1,37 +1,52 @@
-"""``FullyShardedDataParallel(..., device_id=0)``, the first FSDP, on a build without CUDA.
+"""``FullyShardedDataParallel``, the first FSDP, on a build without CUDA.
 
-It makes a device of the integer that ``torch.cuda.current_device()`` says, for which C++ looks for an
-accelerator. All else works as it is; FSDP2 takes no device.
+It makes a device of the integer that ``device_id=`` or ``torch.cuda.current_device()`` says, for which C++
+looks for an accelerator. All else works as it is; FSDP2 takes no device.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
+import inspect
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from ... import torch_names
+from ...importing import when_imported
+from ...replacing import replace
 from .factories import plain_device
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
 
-def install(session: Session) -> None:
-    """Change the class once there is a group, if the script has imported it."""
-    session.world.on_group.append(_accept_integers)
+def install(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """Change the class once the script imports it: it takes long to import."""
+    when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _accept_integers)
 
 
-def _accept_integers() -> None:
-    module: Any = sys.modules.get("torch.distributed.fsdp.fully_sharded_data_parallel")
-    if module is None:
-        return
-    wrapper = module.FullyShardedDataParallel
+def _accept_integers(module: ModuleType) -> None:
+    torch_names.check(torch_names.SHARDED_NAMES)
+    from torch.distributed.fsdp._common_utils import _FSDPDeviceHandle
+
+    wrapper: Any = module.FullyShardedDataParallel
     create = wrapper.__init__
+    signature = inspect.signature(create)
 
     @functools.wraps(create)
-    def init(self: Any, *args: object, **kwargs: object) -> None:
-        if "device_id" in kwargs:
-            kwargs["device_id"] = plain_device(kwargs["device_id"])
-        create(self, *args, **kwargs)
+    def init(*args: object, **kwargs: object) -> None:
+        given = signature.bind(*args, **kwargs)
+        if "device_id" in given.arguments:
+            given.arguments["device_id"] = plain_device(given.arguments["device_id"])
+        create(*given.args, **given.kwargs)
 
-    wrapper.__init__ = init
+    # What it says of the current device becomes a device, which a device may.
+    def from_device(device: torch.device) -> Any:
+        handle: Any = _FSDPDeviceHandle(device)
+        handle.current_device = lambda: plain_device(device)
+        return handle
+
+    replace(wrapper, __init__=init)
+    replace(_FSDPDeviceHandle, from_device=staticmethod(from_device))

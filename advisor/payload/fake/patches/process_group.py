@@ -18,6 +18,8 @@ from ...replacing import replace
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
+_NCCL = (2, 27, 5)
+
 
 def install(session: Session) -> None:
     """Replace what makes groups, and torchrun's environment."""
@@ -45,8 +47,6 @@ def install(session: Session) -> None:
         names[:] = [str(given.get("backend") or "nccl").lower()]
         rank = rank if rank >= 0 else int(os.environ.get("RANK", 0))
         originals["init"]("fake", rank=rank, world_size=size, store=FakeStore())
-        for change in session.world.on_group:
-            change()
 
     # Of the positional arguments the fourth is the backend; options and device are NCCL's.
     def new_process_group(*args: object, **kwargs: object) -> object:
@@ -66,3 +66,5 @@ def install(session: Session) -> None:
 
     for module in (dist, distributed_c10d):
         replace(module, get_backend=get_backend, is_nccl_available=lambda: True)
+    # Asked by hooks that exchange BF16, and by scripts before they train in it.
+    replace(torch.cuda.nccl, version=lambda: _NCCL)
