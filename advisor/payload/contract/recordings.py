@@ -9,7 +9,7 @@ from .notices import Notice
 
 
 class Tensor(TypedDict):
-    """A tensor by its form; a sparse one has no stride."""
+    """A tensor by its form; a sparse COO one is two, indices and values. Other sparse ones have no stride."""
 
     shape: Shape
     dtype: Name

@@ -322,9 +322,13 @@ class Iterations:
 
 
 def _tag(session: Session, value: object, kind: str) -> None:
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+    if not isinstance(value, torch.Tensor) or value.device.type != session.device_type:
         return
-    if value.device.type == session.device_type:
+    if value.layout is torch.sparse_coo:
+        # Gradients of embeddings.
+        session.memory.tag(value._indices(), kind)
+        session.memory.tag(value._values(), kind)
+    elif value.layout is torch.strided:
         session.memory.tag(value, kind)
 
 
