@@ -283,6 +283,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.INSTALL_FOR_CUDA_12: {"architecture": "Volta"},
     Code.INSTALL_FOR_VENDOR: {"vendor": "AMD"},
+    Code.START_WITH_TORCHRUN: {"library": "transformers"},
     Code.RETUNE_LEARNING_RATE: {"global_batch_size": 256, "batch_size": 64},
     Code.SAVE_CHECKPOINTS: {"interval_s": 1800.0, "best_interval_s": 3600.0},
     Code.ACCUMULATE: {"passes": 4},

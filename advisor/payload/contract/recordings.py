@@ -85,6 +85,7 @@ class Iteration(TypedDict, total=False):
     most_steps: int
     amp_dtype: Name | None
     compile_mode: Name | None
+    parallel_by: Name | None
     # A real GPU adds them.
     iteration_s: float
     device_name: Name

@@ -25,6 +25,7 @@ from .by_hand import ByHand, watch_backward
 from .evaluations import Evaluations
 from .extent import samples_of
 from .nominal import nominal_batch
+from .parallel import parallel_by
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
@@ -207,6 +208,7 @@ class Iterations:
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "compile_mode": session.compiled.mode(),
+            "parallel_by": parallel_by(sys._getframe()),
             "num_optimizers": self._period.num_in_span,
             "most_steps": self._period.most_steps,
         }
