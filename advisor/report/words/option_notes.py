@@ -136,8 +136,7 @@ def later_start(
 
 def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:  # noqa: ARG001
     """Predictions do not tell two options apart."""
-    odds = f"the odds that this one is faster are {1 - p_slower:.2f}"
-    return f"near tie in time with {plan_id}, which costs no more: {odds}"
+    return f"near tie in time: {plan_id} costs no more and is done sooner with odds of {p_slower:.2f}"
 
 
 def rent_or_wait(
