@@ -370,6 +370,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "time_p50_s": 7200.0,
         "time_p90_s": 9000.0,
         "is_cost_known": True,
+        "is_whole": True,
     },
     Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "num_nodes": 1, "tipped_by": Finding(Code.NOTHING_TIPS)},
     Code.TIPPED_BY_DATA_PLACE: {**_INSTEAD, "data_provider": "aws", "data_region": "us-east-1"},
