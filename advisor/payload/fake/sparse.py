@@ -35,9 +35,7 @@ def rule_of(func: OpOverload, args: Args) -> Callable[..., object] | None:
     return rule if rule is not None and any(map(is_sparse, args)) else None
 
 
-def on_gpu(
-    mode: Maker, source: torch.Tensor, copy: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
+def on_gpu(mode: Maker, source: torch.Tensor, copy: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """A sparse tensor of the CPU on the pretended GPU.
 
     Args:

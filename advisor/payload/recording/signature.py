@@ -50,7 +50,6 @@ class Signature:
         self.of_sparse = self._renamed(_OF_SPARSE.get(schema.name))
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
 
-
     def _renamed(self, name: str | None) -> Signature | None:
         if name is None:
             return None
