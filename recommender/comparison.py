@@ -167,6 +167,7 @@ def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
         Code.COMPARED_TRADE,
         times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
         more_usd=faster.whole.usd - slower.whole.usd,
+        change_usd=faster.whole.change_usd - slower.whole.change_usd,
         even_usd_per_h=even,
         value_usd_per_h=worth.hour_usd,
         take=faster.name if worth.hour_usd > even else slower.name,

@@ -124,7 +124,9 @@ def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
     """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
-    ranking = rank([item for item in judged if item.option.feasible], job, late)
+    is_whole = all(warning.code != Code.ROLLOUTS_LEFT_OUT for warning in trace.warnings)
+    feasible = [item for item in judged if item.option.feasible]
+    ranking = rank(feasible, job, late, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(

@@ -13,6 +13,7 @@ from recommender.plans.named import places_of, plans_with_words, words_of_name
 from recommender.ranking.tip import machine
 from recommender.ranking.value import (
     Worth,
+    change_usd,
     least_total,
     preference,
     total_usd,
@@ -123,8 +124,13 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) 
     if following is None and own is None:
         return finding(Code.CURVE_OF_ONE, machine=machine(best))
     if following is None:
+        before = feasible[place - 1].option
         return finding(
-            Code.CURVE_PAYS, machine=machine(best), usd_per_h_saved=own, value_usd_per_h=worth.hour_usd
+            Code.CURVE_PAYS,
+            machine=machine(best),
+            usd_per_h_saved=own,
+            change_usd=_change_between(before, best, worth),
+            value_usd_per_h=worth.hour_usd,
         )
     saved = following.usd_per_h_saved
     return finding(
@@ -132,5 +138,11 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) 
         machine=machine(best),
         next_num_gpus=following.option.plan.num_gpus,
         usd_per_h_saved=None if saved is None or math.isinf(saved) else saved,
+        change_usd=_change_between(best, following.option, worth),
         value_usd_per_h=worth.hour_usd,
     )
+
+
+def _change_between(fewer: Option, more: Option, worth: Worth) -> float:
+    """What changing the script for more GPUs adds to the step."""
+    return change_usd(more, worth) - change_usd(fewer, worth)

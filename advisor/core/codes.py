@@ -104,6 +104,7 @@ class Code(StrEnum):
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
     SHARD_MODEL = "shard-model", Severity.CHANGE
     START_ON_NODES = "start-on-nodes", Severity.CHANGE
+    START_WITH_TORCHRUN = "start-with-torchrun", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
     USE_CHANNELS_LAST = "use-channels-last", Severity.CHANGE
     USE_FUSED_ATTENTION = "use-fused-attention", Severity.CHANGE

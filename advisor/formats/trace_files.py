@@ -194,6 +194,7 @@ def _trace(members: TraceJson) -> Trace:
         compile_mode=members.get("compile_mode"),
         launch=Launch(members.get("launch", Launch.EAGER)),
         batch_variation=members.get("batch_variation"),
+        parallel_by=members.get("parallel_by"),
     )
 
 

@@ -118,3 +118,4 @@ class TraceJson(TypedDict):
     loader_cpu_s_per_sample: NotRequired[float | None]
     launch: NotRequired[str]
     batch_variation: NotRequired[float | None]
+    parallel_by: NotRequired[str | None]

@@ -16,7 +16,9 @@ from advisor.operators.work import (
     Attributes,
     PerElement,
     Tensors,
+    each_once,
     item_bytes,
+    numel,
     tensor_bytes,
     total_bytes,
 )
@@ -38,6 +40,50 @@ def _scatters(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
 def _scatters_into_copy(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
     """The same into a copy of the target."""
     return _scatters(inputs, outputs, attributes) + 2 * tensor_bytes(inputs[0])
+
+
+def _gathers_bags(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Reads the row of each index, not the whole table, and writes a sum of each bag."""
+    table, indices = inputs[:2]
+    rows = numel(indices) * table.shape[-1] * item_bytes(table.dtype)
+    return rows + total_bytes(inputs[1:]) + total_bytes(outputs)
+
+
+def _coalesces(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
+    """Sorts 64-bit keys with their positions, a byte at a time, and adds up values of equal keys."""
+    sorting = 8 * 2 * 16 * inputs[0].shape[-1]
+    return sorting + each_once(inputs, outputs, attributes)
+
+
+# --- Products with a sparse matrix -----------------------------------------------------------------
+
+
+def _sparse_product(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """A multiply-add for each entry and each column of the dense matrix."""
+    return 2 * _entries(inputs)[0].shape[-1] * _dense_width(inputs, outputs)
+
+
+def _sparse_product_bytes(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Entries, a row of the dense matrix for each of them, and the result: no cache holds the rows."""
+    values = _entries(inputs)[1]
+    rows = numel(values) * _dense_width(inputs, outputs) * item_bytes(values.dtype)
+    return total_bytes(_entries(inputs)) + rows + total_bytes(outputs)
+
+
+def _entries(inputs: Tensors) -> Tensors:
+    """Indices and values of the sparse operand."""
+    first = _first_of_entries(inputs)
+    return inputs[first : first + 2]
+
+
+def _dense_width(inputs: Tensors, outputs: Tensors) -> int:
+    """Columns of a dense right operand, or rows of a dense left one."""
+    is_left = _first_of_entries(inputs) + 2 < len(inputs)
+    return outputs[0].shape[-1 if is_left else 0]
+
+
+def _first_of_entries(inputs: Tensors) -> int:
+    return next(index for index, tensor in enumerate(inputs) if tensor.dtype == "int64")
 
 
 # --- Time ------------------------------------------------------------------------------------------
@@ -89,16 +135,21 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
 
 EMBEDDING = Family(
     word="embedding",
-    others=names("_embedding_bag _embedding_bag_dense_backward index_select_backward"),
+    others=names("_embedding_bag_backward _embedding_bag_dense_backward index_select_backward"),
+    flops=each("_sparse_mm _sparse_addmm", _sparse_product),
     nominal={
         **each(
             "embedding_dense_backward index_add scatter_add index_put _index_put_impl scatter_reduce",
             PerElement(of_input=1),
         ),
         **each("embedding index index_select gather scatter index_copy index_fill embedding_renorm", MOVES),
+        **each("_coalesce sparse_mask", MOVES),
     },
     traffic={
-        **each("embedding index index_select gather", _gathers),
+        **each("embedding index index_select gather sparse_mask", _gathers),
+        **each("_embedding_bag _embedding_bag_forward_only", _gathers_bags),
+        **each("_sparse_mm _sparse_addmm", _sparse_product_bytes),
+        "_coalesce": _coalesces,
         **each("index_add_ scatter_add_ index_put_ _index_put_impl_ scatter_ index_copy_", _scatters),
         **each("index_add scatter_add index_put scatter index_copy", _scatters_into_copy),
     },

@@ -54,6 +54,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._thnn_fused_gru_cell",
         "torch:ops.aten._thnn_fused_gru_cell_backward",
     ),
+    "sparse": (
+        "torch:ops.aten._coalesce",
+        "torch:ops.aten._embedding_bag_backward",
+        "torch:ops.aten._sparse_addmm",
+        "torch:ops.aten._sparse_coo_tensor_with_dims_and_tensors",
+        "torch:ops.aten._to_dense",
+    ),
     "values": (
         "torch._C:FunctionSchema.is_mutable",
         "torch._C:Argument.alias_info",

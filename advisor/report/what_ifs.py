@@ -14,8 +14,8 @@ from advisor.report.words import finding_json, sentence
 
 COLUMNS = (
     Column("Change", wraps=False),
-    Column("Time saved", PLAIN, wraps=False),
-    Column("Cost saved", CENTS, wraps=False),
+    Column("Training saved", PLAIN, wraps=False),
+    Column("Rent saved", CENTS, wraps=False),
     Column("Of a sample's time", wraps=False),
     Column("Odds", wraps=False),
     Column("Then"),

@@ -126,9 +126,7 @@ def changes_of(
     if plan.num_gpus > 1 and not steps.split.is_none:
         yield from _division(steps.split)
     elif plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
-        yield finding(Code.WRAP_IN_DDP)
-        if trace.accumulation > 1:
-            yield finding(Code.USE_NO_SYNC)
+        yield from _data_parallel(trace)
     if plan.num_nodes > 1:
         yield finding(
             Code.START_ON_NODES,
@@ -159,6 +157,16 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
     )
+
+
+def _data_parallel(trace: Trace) -> Iterator[Finding]:
+    """How several GPUs come to share the data of a script that was not seen to use more than one."""
+    if trace.parallel_by is not None:
+        yield finding(Code.START_WITH_TORCHRUN, library=trace.parallel_by)
+        return
+    yield finding(Code.WRAP_IN_DDP)
+    if trace.accumulation > 1:
+        yield finding(Code.USE_NO_SYNC)
 
 
 def _division(split: Split) -> Iterator[Finding]:

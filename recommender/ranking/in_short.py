@@ -12,9 +12,12 @@ from recommender.ranking.value import must_change
 
 
 def summary_of(
-    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option]
+    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option], *, is_whole: bool = True
 ) -> tuple[Finding, ...]:
-    """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline."""
+    """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
+
+    ``is_whole`` is False where the job does more than the steps that were profiled.
+    """
     tipped_by = what_tips(options, chosen, job, late)
     time_s, usd = chosen.time_s, chosen.cost_usd
     return (
@@ -33,6 +36,7 @@ def summary_of(
             time_p50_s=time_s.p50,
             time_p90_s=time_s.p90,
             is_cost_known=chosen.plan.usd_per_h is not None,
+            is_whole=is_whole,
         ),
         finding(
             Code.SUMMARY_DOUBT,

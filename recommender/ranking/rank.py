@@ -29,7 +29,9 @@ class Ranking:
     summary: tuple[Finding, ...] = ()
 
 
-def rank(judged: Sequence[Judged], job: Job, late: Sequence[Option] = ()) -> Ranking:
+def rank(
+    judged: Sequence[Judged], job: Job, late: Sequence[Option] = (), *, is_whole: bool = True
+) -> Ranking:
     """Compare feasible options with each other.
 
     The frontier is of median time and median cost; if risk counts, also of risk. It decides nothing: the
@@ -39,6 +41,7 @@ def rank(judged: Sequence[Judged], job: Job, late: Sequence[Option] = ()) -> Ran
         judged: feasible ones.
         job: with its limits.
         late: options that nothing but the deadline removes.
+        is_whole: False where the job does more than the steps that were profiled.
     """
     if not judged:
         return Ranking()
@@ -55,7 +58,7 @@ def rank(judged: Sequence[Judged], job: Job, late: Sequence[Option] = ()) -> Ran
         recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
         picks=picks,
-        summary=summary_of(compared, best, job, late),
+        summary=summary_of(compared, best, job, late, is_whole=is_whole),
     )
 
 

@@ -30,6 +30,7 @@ _NO_WORK = frozenset(
         Code.FUSE_OPTIMIZER,
         Code.INSTALL_FOR_CUDA_12,
         Code.SAVE_CHECKPOINTS,
+        Code.START_WITH_TORCHRUN,
         Code.USE_AUTOCAST,
         Code.USE_CHANNELS_LAST,
         Code.USE_NVME,

@@ -32,6 +32,7 @@ def _compared(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
     yield "samples", trace.samples_per_epoch, row.samples
     yield "iterations", trace.iterations_per_epoch, row.iterations
     yield "accumulation", trace.accumulation, row.accumulation
+    yield "parallel_by", trace.parallel_by, row.parallel_by
     yield "amp", trace.precision.amp_dtype, row.amp
     counts: Counter[str] = Counter()
     for op in trace.ops:

@@ -28,6 +28,7 @@ class Row:
         samples: of one epoch.
         iterations: optimizer steps of one epoch.
         accumulation: forward and backward passes of one step.
+        parallel_by: the library that would train on several GPUs by itself.
         amp: the dtype that autocast computed in.
         calls: how often operators of aten (or of a named library) ran, forward and backward.
         parameters: the shapes of all parameters, in FP32.
@@ -49,6 +50,7 @@ class Row:
     samples: int | None = None
     iterations: int | None = None
     accumulation: int = 1
+    parallel_by: str | None = None
     amp: str | None = None
     calls: dict[str, int] = field(default_factory=dict)
     parameters: tuple[tuple[int, ...], ...] = ()

@@ -113,31 +113,36 @@ _ONE_GPU = (
         parameters=dense(5, 2), product_flops=linear_flops(30, 5, 2), calls={"addmm": 1, "mm": 1},
     ),
     Row(
-        script="hf_trainer_gpt2", library="transformers", batch=16, samples=320, iterations=20,
+        script="hf_trainer_gpt2", library="transformers", parallel_by="transformers",
+        batch=16, samples=320, iterations=20,
         accumulation=2, amp="bfloat16",
         # Two passes through two layers; the mask of ones hides nothing, so flash attention it is.
         calls={FLASH: 4, FLASH + "_backward": 4, "addmm": 16, "native_layer_norm": 10, "_fused_adamw_": 2},
     ),
     Row(
-        script="hf_trainer_bert", library="transformers", batch=16, samples=160, iterations=10, amp="float16",
+        script="hf_trainer_bert", library="transformers", parallel_by="transformers",
+        batch=16, samples=160, iterations=10, amp="float16",
         # The reviews differ in length, so the mask is needed and flash attention is not allowed.
         calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "addmm": 14, "native_dropout": 6,
                "_amp_update_scale_": 1},
     ),
     Row(
-        script="accelerate_loop", library="accelerate", batch=32, samples=320, iterations=10,
+        script="accelerate_loop", library="accelerate", parallel_by="accelerate",
+        batch=32, samples=320, iterations=10,
         accumulation=2, amp="float16", parameters=dense(32, 128, 4),
         product_flops=2 * linear_flops(16, 32, 128, 4),
         calls={"addmm": 4, "_foreach_norm": 1, "_amp_update_scale_": 1, ADAM: 1},
     ),
     Row(
-        script="lightning_trainer", library="lightning", batch=64, samples=256, iterations=4,
+        script="lightning_trainer", library="lightning", parallel_by="lightning",
+        batch=64, samples=256, iterations=4,
         accumulation=2, amp="bfloat16", parameters=(*dense(784, 64, 3), *dense(3, 64, 784)),
         product_flops=2 * linear_flops(32, 784, 64, 3, 64, 784),
         calls={"addmm": 8, "mse_loss": 2, "_foreach_norm": 1, ADAM: 1},
     ),
     Row(
-        script="lightning_fabric", library="lightning", batch=64, samples=640, iterations=10, amp="float16",
+        script="lightning_fabric", library="lightning", parallel_by="lightning",
+        batch=64, samples=640, iterations=10, amp="float16",
         parameters=((16, 1, 3, 3), (16,), (32, 16, 3, 3), (32,), *dense(4608, 128, 10)),
         product_flops=linear_flops(64, 4608, 128, 10, input_needs_gradient=True),
         calls={"convolution": 2, "convolution_backward": 2, "native_dropout": 1, "_amp_update_scale_": 1},
@@ -280,7 +285,8 @@ _ONE_GPU = (
         calls={"_fused_adamw_": 2, "_fused_sgd_": 1, "_amp_foreach_non_finite_check_and_unscale_": 2},
     ),
     Row(
-        script="whisper", library="transformers", batch=8, samples=96, iterations=12, amp="float16",
+        script="whisper", library="transformers", parallel_by="transformers",
+        batch=8, samples=96, iterations=12, amp="float16",
         # Two encoder layers attend once, two decoder layers twice; all run again for the gradients.
         calls={FLASH: 12, FLASH + "_backward": 6, "convolution": 2, "_fused_adamw_": 2},
     ),

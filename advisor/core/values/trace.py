@@ -156,6 +156,8 @@ class Trace:
             GPUs are added; None if it was profiled in one world.
         compile_mode: of torch.compile, under which most of the forward pass runs; operators are those of
             eager mode. None where it does not.
+        parallel_by: the library that steps the optimizer and makes it data parallel by itself, such as
+            "transformers"; None of a script that does so itself, or not at all.
         loader_cpu_s_per_sample: CPU seconds to load one sample, all threads and children; None if nobody
             measured them.
         launch: of the kernels of forward and backward passes.
@@ -188,6 +190,7 @@ class Trace:
     compile_mode: str | None = None
     launch: Launch = Launch.EAGER
     batch_variation: float | None = None
+    parallel_by: str | None = None
 
     @property
     def flops(self) -> int:

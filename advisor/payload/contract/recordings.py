@@ -9,7 +9,7 @@ from .notices import Notice
 
 
 class Tensor(TypedDict):
-    """A tensor by its form; a sparse one has no stride."""
+    """A tensor by its form; a sparse COO one is two, indices and values. Other sparse ones have no stride."""
 
     shape: Shape
     dtype: Name
@@ -85,6 +85,7 @@ class Iteration(TypedDict, total=False):
     most_steps: int
     amp_dtype: Name | None
     compile_mode: Name | None
+    parallel_by: Name | None
     # A real GPU adds them.
     iteration_s: float
     device_name: Name

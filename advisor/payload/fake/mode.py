@@ -16,7 +16,7 @@ from ..composite import is_composite, take_apart
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
 from ..stop import Stopper
-from . import rescue, values
+from . import rescue, sparse, values
 from .collectives import Collectives
 from .known_forms import KnownCall, KnownForms
 from .untouched import untouched_zeros
@@ -130,6 +130,8 @@ class HybridMode(TorchDispatchMode):
         return self._compute(func, types, args, kwargs)
 
     def _to_gpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
+        if sparse.is_sparse(source):
+            return sparse.on_gpu(self, source, lambda part: self._to_gpu(part, {}))
         # The converter of FakeTensorMode would keep a weak reference to the real tensor, and
         # Module.to could then not swap the parameter: so make a tensor from the shape alone.
         dtype = _dtype_of(kwargs, source)
@@ -179,7 +181,7 @@ class HybridMode(TorchDispatchMode):
         if "generator" in kwargs:
             # A CPU generator stands in for CUDA's; shapes do not depend on it.
             kwargs = {**kwargs, "generator": None}
-        shape_rule = rescue.SHAPE_RULES.get(func)
+        shape_rule = rescue.SHAPE_RULES.get(func) or sparse.rule_of(func, args)
         known = None
         try:
             if shape_rule is not None:

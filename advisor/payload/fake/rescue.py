@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
@@ -120,6 +121,40 @@ def _nms(mode: Maker, boxes: torch.Tensor, *_: object) -> object:
     return mode.empty((-(-boxes.shape[0] // 2),), torch.int64)
 
 
+def _ctc_loss(
+    mode: Maker,
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: object,  # noqa: ARG001
+    target_lengths: torch.Tensor | Sequence[int],
+    *_: object,
+) -> object:
+    """A loss of each sequence; probabilities of its labels and the blanks around them at each step."""
+    steps, batch, _classes = log_probs.shape
+    longest = _longest(mode, targets, target_lengths, batch)
+    alphas = (batch, steps, 2 * longest + 1)
+    return mode.empty((batch,), log_probs.dtype), mode.empty(alphas, log_probs.dtype)
+
+
+def _ctc_loss_backward(mode: Maker, _: torch.Tensor, log_probs: torch.Tensor, *__: object) -> object:
+    return mode.empty(log_probs.shape, log_probs.dtype)
+
+
+def _longest(
+    mode: Maker, targets: torch.Tensor, lengths: torch.Tensor | Sequence[int], num_sequences: int
+) -> int:
+    """Labels of the longest target; padded targets have room for it, joined ones do not tell."""
+    if not isinstance(lengths, torch.Tensor):
+        return max(lengths, default=0)
+    known = values.of(lengths) if isinstance(lengths, FakeTensor) else lengths
+    if known is not None and known.device.type == "cpu":
+        return int(known.max()) if known.numel() else 0
+    if targets.dim() > 1:
+        return targets.shape[1]
+    mode.assumptions["targets of a batch are equally long"] = None
+    return -(-targets.numel() // max(num_sequences, 1))
+
+
 def _gru_cell(mode: Maker, gates: torch.Tensor, _: torch.Tensor, hidden: torch.Tensor, *__: object) -> object:
     rows, width = hidden.shape
     return mode.empty((rows, width), gates.dtype), mode.empty((rows, 5 * width), gates.dtype)
@@ -156,6 +191,8 @@ _KNOWN: dict[str, ShapeRule] = {
     "aten::masked_select": _masked_select,
     "aten::index": _index,
     "aten::_unique2": _unique,
+    "aten::_ctc_loss": _ctc_loss,
+    "aten::_ctc_loss_backward": _ctc_loss_backward,
     "torchvision::nms": _nms,
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.

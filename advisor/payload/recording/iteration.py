@@ -25,6 +25,7 @@ from .by_hand import ByHand, watch_backward
 from .evaluations import Evaluations
 from .extent import samples_of
 from .nominal import nominal_batch
+from .parallel import parallel_by
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
@@ -207,6 +208,7 @@ class Iterations:
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "compile_mode": session.compiled.mode(),
+            "parallel_by": parallel_by(sys._getframe()),
             "num_optimizers": self._period.num_in_span,
             "most_steps": self._period.most_steps,
         }
@@ -322,9 +324,13 @@ class Iterations:
 
 
 def _tag(session: Session, value: object, kind: str) -> None:
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+    if not isinstance(value, torch.Tensor) or value.device.type != session.device_type:
         return
-    if value.device.type == session.device_type:
+    if value.layout is torch.sparse_coo:
+        # Gradients of embeddings.
+        session.memory.tag(value._indices(), kind)
+        session.memory.tag(value._values(), kind)
+    elif value.layout is torch.strided:
         session.memory.tag(value, kind)
 
 

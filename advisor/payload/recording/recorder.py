@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..dispatch import Args, Kwargs
 
 Shape = tuple[int, ...]
-TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if sparse)
+TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if a compressed sparse one)
 AttributeList = list[tuple[str, object]]
 _NO_TASK = -1
 READ = "aten::item"
@@ -121,6 +121,8 @@ class Recorder:
             signature = self._signatures[func] = Signature(func)
         if not signature.runs_kernel:
             return None
+        if signature.of_sparse is not None and any(map(_is_sparse, args)):
+            signature = signature.of_sparse
         inputs, written, attributes = self._split(signature, args, kwargs)
         outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
         if not inputs and not outputs:
@@ -231,7 +233,9 @@ class Recorder:
     def _tensors(self, value: object) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):
             # Zero-dimensional CPU tensors travel to a GPU as kernel arguments.
-            if value.dim() > 0 or value.device.type == self._device_type:
+            if value.layout is torch.sparse_coo:
+                yield from (value._indices(), value._values())
+            elif value.dim() > 0 or value.device.type == self._device_type:
                 yield value
         elif isinstance(value, (list, tuple)):
             for item in value:
@@ -256,6 +260,10 @@ class Recorder:
         if isinstance(value, (list, tuple)):
             return tuple(self._attribute(item) for item in value)
         return self._dtype(value) if isinstance(value, torch.dtype) else str(value)
+
+
+def _is_sparse(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo
 
 
 def _is_of_values(name: str, inputs: tuple[TensorKey, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +14,14 @@ _NO_KERNEL = {
     "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::detach_",
     "aten::new_empty_strided", "aten::_unsafe_view", "aten::_reshape_alias", "aten::set_",
     "aten::resize_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
-    "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh",
+    "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh", "aten::is_coalesced",
+    "aten::_sparse_coo_tensor_with_dims_and_tensors", "aten::_sparse_coo_tensor_unsafe",
+    "aten::_coalesced_",
+}  # fmt: skip
+# What runs where an operand is sparse; a sum with a dense tensor adds rows to it.
+_OF_SPARSE = {
+    "aten::mm": "aten::_sparse_mm", "aten::addmm": "aten::_sparse_addmm",
+    "aten::add_": "aten::index_add_", "aten::sub_": "aten::index_add_",
 }  # fmt: skip
 _OF_VALUES = {"data_dependent_output", "dynamic_output_shape"}  # of torch.Tag
 _SKIPPED_TYPES = ("Device", "Layout", "MemoryFormat", "Generator", "Stream", "Storage")
@@ -28,6 +36,7 @@ class Signature:
             whether it is an attribute worth keeping, and its default.
         written: positions of the arguments that are written to.
         runs_kernel: False for views and allocations.
+        of_sparse: the same with the name of what runs on sparse tensors, None where that is the same.
         needs_values: its result's shape, or what Python learns of it, follows from values.
     """
 
@@ -38,7 +47,15 @@ class Signature:
         self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
         self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
+        self.of_sparse = self._renamed(_OF_SPARSE.get(schema.name))
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
+
+    def _renamed(self, name: str | None) -> Signature | None:
+        if name is None:
+            return None
+        other = copy.copy(self)
+        other.name, other.of_sparse, other.runs_kernel = name, None, True
+        return other
 
 
 def _argument(argument: torch.Argument) -> tuple[str, bool, bool, bool, object]:

@@ -79,6 +79,9 @@ CHANGES: Words = {
     Code.SAVE_CHECKPOINTS: save_checkpoints,
     Code.SHARD_MODEL: shard_model,
     Code.START_ON_NODES: start_on_nodes,
+    Code.START_WITH_TORCHRUN: (
+        "start it with torchrun: {library} wraps the model and shares out the data by itself"
+    ),
     Code.USE_AUTOCAST: (
         'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
         + _CHECK_LOSS

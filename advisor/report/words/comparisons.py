@@ -38,6 +38,7 @@ def trade(
     p_sooner: float,
     times_dearer: float | None,
     more_usd: float,
+    change_usd: float,
     even_usd_per_h: float,
     value_usd_per_h: float,
     take: str,
@@ -46,9 +47,9 @@ def trade(
     time = _times(times_faster, format_duration(less_s), "faster")
     cost = _times(times_dearer, format_usd(more_usd), "dearer")
     return (
-        f"{faster} is {time} and {cost} than {slower}: worth it where an hour until the job is done is worth"
-        f" more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)} (--value-of-time) take"
-        f" {take}{_sure(p_sooner)}"
+        f"{faster} is {time} and {cost} than {slower}{_counted(change_usd)}: worth it where an hour until the"
+        f" job is done is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
+        f" (--value-of-time) take {take}{_sure(p_sooner)}"
     )
 
 
@@ -99,29 +100,42 @@ def _sure(p_sooner: float) -> str:
 # --- Over numbers of GPUs --------------------------------------------------------------------------
 
 
-def pays(*, machine: str, usd_per_h_saved: float, value_usd_per_h: float) -> str:
+def pays(*, machine: str, usd_per_h_saved: float, change_usd: float, value_usd_per_h: float) -> str:
     """The largest number pays."""
     return (
         f"more GPUs pay up to the largest number there is, {machine}: the last step"
-        f" {_price(usd_per_h_saved)}, and an hour is worth {format_usd(value_usd_per_h)} (--value-of-time)"
+        f" {_price(usd_per_h_saved, change_usd)}, and an hour is worth {format_usd(value_usd_per_h)}"
+        " (--value-of-time)"
     )
 
 
-def stops(*, machine: str, next_num_gpus: int, usd_per_h_saved: float | None, value_usd_per_h: float) -> str:
+def stops(
+    *,
+    machine: str,
+    next_num_gpus: int,
+    usd_per_h_saved: float | None,
+    change_usd: float,
+    value_usd_per_h: float,
+) -> str:
     """A step costs more than what it saves is worth."""
     step = f"the step to {next_num_gpus} GPUs"
     if usd_per_h_saved is None:
         return f"more GPUs stop paying after {machine}: {step} saves no time"
     return (
-        f"more GPUs stop paying after {machine}: {step} {_price(usd_per_h_saved)}, and an hour is worth"
-        f" {format_usd(value_usd_per_h)} (--value-of-time)"
+        f"more GPUs stop paying after {machine}: {step} {_price(usd_per_h_saved, change_usd)}, and an"
+        f" hour is worth {format_usd(value_usd_per_h)} (--value-of-time)"
     )
 
 
-def _price(usd_per_h_saved: float) -> str:
+def _price(usd_per_h_saved: float, change_usd: float) -> str:
     if usd_per_h_saved <= 0:
         return "saves money as well as time"
-    return f"costs {format_usd(usd_per_h_saved)} for each hour that it saves"
+    return f"costs {format_usd(usd_per_h_saved)} for each hour that it saves{_counted(change_usd)}"
+
+
+def _counted(change_usd: float) -> str:
+    """The work that is in a difference of cost and stands beside no machine's rent."""
+    return f" ({format_usd(change_usd)} to change the script counted)" if change_usd > 0 else ""
 
 
 COMPARISONS: Words = {

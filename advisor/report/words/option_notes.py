@@ -137,8 +137,7 @@ def later_start(
 def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:
     """Predictions do not tell two options apart; on the frontier, the other one is the next cheaper one."""
     costs = "costs less" if is_on_frontier else "costs no more"
-    odds = f"the odds that this one is faster are {1 - p_slower:.2f}"
-    return f"near tie in time with {plan_id}, which {costs}: {odds}"
+    return f"near tie in time: {plan_id} {costs} and is done sooner with odds of {p_slower:.2f}"
 
 
 def rent_or_wait(

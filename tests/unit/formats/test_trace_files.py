@@ -76,6 +76,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
         compile_mode="max-autotune",
         loader_cpu_s_per_sample=0.02,
         batch_variation=0.38,
+        parallel_by="transformers",
     )
     path = tmp_path_factory.mktemp("traces") / "t.json.gz"
     write_trace(trace, path)
@@ -92,6 +93,7 @@ def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
         "compile_mode",
         "launch",
         "batch_variation",
+        "parallel_by",
     )
     for name in later:
         del document[name]

@@ -170,3 +170,41 @@ def test_bytes_are_elements_times_size(shape, dtype):
 def test_expanding_never_adds_bytes(shape, data):
     stride = tuple(data.draw(st.sampled_from([0, 1])) for _ in shape)
     assert tensor_bytes(spec(*shape, stride=stride)) <= tensor_bytes(spec(*shape))
+
+
+def sparse(entries, dtype="float32", dims=2):
+    """A sparse operand as it is recorded: indices and values."""
+    return [spec(dims, entries, dtype="int64"), spec(entries, dtype=dtype)]
+
+
+SIZES = st.integers(1, 5000)
+
+
+@given(SIZES, SIZES, SIZES, SIZES)
+def test_a_sparse_product_costs_by_its_entries_not_by_its_shape(rows, inner, columns, entries):
+    out = [spec(rows, columns)]
+    from_left = cost_of("aten::_sparse_mm", [*sparse(entries), spec(inner, columns)], out, {})
+    assert from_left.flops == 2 * entries * columns
+    assert from_left.bytes == entries * (2 * 8 + 4 + 4 * columns) + 4 * rows * columns
+    from_right = cost_of("aten::_sparse_mm", [spec(rows, inner), *sparse(entries)], out, {})
+    assert from_right.flops == 2 * entries * rows
+    addend = cost_of("aten::_sparse_addmm", [spec(), *sparse(entries), spec(inner, columns)], out, {})
+    assert addend == from_left
+    assert from_left.warning is None
+
+
+@given(SIZES, SIZES, st.integers(1, 512), st.integers(1, 8))
+def test_a_bag_reads_the_rows_it_looks_up_whatever_the_table_holds(table, bags, width, per_bag):
+    indices = spec(bags * per_bag, dtype="int64")
+    out = [spec(bags, width)]
+    small = bytes_of("_embedding_bag", [spec(table, width), indices, spec(bags, dtype="int64")], out)
+    large = bytes_of("_embedding_bag", [spec(9 * table, width), indices, spec(bags, dtype="int64")], out)
+    assert small == large == 4 * width * bags * (per_bag + 1) + 8 * bags * (per_bag + 1)
+
+
+@given(SIZES, st.integers(1, 512))
+def test_adding_sparse_rows_to_a_table_costs_the_rows(rows, width):
+    entries = [spec(1, rows, dtype="int64"), spec(rows, width)]
+    for table in (rows, 100 * rows):
+        added = bytes_of("index_add_", [spec(table, width), *entries], [spec(table, width)])
+        assert added == 8 * rows + 3 * 4 * rows * width

@@ -146,6 +146,51 @@ def collate(samples):
 loader = torch.utils.data.DataLoader(range(6), 2, collate_fn=collate)
 result = [str(batch.device) for batch in loader]
 """,
+    "sparse tensors": """
+def facts(tensor):
+    entries = [tensor._nnz(), list(tensor._values().shape)] if tensor.is_sparse else []
+    return [str(tensor.layout), list(tensor.shape), str(tensor.dtype), *entries]
+def results(device):
+    made = torch.sparse_coo_tensor([[0, 1, 3], [2, 0, 1]], [1.0, 2.0, 3.0], (4, 3), check_invariants=True)
+    matrix, moved = made.to(device), made.cuda() if device == "cuda" else made
+    dense, right, left = (torch.ones(*shape, device=device) for shape in ((4, 3), (3, 5), (5, 4)))
+    weight = torch.ones(3, 5, device=device, requires_grad=True)
+    torch.sparse.mm(matrix, weight).sum().backward()
+    hybrid = torch.sparse_coo_tensor(matrix._indices()[:1], torch.ones(3, 3, device=device), (4, 3))
+    return {
+        "moved": moved, "clone": matrix.clone(), "coalesce": matrix.coalesce(), "t": matrix.t(),
+        "transpose": matrix.transpose(0, 1), "mul": matrix * 2.0, "div": matrix / 2.0, "neg": -matrix,
+        "sum": hybrid + hybrid, "onto dense": dense + matrix, "in place": dense.clone().add_(hybrid),
+        "difference": dense.clone().sub_(hybrid), "mask": dense.sparse_mask(matrix),
+        "hybrid mask": dense.sparse_mask(hybrid.coalesce()), "dense": matrix.to_dense(),
+        "product": torch.sparse.mm(matrix, right), "operator": matrix @ right, "from left": left @ matrix,
+        "addmm": torch.sparse.addmm(torch.ones(4, 5, device=device), matrix, right), "gradient": weight.grad,
+    }
+real = {name: facts(tensor) for name, tensor in results("cpu").items()}
+fake = {name: facts(tensor) for name, tensor in results("cuda").items()}
+result = [real, fake]
+""",
+    "sparse gradients": """
+import math
+def train(make, look_up):
+    weight = nn.Parameter(torch.zeros(1000, 16, device="cuda"))
+    optimizer = make([weight])
+    for _ in range(2):
+        session.recorder.start_span()
+        look_up(weight).sum().backward()
+        gradient = [weight.grad._nnz(), list(weight.grad._values().shape)]
+        optimizer.step()
+        optimizer.zero_grad()
+    names = {entry["name"].removeprefix("aten::") for entry in session.recorder.operators()}
+    largest = max(math.prod(tensor["shape"]) for entry in session.recorder.operators()
+                  for tensor in entry["outputs"] if entry["name"] != "aten::index_add_")
+    return [gradient, sorted(names & {"index_add_", "_coalesce", "sparse_mask"}), largest]
+indices, bags = torch.arange(64).cuda(), torch.arange(0, 64, 4).cuda()
+embedding = lambda weight: F.embedding(indices, weight, sparse=True)
+bag = lambda weight: F.embedding_bag(indices, weight, bags, mode="sum", sparse=True)
+result = [train(optimizer, look_up) for look_up in (embedding, bag) for optimizer in (
+    lambda weights: torch.optim.SGD(weights, 0.1), torch.optim.SparseAdam, torch.optim.Adagrad)]
+""",
     "values after stranger writes": """
 made = torch.tensor([6, 2]).cuda()
 torch.ones(2, 2).to_sparse().to("cuda").mul_(2)

@@ -169,6 +169,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "loading": {"samples": 8},
         "amp_dtype": "float16",
         "compile_mode": None,
+        "parallel_by": None,
         "num_optimizers": 1,
         "most_steps": 1,
     }

@@ -57,6 +57,7 @@ def recording(**changes):
         "world_size": None,
         "is_sharded": False,
         "compile_mode": None,
+        "parallel_by": "transformers",
     }
     return whole | changes
 
@@ -85,6 +86,7 @@ def test_an_epoch_by_the_loader():
     assert (trace.iterations_per_epoch, trace.num_workers, trace.data_loading_s) == (20019, 8, 0.5)
     assert trace.loader_cpu_s_per_sample == 0.32 / 64
     assert trace.precision.amp_dtype == "float16"
+    assert trace.parallel_by == "transformers"
     assert trace.warnings == texts("careful")
 
 

@@ -106,6 +106,41 @@ def test_all_elements_are_unique(mode):
     ]  # fmt: skip
 
 
+def lengths(*numbers: int) -> Any:
+    return torch.tensor(numbers)
+
+
+@pytest.mark.parametrize("overload", ["_ctc_loss", "_ctc_loss.Tensor"])
+@pytest.mark.parametrize(
+    ("targets", "target_lengths"), [((4, 12), (10, 7, 6, 5)), ((28,), (10, 7, 6, 5)), ((4, 1), (1, 1, 0, 1))]
+)
+def test_ctc_loss_has_the_shape_of_the_cpu_kernel(mode, overload, targets, target_lengths):
+    """The oracle is torch's own kernel on tensors with values."""
+    as_lengths = lengths if overload.endswith("Tensor") else lambda *numbers: list(numbers)
+    of_inputs, of_targets = as_lengths(50, 40, 30, 20), as_lengths(*target_lengths)
+    loss, alphas = result(
+        mode, overload, tensor(50, 4, 20), tensor(*targets, dtype=INT64), of_inputs, of_targets, 0, True
+    )
+    labels = torch.ones(targets, dtype=INT64)
+    true = torch.ops.aten._ctc_loss(torch.randn(50, 4, 20), labels, of_inputs, of_targets, 0, True)
+    assert [facts(loss), facts(alphas)] == [facts(tensor) for tensor in true]
+    gradient = result(
+        mode, overload.replace("loss", "loss_backward"), loss, tensor(50, 4, 20),
+        tensor(*targets, dtype=INT64), of_inputs, of_targets, loss, alphas, 0, True,
+    )  # fmt: skip
+    assert facts(gradient) == facts(tensor(50, 4, 20))
+    assert mode.assumptions == {} == mode.unknown_operators
+
+
+@pytest.mark.parametrize(("targets", "width"), [((4, 12), 25), ((30,), 17)])
+def test_ctc_loss_of_unknown_lengths_has_room_for_padded_or_equally_long_targets(mode, targets, width):
+    unknown = tensor(4, dtype=INT64)
+    _, alphas = result(
+        mode, "_ctc_loss.Tensor", tensor(50, 4, 20), tensor(*targets, dtype=INT64), unknown, unknown
+    )
+    assert facts(alphas) == ([4, 50, width], torch.float32)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "assumption"),
     [
@@ -113,6 +148,11 @@ def test_all_elements_are_unique(mode):
         ("masked_select", (tensor(8), tensor(8, dtype=BOOL)), "half of a mask is true"),
         ("index.Tensor", (tensor(8), [tensor(8, dtype=BOOL)]), "half of a mask is true"),
         ("_unique2", (tensor(8),), "all elements are unique"),
+        (
+            "_ctc_loss.Tensor",
+            (tensor(9, 2, 5), tensor(6, dtype=INT64), *2 * (tensor(2, dtype=INT64),)),
+            "targets of a batch are equally long",
+        ),
     ],
 )
 def test_a_size_that_is_guessed_is_told_once(mode, name, arguments, assumption):

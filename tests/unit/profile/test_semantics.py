@@ -83,3 +83,18 @@ def test_a_loader_made_of_another_ones_attributes_keeps_the_workers(probe):
 
 def test_a_collate_function_may_take_memory_without_any_work(probe):
     assert probe("empty batches") == ["cuda:0"] * 3
+
+
+def test_sparse_tensors_have_the_form_and_entries_of_those_of_the_cpu(probe):
+    """The oracle is torch's CPU, which computes them."""
+    real, fake = probe("sparse tensors")
+    # CUDA's kernel joins the entries of both, the CPU's merges them.
+    assert (real.pop("sum")[3], fake.pop("sum")[3]) == (3, 6)
+    assert fake == real
+    assert real["moved"][3] == 3
+
+
+def test_optimizers_step_over_the_rows_that_were_looked_up_not_over_the_table(probe):
+    for_sgd = [[64, [64, 16]], ["index_add_"], 64 * 16]
+    of_moments = [[64, [64, 16]], ["_coalesce", "index_add_", "sparse_mask"], 64 * 16]
+    assert probe("sparse gradients") == 2 * [for_sgd, of_moments, of_moments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.units import HOUR_S
 from advisor.core.values import Means, Option, Quantiles
+from advisor.report.words import sentence
 from recommender.comparison import PlanComparison, compared
 from recommender.outcome.evaluate import Judged
 from tests.builders import make_job, make_plan
@@ -46,6 +48,16 @@ def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, 
     # 40 dollars more for ten hours less.
     assert answer.even_usd_per_h == facts["even_usd_per_h"] == pytest.approx(4.0)
     assert (answer.p_a_cheaper, answer.p_a_sooner) == (0.0, 1.0)
+
+
+def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
+    parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(Code.WRAP_IN_DDP),))
+    facts = pair(parallel, SLOW).verdict.facts
+    assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
+    assert "1.1 x dearer than B ($25.00 to change the script counted): worth" in sentence(
+        pair(parallel, SLOW).verdict
+    )
+    assert "counted" not in sentence(pair(FAST, SLOW).verdict)
 
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:

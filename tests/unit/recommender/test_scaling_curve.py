@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Code
 from advisor.core.values import Market, Option
+from advisor.report.words import sentence
 from recommender.ranking.value import Worth
 from recommender.scaling_curve import curve_of, scaling_curve
 from tests.builders import make_job, make_offer, make_plan
+from tests.findings import sample
 from tests.recommendations import make_option, removed
 
 WORTH = Worth(hour_usd=2.0)
@@ -56,6 +59,19 @@ def test_whoever_pays_more_for_an_hour_goes_further() -> None:
 def test_where_the_largest_pays_nothing_stops() -> None:
     curve = scaling_curve(CURVE[:2], WORTH)
     assert (curve.verdict.code, curve.best) == (Code.CURVE_PAYS, CURVE[1].plan.id)
+
+
+def test_the_work_of_a_first_step_to_several_gpus_is_told_apart_from_their_rent() -> None:
+    change = (sample(Code.WRAP_IN_DDP),)
+    wrapped = [replace(option, script_changes=change) for option in (of(2, 8, 11), of(4, 5, 20))]
+    first = scaling_curve([of(1, 16, 10), wrapped[0]], Worth(hour_usd=2.0)).verdict
+    # Half an hour and 25 dollars of work: 26 dollars for 7.5 hours.
+    assert (first.code, first.facts["change_usd"]) == (Code.CURVE_STOPS, 25.0)
+    assert first.facts["usd_per_h_saved"] == pytest.approx(26 / 7.5)
+    assert "costs $3.47 for each hour that it saves ($25.00 to change the script counted)," in sentence(first)
+    second = scaling_curve(wrapped, Worth(hour_usd=9.0)).verdict
+    assert (second.code, second.facts["change_usd"]) == (Code.CURVE_PAYS, 0.0)
+    assert "counted" not in sentence(second)
 
 
 def test_a_step_that_saves_no_time_costs_without_end() -> None:

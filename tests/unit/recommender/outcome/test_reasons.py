@@ -52,6 +52,15 @@ def test_several_gpus_need_a_group_that_one_has_not() -> None:
     assert Code.USE_NO_SYNC in changes(two, trace=replace(TRACE, accumulation=2))
 
 
+def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> None:
+    trainer = replace(TRACE, parallel_by="transformers", accumulation=2)
+    two = make_plan("X", num_gpus=2)
+    assert changes(two, trace=trainer)[Code.START_WITH_TORCHRUN].facts == {"library": "transformers"}
+    assert not {Code.WRAP_IN_DDP, Code.USE_NO_SYNC} & changes(two, trace=trainer).keys()
+    assert Code.START_WITH_TORCHRUN not in changes(make_plan("X"), trace=trainer)
+    assert Code.START_WITH_TORCHRUN not in changes(two, trace=replace(trainer, collectives=GROUP))
+
+
 def test_a_larger_batch_wants_another_learning_rate() -> None:
     found = changes(make_plan("X", num_gpus=4))[Code.RETUNE_LEARNING_RATE]
     assert (found.facts["global_batch_size"], found.facts["batch_size"]) == (256, 64)

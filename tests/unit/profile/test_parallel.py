@@ -1,0 +1,42 @@
+"""Libraries that make a script data parallel, found in the frames that lead to a step of the optimizer."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advisor.payload.recording.parallel import parallel_by
+
+
+def stack(*modules: object) -> Any:
+    """A frame that these modules called, the outermost first."""
+    frame = None
+    for module in modules:
+        frame = SimpleNamespace(f_globals={"__name__": module}, f_back=frame)
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("modules", "library"),
+    [
+        (("__main__", "torch.optim.optimizer"), None),
+        (("__main__", "transformers.trainer", "accelerate.optimizer", "torch.optim.adamw"), "transformers"),
+        (("__main__", "accelerate.optimizer", "torch.optim.adamw"), "accelerate"),
+        (("__main__", "lightning.pytorch.trainer.trainer", "torch.optim.sgd"), "lightning"),
+        (("__main__", "pytorch_lightning.trainer.trainer"), "lightning"),
+        # A model of transformers, an optimizer of theirs, a script of a like name: none drives the training.
+        (("__main__", "transformers.optimization", "torch.optim.adamw"), None),
+        (("lightning_talk", "acceleratex", "transformers.trainer_utils"), None),
+        ((None, "__main__"), None),
+    ],
+)
+def test_the_outermost_library_that_calls_the_step_is_named(modules, library):
+    assert parallel_by(stack(*modules)) == library
+
+
+def test_a_test_is_no_such_library():
+    assert parallel_by(sys._getframe()) is None
+    assert parallel_by(None) is None
