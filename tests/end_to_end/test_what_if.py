@@ -13,6 +13,7 @@ from advisor.core.values import Precision, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.channels_last import in_channels_last
 from benchmarks.published import CASES
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
@@ -179,12 +180,15 @@ def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: An
 @pytest.mark.parametrize("name", ["ResNet-50", "BERT-large fine-tuning"])
 def test_autocast_supposed_is_near_the_recorded_one(name: str) -> None:
     full, real = recorded(name, "A100-SXM-80GB")
-    check_supposed(full, real, "float16")
+    check_supposed(full, real, "float16", as_published=True)
 
 
-def check_supposed(full: Trace, real: Trace, dtype: str) -> None:
+def check_supposed(full: Trace, real: Trace, dtype: str, *, as_published: bool = False) -> None:
     supposed = under_autocast(full, dtype)
     assert supposed is not None
+    if as_published:
+        # NVIDIA's scripts train convolutions in channels last where they train under autocast.
+        supposed = in_channels_last(supposed) or supposed
     assert supposed.precision.amp_dtype == real.precision.amp_dtype == dtype
     rate = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
     suited = [gpu for gpu in load_gpus().values() if rate in gpu.tensor_flops_per_s]
