@@ -139,9 +139,9 @@ _HEAD = """# Beside MLPerf
 Written by `python -m benchmarks.mlperf_floor --published DIR --out docs/accuracy/mlperf.md`.
 
 The best submission to MLPerf Training (v0.7 to v4.1) on one node and, of one such GPU, what our ResNet-50
-example is predicted to do with autocast, in channels last. Vendors tune for months, so a prediction that beats one
-by more than 10 % is wrong. Rates are derived from the submitted logs, per GPU; they are not verified by
-MLCommons Association.
+example is predicted to do with autocast, in channels last. Vendors tune for months, so a prediction that
+beats one by more than 10 % is wrong. Rates are derived from the submitted logs, per GPU; they are not
+verified by MLCommons Association.
 
 These rows fitted and chose nothing. Submissions of BERT do not tell how long its sequences are, and drop
 their padding; other networks are not among our examples. The RTX 4090 was submitted with tinygrad alone,
