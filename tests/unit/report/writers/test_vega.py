@@ -159,7 +159,9 @@ def test_nothing_to_draw_is_a_fault_of_ours() -> None:
         spec_of(Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ()),)))
 
 
-@pytest.mark.parametrize("name", ["0000000M1f0808\U00018cd6\U0001f000\ud7fc", "x" * 37 + "\U0001f600" * 40])
+@pytest.mark.parametrize(
+    "name", ["0000000M1f0808\U00018cd6\U0001f000\ud7fc", "x" * 37 + "\U0001f600" * 40], ids=["odd", "emoji"]
+)
 def test_a_label_may_be_cut_within_an_emoji(name: str) -> None:
     """Before: a ValueError of vl-convert."""
     for width in range(25):
