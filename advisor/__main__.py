@@ -68,11 +68,8 @@ def main() -> None:
     except OSError as error:
         # Python would complain again when it flushes what is left at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            print_error(f"cannot read or write: {error}")
-            sys.exit(1)
-        # The reader (head, less) has seen enough.
-        sys.exit(0)
+        print_error(f"cannot read or write: {error}")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,8 @@ def _show(
 
 def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format) -> None:
     from advisor.cli.listening import note
+    from advisor.report.plain import print_lines
     from advisor.service.advised import keep_recommendation
 
     keep_recommendation(answer, config, project, arguments=sys.argv[1:])
-    (print if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+    (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")

@@ -8,10 +8,11 @@ this: `to_json` escapes what is not ASCII, so that programs read back what was t
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -95,33 +96,44 @@ def status_text(message: str) -> Text:
 def print_lines(*lines: str) -> None:
     """Each text as one line to stdout."""
     for line in lines:
-        print(shown(line))
+        _print(shown(line), sys.stdout)
 
 
 def print_text(text: str) -> None:
     """Lines that were put together from shown parts, however many, to stdout."""
-    print(text if isinstance(text, Shown) else _SUSPECT_IN_LINES.sub(_escape, text))
+    _print(text if isinstance(text, Shown) else _SUSPECT_IN_LINES.sub(_escape, text), sys.stdout)
 
 
 def print_aside(text: Shown) -> None:
     """What is no result, such as a receipt, to stderr: stdout is a command's own."""
-    print(text, file=sys.stderr)
+    _print(text, sys.stderr)
 
 
 def print_message(kind: str, message: str) -> None:
     """``KIND: ...`` to stderr, its further lines indented: none can pass for a message of its own."""
     lines = shown_lines(message).split("\n")
-    print("\n  ".join([f"{kind}: {lines[0]}", *lines[1:]]), file=sys.stderr)
+    _print("\n  ".join([f"{kind}: {lines[0]}", *lines[1:]]), sys.stderr)
 
 
 def print_progress(line: str) -> None:
-    """Where long work is, to stderr at once: a file or a pipe would keep it back."""
-    print(shown(line), file=sys.stderr, flush=True)
+    """Where long work is, to stderr."""
+    _print(shown(line), sys.stderr)
 
 
 def print_error(message: str) -> None:
     """``error: ...`` to stderr, its lines as they are: a traceback may be among them."""
-    print(f"error: {shown_lines(message)}", file=sys.stderr)
+    _print(f"error: {shown_lines(message)}", sys.stderr)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    # At once, so that a reader who has seen enough (head, less) is noticed here. What else was asked for, a
+    # page or an exit code, does not depend on that reader: the rest of the text goes nowhere.
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _without_middle(text: str, plain: Callable[[str], str]) -> str:

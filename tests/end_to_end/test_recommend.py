@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -356,15 +359,29 @@ def test_amd_needs_to_be_allowed(shell: Shell) -> None:
     assert all("MI" in name or "V520" in name for name in added)
 
 
-def test_output_into_a_closed_pipe(shell: Shell) -> None:
-    import subprocess
-    import sys
-
-    command = f"{sys.executable} -m advisor recommend t.json.gz --epochs 1 --json | head -1"
-    done = subprocess.run(command, shell=True, cwd=shell.folder, capture_output=True, text=True)  # noqa: S602
-    assert done.stdout == "{\n"
+@pytest.mark.parametrize(("limits", "code"), [((), 0), (("--budget", "0.0001"), 4)])
+def test_a_reader_who_left_changes_neither_the_page_nor_the_exit_code(
+    shell: Shell, limits: tuple[str, ...], code: int
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    asked = ("recommend", "t.json.gz", "--epochs", "1", *limits, "--html", "unread.html")
+    # A process of its own: how it ends is the point.
+    with os.fdopen(writer, "wb") as unread:
+        done = subprocess.run(
+            [sys.executable, "-m", "advisor", *asked],
+            cwd=shell.folder,
+            env=shell.environ(),
+            stdout=unread,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+    page = shell.folder / "unread.html"
+    assert page.read_text(encoding="utf-8").endswith("</html>")
+    page.unlink()
 
 
 def test_documents_are_valid_json_without_infinities(shell: Shell) -> None:
