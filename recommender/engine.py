@@ -217,6 +217,8 @@ def _warnings(trace: Trace, options: Sequence[Option], job: Job) -> tuple[Findin
     warnings = [warning for warning in trace.warnings if not (has_length and warning.code in _ASKS_LENGTH)]
     if not job.split.is_none:
         warnings.append(finding(Code.SUPPOSED, split=job.split.name))
+    if any(reason.code is Code.SHARING_UNKNOWN for option in options for reason in option.reasons):
+        warnings.append(finding(Code.SHARING_UNKNOWN))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))

@@ -186,6 +186,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     Code.GLOBAL_BATCH_HELD: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     Code.SCALING_ASSUMED: {"batch_size": None, "num_gpus": 8},
+    Code.SHARING_UNKNOWN: {},
     Code.CORRECTED_BY_RECEIPTS: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
     Code.DRIFT: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
     Code.BATCH_VARIATION: {"variation": 0.38, "waits": True},

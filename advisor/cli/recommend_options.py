@@ -89,7 +89,8 @@ class DataOptions:
         Scaling | None,
         typer.Option(
             case_sensitive=False,
-            help="What the script holds when GPUs are added: the batch of one (weak) or of all (strong).",
+            help="What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
+            " the whole step (unshared).",
             show_default=False,
         ),
     ] = None

@@ -68,11 +68,12 @@ class ProfileSettings(Section):
         None, description="how many fake samples a missing data set has"
     )
     scaling: Annotated[
-        Annotated[Literal["weak", "strong"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+        Annotated[Literal["weak", "strong", "unshared"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
     ] = Field(
         None,
-        description="what scripts hold when GPUs are added: the batch of one (weak) or of all (strong);"
-        " null: as seen, else weak",
+        description="what scripts hold when GPUs are added: the batch of one (weak), that of all (strong) or"
+        " the whole step, which no GPU shares (unshared); null: as seen, else weak, or unshared without a"
+        " DataLoader",
     )
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"

@@ -70,6 +70,7 @@ class Code(StrEnum):
     RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
+    SHARING_UNKNOWN = "sharing-unknown", Severity.WARNING
     TIE = "tie"
     WAIT_ASSUMED = "wait-assumed"
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING

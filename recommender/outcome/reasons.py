@@ -111,6 +111,9 @@ def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
             global_batch_size=steps.global_batch_size(num_gpus),
             batch_size=trace.batch_size,
         )
+    elif steps.source is Source.ASSUMED and steps.scaling is Scaling.UNSHARED:
+        if steps.copies(num_gpus) > 1:
+            yield finding(Code.SHARING_UNKNOWN)
     elif steps.source is Source.ASSUMED and (steps.batch_size is None or trace.world_size is not None):
         yield finding(Code.SCALING_ASSUMED, batch_size=steps.batch_size, num_gpus=num_gpus)
 
@@ -122,10 +125,9 @@ def changes_of(
     yield from software.changes(plan, gpu)
     if plan.copied_s:
         yield finding(Code.USE_NVME)
-    # A script that made a group elsewhere does so under torchrun.
     if plan.num_gpus > 1 and not steps.split.is_none:
         yield from _division(steps.split)
-    elif plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
+    elif plan.num_gpus > 1 and not _is_parallel(trace) and steps.scaling is not Scaling.UNSHARED:
         yield from _data_parallel(trace)
     if plan.num_nodes > 1:
         yield finding(
@@ -157,6 +159,11 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
     )
+
+
+def _is_parallel(trace: Trace) -> bool:
+    # A script that made a group elsewhere does so under torchrun.
+    return bool(trace.collectives) or trace.work_elsewhere is not None
 
 
 def _data_parallel(trace: Trace) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 Under weak scaling each GPU takes the batch that was profiled, so that more GPUs take fewer, larger steps.
 Under strong scaling the script holds the batch of all GPUs together: the steps stay, and each GPU takes less.
-Which of the two a script does shows where it was profiled in worlds of two sizes.
+Which of the two a script does shows where it was profiled in worlds of two sizes. A script without a
+DataLoader may train on all of its data in each step, as on a full graph: then no GPU can take a part of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Steps:
 
     def share(self, num_gpus: int) -> float:
         """What each copy of the model takes of the profiled batch, on so many GPUs."""
-        return 1.0 if self.scaling is Scaling.WEAK else self.num_ranks / self.copies(num_gpus)
+        return self.num_ranks / self.copies(num_gpus) if self.scaling is Scaling.STRONG else 1.0
 
     def global_batch_size(self, num_gpus: int) -> int | None:
         """Samples of a step on so many GPUs."""
@@ -66,16 +67,26 @@ class Steps:
 
 
 def steps_of(trace: Trace, job: Job) -> Steps:
-    """How the job's script scales: as its user says, else as was seen, else its batch per GPU is held."""
+    """How the job's script scales: as its user says, else as was seen, else as data parallelism has it.
+
+    Data parallelism holds the batch of each GPU. Where nobody saw batches, none is assumed.
+    """
     seen = seen_scaling(trace)
     source = Source.GIVEN if job.scaling else Source.SEEN if seen else Source.ASSUMED
     return Steps(
-        scaling=job.scaling or seen or Scaling.WEAK,
+        scaling=job.scaling or seen or (Scaling.WEAK if _may_share(trace) else Scaling.UNSHARED),
         source=source,
         num_ranks=trace.world_size or 1,
         batch_size=trace.batch_size,
         split=job.split,
     )
+
+
+def _may_share(trace: Trace) -> bool:
+    """Whether anything shows that GPUs take different samples: a DataLoader, a process group, a library."""
+    is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
+    has_loader = all(warning.code is not Code.NO_DATA_LOADER for warning in trace.warnings)
+    return is_distributed or has_loader or trace.batch_size is not None
 
 
 def seen_scaling(trace: Trace) -> Scaling | None:

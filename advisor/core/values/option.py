@@ -171,6 +171,7 @@ class Scaling(StrEnum):
 
     WEAK = "weak"  # the batch of one GPU: steps grow larger and fewer
     STRONG = "strong"  # the batch of all of them: each GPU takes less of it
+    UNSHARED = "unshared"  # the whole step: no GPU takes a part of it, so more of them bring nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,8 @@ class Job:
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         change_usd: what it costs to change the script by more than a line; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
-        scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
+        scaling: what the script holds when GPUs are added; None for what was seen of it, else weak, or
+            unshared where no DataLoader was seen either.
         data: the data set, which the plans are priced for; None without one.
         pick: what to recommend; None for the best value.
         split: how the script is supposed to divide its model; by default each GPU has all of it.

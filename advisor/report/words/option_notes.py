@@ -230,6 +230,10 @@ OPTIONS: Words = {
     Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
     Code.SCALING_ASSUMED: scaling_assumed,
+    Code.SHARING_UNKNOWN: (
+        "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
+        " If each takes a batch of its own, --scaling weak says so"
+    ),
     Code.TIE: tie,
     Code.WAIT_ASSUMED: wait_assumed,
     Code.WAIT_OF_ANY_SIZE: (

@@ -7,18 +7,25 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.core.findings import Code
-from advisor.core.values import Job, Plan, Tier, Trace
+from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
 
 
-def warnings(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> str:
-    estimates = {(plan.gpu, plan.layout): make_estimate(plan.gpu) for plan in plans}
+def answer_of(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> Recommendation:
+    estimates = {(plan.gpu, plan.layout): make_estimate(plan.gpu, num_gpus=plan.num_gpus) for plan in plans}
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     trace, job = trace or make_trace(), job or make_job()
-    answer = recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
-    return said(answer.warnings)
+    return recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
+
+
+def warnings(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> str:
+    return said(answer_of(*plans, trace=trace, job=job).warnings)
+
+
+def recommended(*plans: Plan, trace: Trace, job: Job) -> str | None:
+    return answer_of(*plans, trace=trace, job=job).recommended
 
 
 def test_a_length_that_was_given_is_not_asked_for() -> None:
@@ -30,6 +37,17 @@ def test_a_length_that_was_given_is_not_asked_for() -> None:
         text = warnings(plan, trace=trace, job=given)
         assert "give --iterations" not in text
         assert "no dtypes" in text
+
+
+def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> None:
+    trace = make_trace(batch_size=None, warnings=(sample(Code.NO_DATA_LOADER),))
+    one, eight = make_plan("A", 1.0), make_plan("B", 4.0, num_gpus=8)
+    assert "no DataLoader shows how several GPUs would share a step" in warnings(one, eight, trace=trace)
+    assert "DataLoader" not in warnings(one, trace=trace)
+    assert "DataLoader" not in warnings(one, eight, trace=trace, job=make_job(scaling=Scaling.WEAK))
+    long = {"iterations": 10**6, "change_usd": 0.0}
+    assert recommended(one, eight, trace=trace, job=make_job(**long)) == one.id
+    assert recommended(one, eight, trace=trace, job=make_job(**long, scaling=Scaling.WEAK)) == eight.id
 
 
 def test_options_without_a_rate_of_their_own_are_counted() -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import Collective, Job, Market, Plan, Scaling, Trace
+from advisor.core.values import Collective, Job, Market, Plan, Scaling, Split, Trace
 from recommender.outcome.reasons import changes_of, reasons_of
 from recommender.outcome.spot import SpotTerms
 from recommender.outcome.steps import steps_of
 from tests.builders import make_estimate, make_gpu, make_plan, make_trace
+from tests.findings import sample
 
 TRACE = make_trace()
 TERMS = SpotTerms(preemptions_per_h=0.4, checkpoint_interval_h=0.5, checkpoint_h=0.02)
@@ -65,6 +66,17 @@ def test_a_larger_batch_wants_another_learning_rate() -> None:
     found = changes(make_plan("X", num_gpus=4))[Code.RETUNE_LEARNING_RATE]
     assert (found.facts["global_batch_size"], found.facts["batch_size"]) == (256, 64)
     assert Code.RETUNE_LEARNING_RATE not in changes(make_plan("X"))
+
+
+def test_what_gpus_cannot_share_asks_for_no_change() -> None:
+    alone = replace(TRACE, batch_size=None, warnings=(sample(Code.NO_DATA_LOADER),))
+    two = make_plan("X", num_gpus=2)
+    assert Code.WRAP_IN_DDP not in changes(two, trace=alone)
+    assert Code.SHARING_UNKNOWN in reasons(2, Job(), alone)
+    assert Code.SHARING_UNKNOWN not in reasons(1, Job(), alone)
+    assert Code.SHARING_UNKNOWN not in reasons(2, Job(scaling=Scaling.UNSHARED), alone)
+    # A divided model shares the step in another way.
+    assert Code.SHARING_UNKNOWN not in reasons(2, Job(split=Split(tensor=2)), alone)
 
 
 def reasons(num_gpus: int, job: Job, trace: Trace = TRACE) -> set[Code]:

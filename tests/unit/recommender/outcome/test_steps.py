@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values import Job, RankWork, Scaling, Trace
+from advisor.core.findings import Code
+from advisor.core.values import Collective, Job, RankWork, Scaling, Trace
 from recommender.outcome.steps import (
     Source,
     iterations_as_profiled,
@@ -17,6 +18,7 @@ from recommender.outcome.steps import (
     steps_of,
 )
 from tests.builders import make_op, make_trace
+from tests.findings import sample
 
 
 def in_worlds(
@@ -66,6 +68,40 @@ def test_the_user_goes_before_what_was_seen_and_that_before_what_is_assumed() ->
     assert (assumed.scaling, assumed.source, assumed.num_ranks) == (Scaling.WEAK, Source.ASSUMED, 1)
 
 
+def without_loader(**changes: Any) -> Trace:
+    facts: dict[str, Any] = {"batch_size": None, "warnings": (sample(Code.NO_DATA_LOADER),)}
+    return make_trace(**facts | changes)
+
+
+def test_where_nothing_shows_batches_no_gpu_is_assumed_to_take_one() -> None:
+    assumed = steps_of(without_loader(), Job(epochs=1))
+    assert (assumed.scaling, assumed.source) == (Scaling.UNSHARED, Source.ASSUMED)
+    assert {assumed.share(count) for count in (1, 2, 8)} == {1.0}
+    job = Job(iterations=1000)
+    assert [num_iterations(without_loader(), job, count) for count in (1, 4, 8)] == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"batch_size": 64},
+        {"world_size": 1},
+        {"parallel_by": "transformers"},
+        {"collectives": (Collective(kind="all_reduce", num_bytes=4, world_size=2, count=1),)},
+        # A profiler's export does not tell whether there is a loader.
+        {"warnings": ()},
+    ],
+)
+def test_anything_that_shows_them_is_believed(shown: dict[str, Any]) -> None:
+    assert steps_of(without_loader(**shown), Job(epochs=1)).scaling is Scaling.WEAK
+
+
+@pytest.mark.parametrize("scaling", list(Scaling))
+def test_a_user_knows_better_than_a_missing_loader(scaling: Scaling) -> None:
+    told = steps_of(without_loader(), Job(epochs=1, scaling=scaling))
+    assert (told.scaling, told.source) == (scaling, Source.GIVEN)
+
+
 def test_what_a_gpu_takes_and_a_step_holds() -> None:
     strong = steps_of(in_worlds(8, 32, 1, 256), Job(epochs=1))
     assert [strong.share(count) for count in (1, 4, 8, 16)] == [8.0, 2.0, 1.0, 0.5]
@@ -77,7 +113,12 @@ def test_what_a_gpu_takes_and_a_step_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scaling", "steps"), [(Scaling.WEAK, [1000, 250, 125]), (Scaling.STRONG, [1000, 1000, 1000])]
+    ("scaling", "steps"),
+    [
+        (Scaling.WEAK, [1000, 250, 125]),
+        (Scaling.STRONG, [1000, 1000, 1000]),
+        (Scaling.UNSHARED, [1000, 1000, 1000]),
+    ],
 )
 def test_steps_that_were_given(scaling: Scaling, steps: list[int]) -> None:
     job = Job(iterations=1000, scaling=scaling)
@@ -126,12 +167,12 @@ def test_the_length_of_an_epoch_is_told_as_profiled() -> None:
 
 
 @given(st.integers(1, 64), st.integers(1, 10**6), st.floats(0.1, 100), st.sampled_from(list(Scaling)))
-def test_more_gpus_never_take_more_steps_and_strong_as_many(
+def test_more_gpus_never_take_more_steps_and_only_weak_ones_fewer(
     num_ranks: int, per_epoch: int, epochs: float, scaling: Scaling
 ) -> None:
     trace = make_trace(world_size=num_ranks, iterations_per_epoch=per_epoch)
     steps = [num_iterations(trace, Job(epochs=epochs, scaling=scaling), count) for count in (1, 2, 4, 64)]
     assert steps == sorted(steps, reverse=True)
-    if scaling is Scaling.STRONG:
+    if scaling is not Scaling.WEAK:
         weak = num_iterations(trace, Job(epochs=epochs, scaling=Scaling.WEAK), num_ranks)
         assert set(steps) == {weak}, "as profiled both are one"
