@@ -97,6 +97,7 @@ class Code(StrEnum):
     DIVIDE_LAYERS = "divide-layers", Severity.CHANGE
     ENLARGE_BATCH = "enlarge-batch", Severity.CHANGE
     FUSE_OPTIMIZER = "fuse-optimizer", Severity.CHANGE
+    GATHER_SPARSE_GRADIENTS = "gather-sparse-gradients", Severity.CHANGE
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
     INSTALL_FOR_CUDA_12 = "install-for-cuda-12", Severity.CHANGE
     INSTALL_FOR_VENDOR = "install-for-vendor", Severity.CHANGE

@@ -113,6 +113,7 @@ class TraceJson(TypedDict):
     warning_findings: NotRequired[list[WarningJson]]
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
+    has_sparse_gradients: NotRequired[bool]
     compile_mode: NotRequired[str | None]
     work_elsewhere: NotRequired[RankWorkJson | None]
     loader_cpu_s_per_sample: NotRequired[float | None]

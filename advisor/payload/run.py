@@ -180,6 +180,7 @@ def found(session: Session, iterations: Iterations, span: Iteration) -> Outcome:
         "warnings": [*session.all_warnings(), *iterations.warnings, *notes],
         "world_size": session.world.used,
         "is_sharded": session.world.is_sharded,
+        "has_sparse_gradients": session.has_sparse_gradients,
     }
 
 

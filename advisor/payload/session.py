@@ -38,6 +38,7 @@ class Session:
         refused: what was not downloaded, in order.
         num_processes: how many the script started by multiprocessing.Process.
         saved: where the script's checkpoints go instead of their place.
+        has_sparse_gradients: a gradient on the GPU was a sparse tensor.
         restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
     """
 
@@ -69,6 +70,7 @@ class Session:
         self.refused: dict[str, None] = {}
         self.num_processes = 0
         self.saved = SavedFiles()
+        self.has_sparse_gradients = False
         self.restores_to_gpu = True
 
     @property

@@ -207,6 +207,7 @@ def _trace_of(
         ),
         world_size=recording["world_size"],
         is_sharded=recording["is_sharded"],
+        has_sparse_gradients=recording["has_sparse_gradients"],
         compile_mode=recording["compile_mode"],
         parallel_by=recording["parallel_by"],
         batch_variation=loading.batch_variation,

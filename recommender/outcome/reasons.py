@@ -172,6 +172,8 @@ def _data_parallel(trace: Trace) -> Iterator[Finding]:
         yield finding(Code.START_WITH_TORCHRUN, library=trace.parallel_by)
         return
     yield finding(Code.WRAP_IN_DDP)
+    if trace.has_sparse_gradients:
+        yield finding(Code.GATHER_SPARSE_GRADIENTS)
     if trace.accumulation > 1:
         yield finding(Code.USE_NO_SYNC)
 

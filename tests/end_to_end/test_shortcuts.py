@@ -99,6 +99,11 @@ def test_a_profile_is_the_same_without_shortcuts(name, recordings):
     assert short == whole
 
 
+def test_sparse_gradients_are_seen_where_there_are_some(recordings):
+    seen = [name for name, (short, _) in recordings.items() if short["has_sparse_gradients"]]
+    assert seen == ["sparse gradients"]
+
+
 def test_a_quick_profile_says_nothing_on_the_way(tmp_path):
     """Elsewhere than on a terminal, what takes less than ten seconds prints no progress."""
     script = tmp_path / "stops.py"

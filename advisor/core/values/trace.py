@@ -152,6 +152,7 @@ class Trace:
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters; alone, all parts.
+        has_sparse_gradients: a gradient on the GPU was a sparse tensor; False where the profiler cannot tell.
         work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
             GPUs are added; None if it was profiled in one world.
         compile_mode: of torch.compile, under which most of the forward pass runs; operators are those of
@@ -185,6 +186,7 @@ class Trace:
     warnings: tuple[Finding, ...]
     world_size: int | None = None
     is_sharded: bool = False
+    has_sparse_gradients: bool = False
     work_elsewhere: RankWork | None = None
     loader_cpu_s_per_sample: float | None = None
     compile_mode: str | None = None

@@ -101,6 +101,7 @@ class Details(Iteration, total=False):
     versions: dict[str, str]
     world_size: int | None
     is_sharded: bool
+    has_sparse_gradients: bool
     # Of what went wrong.
     message: str
     traceback: str

@@ -327,7 +327,7 @@ def _tag(session: Session, value: object, kind: str) -> None:
     if not isinstance(value, torch.Tensor) or value.device.type != session.device_type:
         return
     if value.layout is torch.sparse_coo:
-        # Gradients of embeddings.
+        session.has_sparse_gradients |= kind == "gradient"
         session.memory.tag(value._indices(), kind)
         session.memory.tag(value._values(), kind)
     elif value.layout is torch.strided:

@@ -56,6 +56,10 @@ CHANGES: Words = {
     Code.DIVIDE_LAYERS: divide_layers,
     Code.ENLARGE_BATCH: "make the batch {factor} times as large",
     Code.FUSE_OPTIMIZER: "make the optimizer with fused=True",
+    Code.GATHER_SPARSE_GRADIENTS: (
+        "NCCL reduces no sparse gradients, so DistributedDataParallel fails on them: gather their rows by"
+        " hand (more bytes than are counted here), or make them dense (sparse=False, no SparseAdam)"
+    ),
     Code.INSTALL_AARCH64: "the host is Arm: every package needs an aarch64 build",
     Code.INSTALL_FOR_CUDA_12: (
         "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {architecture}"

@@ -73,6 +73,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
         warnings=(*texts("a"), *map(sample, WARNING_FACTS)),
         world_size=8,
         is_sharded=True,
+        has_sparse_gradients=True,
         compile_mode="max-autotune",
         loader_cpu_s_per_sample=0.02,
         batch_variation=0.38,
@@ -89,6 +90,7 @@ def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
     later = (
         "world_size",
         "is_sharded",
+        "has_sparse_gradients",
         "loader_cpu_s_per_sample",
         "compile_mode",
         "launch",

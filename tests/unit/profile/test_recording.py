@@ -56,6 +56,7 @@ def recording(**changes):
         "collectives": [],
         "world_size": None,
         "is_sharded": False,
+        "has_sparse_gradients": True,
         "compile_mode": None,
         "parallel_by": "transformers",
     }
@@ -87,6 +88,7 @@ def test_an_epoch_by_the_loader():
     assert trace.loader_cpu_s_per_sample == 0.32 / 64
     assert trace.precision.amp_dtype == "float16"
     assert trace.parallel_by == "transformers"
+    assert trace.has_sparse_gradients
     assert trace.warnings == texts("careful")
 
 

@@ -53,6 +53,13 @@ def test_several_gpus_need_a_group_that_one_has_not() -> None:
     assert Code.USE_NO_SYNC in changes(two, trace=replace(TRACE, accumulation=2))
 
 
+def test_sparse_gradients_are_no_matter_for_nccl() -> None:
+    sparse, two = replace(TRACE, has_sparse_gradients=True), make_plan("X", num_gpus=2)
+    assert Code.GATHER_SPARSE_GRADIENTS in changes(two, trace=sparse)
+    assert Code.GATHER_SPARSE_GRADIENTS not in changes(make_plan("X"), trace=sparse)
+    assert Code.GATHER_SPARSE_GRADIENTS not in changes(two)
+
+
 def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> None:
     trainer = replace(TRACE, parallel_by="transformers", accumulation=2)
     two = make_plan("X", num_gpus=2)
