@@ -155,6 +155,7 @@ class Code(StrEnum):
 
     # Why a change of the script brings nothing.
     WHAT_IF_ALREADY = "what-if-already"
+    WHAT_IF_BATCH_NOT_SEEN = "what-if-batch-not-seen"
     WHAT_IF_BATCH_UNKNOWN = "what-if-batch-unknown"
     WHAT_IF_BF16_INSTEAD = "what-if-bf16-instead"
     WHAT_IF_COPIED = "what-if-copied"
@@ -164,6 +165,7 @@ class Code(StrEnum):
     WHAT_IF_NOT_FEASIBLE = "what-if-not-feasible"
     WHAT_IF_NOT_FED = "what-if-not-fed"
     WHAT_IF_NOTHING = "what-if-nothing"
+    WHAT_IF_PARAMETERS_UNKNOWN = "what-if-parameters-unknown"
 
     # Why a change has no safe place in a script.
     PATCH_BY_HAND = "patch-by-hand"

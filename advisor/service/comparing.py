@@ -125,7 +125,10 @@ def _chosen(
         if len(others) > 1:
             plan_id, rest = chosen[name].option.plan.id, "" if len(others) == len(plans) else "other "
             num_plans = f"{len(others)} {rest}plans"
-            listener.note(f"{name!r} is {plan_id}, the cheapest of {num_plans} that it may mean")
+            listener.note(
+                f"{name!r} is {plan_id}, the cheapest of {num_plans} that it may mean"
+                f"{_if_guessed(chosen[name], others, judged)}"
+            )
     return chosen
 
 
@@ -133,6 +136,19 @@ def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     """One that does the job, where one does."""
     from recommender.script_change import cheapest_first
 
+    return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
+
+
+def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged]) -> str:
+    """What to add where a row of the others would read as cheaper."""
+    from recommender.ranking.picks import is_guess_below
+
+    alike = [item.option for item in _judged(plans, judged) if item.option.feasible is chosen.option.feasible]
+    return (
+        ", where a price that nobody quoted counts at its p90" if is_guess_below(chosen.option, alike) else ""
+    )
+
+
+def _judged(plans: Sequence[Plan], judged: Sequence[Judged]) -> list[Judged]:
     ids = {plan.id for plan in plans}
-    of_name = [item for item in judged if item.option.plan.id in ids]
-    return min(of_name, key=lambda item: cheapest_first(item.option))
+    return [item for item in judged if item.option.plan.id in ids]

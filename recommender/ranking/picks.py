@@ -15,7 +15,8 @@ def picks_of(options: Sequence[Option], job: Job) -> tuple[Pick, ...]:
     """The best option at each thing; there must be one at least."""
     picked = ((name, picked_by(name, options, job)) for name in PickName)
     return tuple(
-        Pick(name=name, plan_id=option.plan.id, reason=_why(name, option, job)) for name, option in picked
+        Pick(name=name, plan_id=option.plan.id, reason=_why(name, option, options, job))
+        for name, option in picked
     )
 
 
@@ -48,10 +49,14 @@ def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
             assert_never(name)
 
 
-def _why(name: PickName, option: Option, job: Job) -> Finding:
+def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) -> Finding:
     match name:
         case PickName.CHEAPEST:
-            return finding(Code.CHEAPEST, is_cost_known=option.plan.usd_per_h is not None)
+            return finding(
+                Code.CHEAPEST,
+                is_cost_known=option.plan.usd_per_h is not None,
+                is_guess_below=is_guess_below(option, options),
+            )
         case PickName.FASTEST:
             return finding(Code.FASTEST)
         case PickName.BEST_VALUE:
@@ -68,6 +73,11 @@ def cheapest(options: Sequence[Option]) -> Option:
         options,
         key=lambda o: (o.counted_usd, o.time_s.p50, risk_key(o), o.plan.id),
     )
+
+
+def is_guess_below(option: Option, options: Sequence[Option]) -> bool:
+    """Whether the median of a price that nobody quoted, which counts at its p90, is below the cheapest."""
+    return any(other.cost_usd.p50 < option.cost_usd.p50 for other in options)
 
 
 def fastest(options: Sequence[Option]) -> Option:

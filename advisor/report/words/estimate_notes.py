@@ -218,7 +218,11 @@ ESTIMATES: Words = {
     ),
     Code.WHAT_IF_REWRITTEN: "what if: {change}, written into the trace by its rules; not profiled so",
     Code.WHAT_IF_ALREADY: "the script does so already",
-    Code.WHAT_IF_BATCH_UNKNOWN: "how many samples a step takes, or what it trains, is unknown",
+    Code.WHAT_IF_BATCH_NOT_SEEN: (
+        "the shapes of its operators do not show the {batch_size:,} samples of a step: it may take several"
+        " batches, as with two optimizers"
+    ),
+    Code.WHAT_IF_BATCH_UNKNOWN: "how many samples a step takes is unknown",
     Code.WHAT_IF_BF16_INSTEAD: "bf16 is as fast on {gpu} and needs no gradient scaler",
     Code.WHAT_IF_COPIED: "the plan copies the data to the machine's own disks already",
     Code.WHAT_IF_NO_MACHINE: "no machine is recommended for the script as it is",
@@ -227,5 +231,6 @@ ESTIMATES: Words = {
     Code.WHAT_IF_NOT_FEASIBLE: what_if_not_feasible,
     Code.WHAT_IF_NOT_FED: "the GPU does not wait for its input, or nothing is known of it",
     Code.WHAT_IF_NOTHING: "the script has no {lacking}",
+    Code.WHAT_IF_PARAMETERS_UNKNOWN: "which tensors its optimizer trains is unknown",
     Code.WHAT_IF_TF32: "what if: products in TF32 instead of FP32; not profiled so",
 }

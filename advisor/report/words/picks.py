@@ -26,9 +26,10 @@ def best_of_total(
     return whole + (", at the p90 of a price that nobody quoted" if is_price_derived else "")
 
 
-def cheapest(*, is_cost_known: bool) -> str:
+def cheapest(*, is_cost_known: bool, is_guess_below: bool) -> str:
     """What it is the least of."""
-    return "the least median cost" + _if_unknown(is_cost_known)
+    guess = ", where a price that nobody quoted counts at its p90" if is_guess_below else ""
+    return f"the least median cost{guess}{_if_unknown(is_cost_known)}"
 
 
 def safest(

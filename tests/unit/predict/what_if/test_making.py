@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.core.changes import CHANGE_NAMES
 from advisor.core.findings import Code, Finding, Severity
-from advisor.core.values import Precision
+from advisor.core.values import Phase, Precision
 from advisor.edits.placing import PLACES
 from advisor.predict.what_if.change import Change
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, changes
-from tests.builders import make_estimate, make_gpu, make_trace
+from tests.builders import make_estimate, make_gpu, make_op, make_trace
 
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
 
@@ -37,6 +39,23 @@ def test_what_the_script_does_already_is_said(name: str) -> None:
     made = CHANGES[name](make_trace(precision=LOWERED))
     assert isinstance(made, Finding)
     assert made.code is Code.WHAT_IF_ALREADY
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "code"),
+    [
+        ("batch", None, Code.WHAT_IF_BATCH_UNKNOWN),
+        ("accumulate", None, Code.WHAT_IF_BATCH_UNKNOWN),
+        # Five batches of 64: no operator works on 320.
+        ("batch", 320, Code.WHAT_IF_BATCH_NOT_SEEN),
+        ("accumulate", 320, Code.WHAT_IF_PARAMETERS_UNKNOWN),
+    ],
+)
+def test_larger_steps_name_what_is_not_known(name: str, batch_size: int | None, code: Code) -> None:
+    shapeless = replace(make_op(phase=Phase.OPTIMIZER), inputs=(), outputs=())
+    why = CHANGES[name](make_trace(ops=(shapeless,), batch_size=batch_size))
+    assert isinstance(why, Finding)
+    assert why.code is code
 
 
 def made(name: str) -> Change:

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import Market, PickName
+from advisor.report.words import sentence
 from recommender.ranking.picks import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
 from tests.builders import make_job, make_plan
 from tests.recommendations import guessed, make_option
@@ -33,6 +34,13 @@ def test_a_price_that_nobody_quoted_is_the_cheapest_at_its_p90_or_not_at_all() -
     assert cheapest([A, guess]) is guess
     for p90_usd, best in ((12.0, "A"), (9.0, "G")):
         assert cheapest([A, guessed(guess, p90_usd)]).plan.id == best
+
+
+@pytest.mark.parametrize(("p90_usd", "is_told"), [(12.0, True), (9.0, False)])
+def test_a_guess_that_would_read_as_cheaper_is_told(p90_usd: float, is_told: bool) -> None:
+    options = [A, guessed(make_option("G", 5.0, 5.0), p90_usd)]
+    reason = next(pick.reason for pick in picks_of(options, JOB) if pick.name is PickName.CHEAPEST)
+    assert ("nobody quoted counts at its p90" in sentence(reason)) is is_told
 
 
 @pytest.mark.parametrize("name", PickName)
