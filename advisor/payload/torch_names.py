@@ -60,6 +60,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._sparse_addmm",
         "torch:ops.aten._sparse_coo_tensor_with_dims_and_tensors",
         "torch:ops.aten._to_dense",
+        "torch:ops.aten._to_sparse_bsc",
+        "torch:ops.aten._to_sparse_bsr",
+        "torch:ops.aten._to_sparse_csc",
+        "torch:ops.aten._to_sparse_csr",
     ),
     "values": (
         "torch._C:FunctionSchema.is_mutable",

@@ -46,6 +46,8 @@ _HINTS = {
     "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
     " less data in main memory, or make the data on the GPU.",
     "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
+    "CompressedLayoutError": " COO tensors are: make the matrix with torch.sparse_coo_tensor or to_sparse()"
+    " while it is profiled.",
     "CUDAGraph": " CUDA graphs cannot be captured without a GPU: switch them off while it is profiled; the"
     " operators stay the same.",
     "CUDA_HOME": _EXTENSION,

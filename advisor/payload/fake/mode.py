@@ -125,6 +125,7 @@ class HybridMode(TorchDispatchMode):
         return getattr(self._meta, "is_kept", False)
 
     def _create(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
+        sparse.refuse_compressed(func, kwargs.get("layout"))
         if func is aten._to_copy.default:
             return self._to_gpu(cast("torch.Tensor", args[0]), kwargs)
         return self._compute(func, types, args, kwargs)
@@ -147,6 +148,7 @@ class HybridMode(TorchDispatchMode):
     ) -> object:
         if func in _READS_VALUE:
             return self._read(func, args, kwargs)
+        sparse.refuse_compressed(func, kwargs.get("layout"))
         if device is not None and device.type == "cpu":
             return self._to_cpu(cast("torch.Tensor", args[0]), kwargs)
         if func is aten.copy_.default:

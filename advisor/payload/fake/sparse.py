@@ -20,6 +20,36 @@ if TYPE_CHECKING:
 
 aten = torch.ops.aten
 _IS_SPARSE = 9  # which argument of _embedding_bag_backward says so
+_COMPRESSED = frozenset((torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc))
+_COMPRESSING = frozenset(
+    (
+        aten._to_sparse_csr.default, aten._to_sparse_csc.default, aten._to_sparse_bsr.default,
+        aten._to_sparse_bsc.default,
+    )
+)  # fmt: skip
+
+
+class CompressedLayoutError(NotImplementedError):
+    """The script wants a compressed sparse matrix on the GPU; torch's rules would take it for a dense one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "compressed sparse layouts (CSR, CSC, BSR, BSC) are not supported on the pretended GPU"
+        )
+
+
+def refuse_compressed(func: OpOverload, layout: object) -> None:
+    """Stop at an operator that makes a compressed sparse tensor.
+
+    Args:
+        func: the operator.
+        layout: that was asked for, None for no special one.
+
+    Raises:
+        CompressedLayoutError: it does.
+    """
+    if func in _COMPRESSING or layout in _COMPRESSED:
+        raise CompressedLayoutError
 
 
 def is_sparse(value: object) -> bool:

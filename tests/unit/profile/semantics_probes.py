@@ -156,8 +156,10 @@ def results(device):
     dense, right, left = (torch.ones(*shape, device=device) for shape in ((4, 3), (3, 5), (5, 4)))
     weight = torch.ones(3, 5, device=device, requires_grad=True)
     torch.sparse.mm(matrix, weight).sum().backward()
+    there = torch.sparse_coo_tensor([[0, 1], [2, 0]], [1.0, 2.0], (4, 3), device=device, requires_grad=True)
     hybrid = torch.sparse_coo_tensor(matrix._indices()[:1], torch.ones(3, 3, device=device), (4, 3))
     return {
+        "made there": there,
         "moved": moved, "clone": matrix.clone(), "coalesce": matrix.coalesce(), "t": matrix.t(),
         "transpose": matrix.transpose(0, 1), "mul": matrix * 2.0, "div": matrix / 2.0, "neg": -matrix,
         "sum": hybrid + hybrid, "onto dense": dense + matrix, "in place": dense.clone().add_(hybrid),
@@ -169,6 +171,24 @@ def results(device):
 real = {name: facts(tensor) for name, tensor in results("cpu").items()}
 fake = {name: facts(tensor) for name, tensor in results("cuda").items()}
 result = [real, fake]
+""",
+    "compressed layouts": """
+rows, columns, entries = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
+ways = [
+    lambda: torch.eye(4).to_sparse_csr().to("cuda"), lambda: torch.eye(4).to_sparse_bsc((2, 2)).cuda(),
+    lambda: torch.eye(4, device="cuda").to_sparse_csr(),
+    lambda: torch.eye(4).to_sparse().cuda().to_sparse_csc(),
+    lambda: torch.eye(4, device="cuda").to_sparse(layout=torch.sparse_csr),
+    lambda: torch.sparse_csr_tensor(rows, columns, entries, (2, 2), device="cuda"),
+    lambda: torch.sparse_csr_tensor(rows.cuda(), columns.cuda(), entries.cuda(), (2, 2)),
+    lambda: torch.empty(2, 2, layout=torch.sparse_csr, device="cuda"),
+]
+result = [str(torch.eye(4).to_sparse_csr().layout)]
+for way in ways:
+    try:
+        result.append(str(way().layout))
+    except NotImplementedError as error:
+        result.append(type(error).__name__)
 """,
     "sparse gradients": """
 import math

@@ -133,6 +133,7 @@ def test_a_sentence_does_not_end_twice():
         ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "CPU tensors are real"),
         ("MemoryError", "load less"),
         ("RuntimeError: Tried to instantiate dummy base class CUDAGraph", "CUDA graphs cannot"),
+        ("CompressedLayoutError: compressed sparse layouts are not supported", "COO tensors are"),
         ("OSError: CUDA_HOME environment variable is not set", "CUDA extension"),
         ("ImportError: attempted relative import with no known parent package", "__init__.py"),
         ("EOFError: EOF when reading a line", "standard input"),

@@ -94,6 +94,13 @@ def test_sparse_tensors_have_the_form_and_entries_of_those_of_the_cpu(probe):
     assert real["moved"][3] == 3
 
 
+def test_compressed_layouts_stop_on_the_gpu_alone(probe):
+    """Was: a CSR matrix that was made on the GPU was multiplied as if dense."""
+    on_cpu, *on_gpu = probe("compressed layouts")
+    assert on_cpu == "torch.sparse_csr"
+    assert on_gpu == ["CompressedLayoutError"] * 8
+
+
 def test_optimizers_step_over_the_rows_that_were_looked_up_not_over_the_table(probe):
     for_sgd = [[64, [64, 16]], ["index_add_"], 64 * 16]
     of_moments = [[64, [64, 16]], ["_coalesce", "index_add_", "sparse_mask"], 64 * 16]

@@ -1,8 +1,9 @@
 """``torch.tensor(..., device="cuda")``, ``device=0`` and CUDA generators on a build without CUDA.
 
-``torch.tensor`` and its kin copy data to the device in C++, which finds no CUDA; so they are built on
-the CPU and moved. An integer device asks C++ for the accelerator of this build, which has none. Where
-the script itself says ``meta``, it means it: elsewhere that is how C++ sees our CUDA tensors.
+``torch.tensor``, ``torch.sparse_coo_tensor`` and their kin copy data to the device in C++, which finds no
+CUDA; so they are built on the CPU and moved. An integer device asks C++ for the accelerator of this build,
+which has none. Where the script itself says ``meta``, it means it: elsewhere that is how C++ sees our CUDA
+tensors.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _FROM_SHAPE = (
     "zeros", "zeros_like",
 )  # fmt: skip
 _FROM_DATA = ("tensor", "as_tensor", "asarray")
+_FROM_PARTS = (
+    "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor",
+    "sparse_bsr_tensor", "sparse_bsc_tensor",
+)  # fmt: skip
 
 
 def install(session: Session) -> None:
@@ -36,6 +41,8 @@ def install(session: Session) -> None:
         _replace(name, functools.partial(_with_plain_device, session))
     for name in _FROM_DATA:
         _replace(name, _by_way_of_cpu)
+    for name in _FROM_PARTS:
+        _replace(name, _from_parts)
     replace(torch.Tensor, new_tensor=_new_tensor)
     replace(torch, Generator=_Generator)
 
@@ -86,6 +93,19 @@ def _by_way_of_cpu(original: Callable[..., Any]) -> Callable[..., object]:
             made = made.detach().clone() if original.__name__ == "tensor" else made
         else:
             made = original(data, *args, device="cpu", **kwargs).to(_CUDA)
+        return made.requires_grad_() if requires_grad else made
+
+    return factory
+
+
+def _from_parts(original: Callable[..., Any]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def factory(*parts: object, **kwargs: Any) -> object:
+        are_there = any(isinstance(part, torch.Tensor) and part.is_cuda for part in parts)
+        if are_there or plain_device(kwargs.get("device")) != _CUDA:
+            return original(*parts, **kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        made = original(*parts, **kwargs | {"device": "cpu"}).to(_CUDA)
         return made.requires_grad_() if requires_grad else made
 
     return factory
