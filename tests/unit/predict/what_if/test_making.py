@@ -53,7 +53,7 @@ def test_what_the_script_does_already_is_said(name: str) -> None:
 )
 def test_larger_steps_name_what_is_not_known(name: str, batch_size: int | None, code: Code) -> None:
     shapeless = replace(make_op(phase=Phase.OPTIMIZER), inputs=(), outputs=())
-    why = CHANGES[name](make_trace(ops=(shapeless,), batch_size=batch_size))
+    why = CHANGES[name](make_trace(ops=(make_op(), shapeless), batch_size=batch_size))
     assert isinstance(why, Finding)
     assert why.code is code
 
