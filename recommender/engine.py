@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
 _ASKS_LENGTH = {Code.BATCH_SIZE_UNKNOWN, Code.DATA_WITHOUT_LENGTH, Code.NO_BATCH_LOADED, Code.NO_DATA_LOADER}
+# Warnings that the job does more than the recorded steps, for a time that nobody knows.
+_MORE_THAN_STEPS = {Code.EVALUATION_BETWEEN, Code.EVALUATION_LEFT_OUT, Code.ROLLOUTS_LEFT_OUT}
 
 __all__ = ["Nearest", "check_job", "judge", "nearest", "ranked", "recommend"]
 
@@ -124,7 +126,7 @@ def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
     """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
-    is_whole = all(warning.code != Code.ROLLOUTS_LEFT_OUT for warning in trace.warnings)
+    is_whole = _MORE_THAN_STEPS.isdisjoint(warning.code for warning in trace.warnings)
     feasible = [item for item in judged if item.option.feasible]
     ranking = rank(feasible, job, late, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}

@@ -439,6 +439,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.ENDED_EARLY: {"num_iterations": 2},
     Code.EVALUATION_CUT: {"num_given": 4, "num_batches": 100},
     Code.EVALUATION_INSIDE: {"num_passes": 3, "num_calls": 300, "num_calls_of_all": 1000},
+    Code.EVALUATION_BETWEEN: {"num_passes": 40},
     Code.EVALUATION_LEFT_OUT: {"num_batches": 100},
     Code.EXCHANGE_LEFT_OUT: {"num_kernels": 3, "time_s": 0.01},
     Code.EXPORT_FAILED: {"error": "RuntimeError"},

@@ -256,6 +256,7 @@ class Code(StrEnum):
     DATA_WITHOUT_END = "data-without-end", Severity.WARNING
     DATA_WITHOUT_LENGTH = "data-without-length", Severity.WARNING
     ENDED_EARLY = "ended-early", Severity.WARNING
+    EVALUATION_BETWEEN = "evaluation-between", Severity.WARNING
     EVALUATION_CUT = "evaluation-cut", Severity.WARNING
     EVALUATION_INSIDE = "evaluation-inside", Severity.WARNING
     EVALUATION_LEFT_OUT = "evaluation-left-out", Severity.WARNING

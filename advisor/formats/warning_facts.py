@@ -28,6 +28,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.DATA_PARALLEL_ALONE: {},
     Code.DATA_SET_REPLACED: {"name": str, "error": str, "num_samples": int | None},
     Code.ENDED_EARLY: {"num_iterations": int},
+    Code.EVALUATION_BETWEEN: {"num_passes": int},
     Code.EVALUATION_CUT: {"num_given": int, "num_batches": int | None},
     Code.EVALUATION_INSIDE: {"num_passes": int, "num_calls": int, "num_calls_of_all": int},
     Code.EVALUATION_LEFT_OUT: {"num_batches": int},

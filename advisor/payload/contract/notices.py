@@ -28,6 +28,7 @@ class Warned(StrEnum):
     DATA_PARALLEL_ALONE = "data-parallel-alone"
     DATA_SET_REPLACED = "data-set-replaced"
     ENDED_EARLY = "ended-early"
+    EVALUATION_BETWEEN = "evaluation-between"
     EVALUATION_CUT = "evaluation-cut"
     EVALUATION_INSIDE = "evaluation-inside"
     EVALUATION_LEFT_OUT = "evaluation-left-out"

@@ -244,7 +244,7 @@ class Iterations:
         if self._num_evaluations > 1:
             warnings.append(notice(Warned.CLOSURE_REPEATED, num_evaluations=self._num_evaluations))
         if not self._by_call:
-            warnings += self._evaluations.warnings(
+            warnings += self._evaluations.end_span(
                 num_left_out=self._session.loading.num_evaluated,
                 num_calls=sum(len(calls) for calls in self._session.recorder.calls()),
             )

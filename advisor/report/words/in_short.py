@@ -49,7 +49,7 @@ def cost_and_time(
     """What it costs and when it is done, waiting included; both at p50 and p90."""
     done, late = format_duration(time_p50_s), format_duration(time_p90_s)
     time = f"it is done in about {done}, with 9 in 10 odds within {late}"
-    less = "" if is_whole else ", not counting what runs between phases of updates (see the warning)"
+    less = "" if is_whole else ", not counting what else runs between steps (see the warning)"
     if not is_cost_known:
         return f"What it costs is unknown and counts as $0.00; {time}{less}"
     cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)

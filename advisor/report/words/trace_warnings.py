@@ -162,6 +162,10 @@ TRACE_WARNINGS: Words = {
     Code.DATA_WITHOUT_END: data_without_end,
     Code.DATA_WITHOUT_LENGTH: "the script's data has no length: " + _GIVE,
     Code.ENDED_EARLY: ended_early,
+    Code.EVALUATION_BETWEEN: (
+        "between earlier steps the model was tried without gradients (forward passes: {num_passes:,}): the"
+        " trace is without them. How often that happens is unknown, and its time comes on top"
+    ),
     Code.EVALUATION_CUT: evaluation_cut,
     Code.EVALUATION_INSIDE: (
         "the recorded iteration holds {num_passes:,} forward passes of a model in evaluation"

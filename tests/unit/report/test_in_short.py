@@ -89,20 +89,21 @@ def test_an_unknown_cost_is_said() -> None:
     assert sentences(alone.summary)[1].startswith("What it costs is unknown and counts as $0.00; it is done")
 
 
-def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline() -> None:
+@pytest.mark.parametrize("code", [Code.ROLLOUTS_LEFT_OUT, Code.EVALUATION_LEFT_OUT, Code.EVALUATION_BETWEEN])
+def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(code: Code) -> None:
     recommendation = answer()
-    rollouts = make_trace(warnings=(finding(Code.ROLLOUTS_LEFT_OUT, num_passes=129),))
+    more = make_trace(warnings=(sample(code),))
     estimates = {("LAB", ONE_GPU): recommendation.options[0].estimate}
     plans = [option.plan for option in recommendation.options[:1]]
     said = {}
-    for trace in (make_trace(), rollouts):
+    for trace in (make_trace(), more):
         given = recommend(
             trace, estimates, {"LAB": make_gpu("LAB")}, plans, make_job(iterations=1000),
             rng=np.random.default_rng(0),
         )  # fmt: skip
         said[trace.warnings] = sentences(given.summary)[1]
     whole, part = said.values()
-    assert part == whole + ", not counting what runs between phases of updates (see the warning)"
+    assert part == whole + ", not counting what else runs between steps (see the warning)"
 
 
 def test_nothing_feasible_has_no_summary() -> None:
