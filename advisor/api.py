@@ -78,8 +78,7 @@ def recommend(
         markets: ``on-demand``, ``spot``; None for those of the settings.
         data: where the data set lies: ``s3://BUCKET@REGION``, a region, or ``local``.
         dataset_gb: how large it is.
-        scaling: what the script holds when GPUs are added: the batch of one (``weak``), of all (``strong``),
-            or the whole step (``unshared``).
+        scaling: what GPUs hold: the batch of one (``weak``), of all (``strong``), the step (``unshared``).
         offline: never touch the network; None for what the settings say.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.

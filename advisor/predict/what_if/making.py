@@ -148,16 +148,16 @@ def _flash(trace: Trace) -> Change | Finding:
 
 def _batch(trace: Trace) -> Change | Finding:
     why_not = finding(Code.WHAT_IF_BATCH_NOT_SEEN, batch_size=trace.batch_size)
-    return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not)
+    return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not=why_not)
 
 
 def _accumulate(trace: Trace) -> Change | Finding:
     why_not = finding(Code.WHAT_IF_PARAMETERS_UNKNOWN)
-    return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not)
+    return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not=why_not)
 
 
 def _larger_step(
-    trace: Trace, name: str, changed: Trace | None, factor: int, why_not: Finding
+    trace: Trace, name: str, changed: Trace | None, factor: int, *, why_not: Finding
 ) -> Change | Finding:
     if trace.batch_size is None:
         return finding(Code.WHAT_IF_BATCH_UNKNOWN)
