@@ -198,7 +198,7 @@ def _both_ways(frame: pd.DataFrame, sizes: pd.DataFrame, *, is_right_t: bool) ->
 TABLES = (
     Table(
         file="tensor_cores/gemm_tensor_cores.csv.gz",
-        share=0.22,
+        share=0.66,
         cite="aiconfigurator (Apache-2.0, commit 095f58a51c4c, 2026-08-21)",
         read=_bursts,
     ),
@@ -210,7 +210,7 @@ TABLES = (
     ),
     Table(
         file="tensor_cores/linear_and_pointwise_vidur.csv.gz",
-        share=0.5,
+        share=1.0,
         cite="Vidur (MIT, commit 7d47513363ec, 2024-11-19)",
         read=_vidur,
     ),
@@ -222,7 +222,7 @@ TABLES = (
     ),
     Table(
         file="published/icicle_ops_fwd_bwd_a100_gh200.csv.gz",
-        share=0.5,
+        share=1.0,
         cite="DebarghaG/estimate-train-time (MIT)",
         read=_transformers,
     ),
