@@ -60,6 +60,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._sparse_addmm",
         "torch:ops.aten._sparse_coo_tensor_with_dims_and_tensors",
         "torch:ops.aten._to_dense",
+        "torch:ops.aten.copy_sparse_to_sparse_",
     ),
     "values": (
         "torch._C:FunctionSchema.is_mutable",
