@@ -183,6 +183,21 @@ result = sorted(name for name in ops() if "backward" in name or "norm" in name o
             "aten::silu_backward",
         ],
     ),
+    "ctc_loss": (
+        """
+scores = torch.zeros(50, 4, 20, device="cuda", requires_grad=True)
+labels, ends, lengths = torch.ones(4, 12).long().cuda(), torch.full((4,), 50), torch.tensor([10, 7, 6, 5])
+result = []
+for of_input, of_target in ((ends, lengths), (ends.cuda(), lengths), (ends.cuda(), lengths.cuda()),
+                            (ends.tolist(), lengths.tolist())):
+    session.recorder.start_span()
+    nn.CTCLoss()(scores.log_softmax(2), labels, of_input, of_target).backward()
+    alphas = [entry["outputs"][1]["shape"] for entry in session.recorder.operators()
+              if entry["name"] == "aten::_ctc_loss"]
+    result.append(alphas)
+""",
+        4 * [[[4, 50, 21]]],
+    ),
     "attention": (
         """
 query = torch.zeros(2, 4, 16, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
