@@ -16,7 +16,7 @@ _MOST = 2**63 - 1
 _MOST_IN_LAUNCH = 2**31 - 1
 # Half of 64 bits: how often something fits is rounded up.
 _MOST_BLOCKS = 2**62
-# Of one kind in an iteration: some are listed one by one, and no file may fill our memory with them.
+# Of an iteration: some are listed one by one, and no file may fill our memory with them.
 _MOST_CALLS = 10**7
 # PyTorch's own limit.
 _MOST_DIMENSIONS = 64
@@ -38,6 +38,9 @@ def check_trace(trace: Trace) -> None:
         check_op(op)
     for collective in trace.collectives:
         _check_collective(collective)
+    check_count("the number of all calls", sum(op.count for op in trace.ops), most=_MOST_CALLS)
+    num_exchanges = sum(collective.count for collective in trace.collectives)
+    check_count("the number of all collectives", num_exchanges, most=_MOST_CALLS)
     for name, value in asdict(trace.memory).items():
         check_count(name, value, optional=True)
     for name in ("samples_per_epoch", "iterations_per_epoch", "num_workers"):
