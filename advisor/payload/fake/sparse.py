@@ -166,6 +166,10 @@ def _product_with_addend(
     return mode.empty((left.shape[0], right.shape[1]), addend.dtype)
 
 
+def _number(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
+    return mode.empty((), source.dtype)
+
+
 def _to_dense(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
     return mode.empty(source.shape, source.dtype)
 
@@ -195,5 +199,7 @@ _RULES: dict[OpOverload, Callable[..., object]] = {
     aten.mv.default: _product,
     aten._sparse_addmm.default: _product_with_addend,
     aten.addmm.default: _product_with_addend,
+    aten.norm.Scalar: _number,
+    aten.norm.ScalarOpt_dim: _number,
     aten._to_dense.default: _to_dense,
 }

@@ -49,12 +49,14 @@ torch.accelerator.synchronize()
 numbers = torch.tensor([1.0, 2.0], device="cuda")
 with torch.device("cuda"):
     scalar = torch.tensor(3)
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1))
 generator = torch.Generator(device="cuda").manual_seed(1)
 result = [str(tensor.device) for tensor in (
     numbers, torch.as_tensor([1], device="cuda"), numbers.new_tensor([4]), torch.zeros(2, device=0),
-    torch.randn(2, device="cuda", generator=generator), scalar, generator)]
+    torch.randn(2, device="cuda", generator=generator), scalar, generator,
+    sparse)]
 """,
-        ["cuda:0"] * 7,
+        ["cuda:0"] * 8,
     ),
     "tensor_device": (
         """

@@ -158,11 +158,17 @@ def results(device):
     torch.sparse.mm(matrix, weight).sum().backward()
     hybrid = torch.sparse_coo_tensor(matrix._indices()[:1], torch.ones(3, 3, device=device), (4, 3))
     scale = torch.tensor(2.0, device=device)
+    lists = torch.sparse_coo_tensor([[0, 1], [2, 0]], [1.0, 2.0], (4, 3), device=device)
+    of_values = torch.sparse_coo_tensor([[0, 1], [2, 0]], torch.ones(2, device=device), dtype=torch.float64)
+    moved_parts = torch.sparse_coo_tensor(torch.tensor([[1], [2]]), torch.ones(1), device=device)
+    empty = torch.sparse_coo_tensor((2, 3), device=device)
     return {
-        "in half": made.to(device, torch.float16), "cast": matrix.double(), "back": matrix.cpu(),
-        "back in half": matrix.to("cpu", torch.float16), "there again": matrix.cpu().to(device),
-        "detach": matrix.detach(), "factor": matrix * scale, "left factor": scale * matrix,
-        "power": matrix**2, "scaled in place": matrix.clone().mul_(2.0),
+        "of lists": lists, "of values": of_values, "of moved parts": moved_parts, "of nothing": empty,
+        "norm": matrix.norm(), "in half": made.to(device, torch.float16), "cast": matrix.double(),
+        "back": matrix.cpu(), "back in half": matrix.to("cpu", torch.float16),
+        "there again": matrix.cpu().to(device), "detach": matrix.detach(), "factor": matrix * scale,
+        "left factor": scale * matrix, "power": matrix**2,
+        "scaled in place": matrix.clone().mul_(2.0),
         "divided in place": matrix.clone().div_(2.0), "vector": matrix @ dense[0],
         "vector by mv": torch.mv(matrix, dense[0]),
         "moved": moved, "clone": matrix.clone(), "coalesce": matrix.coalesce(), "t": matrix.t(),
@@ -222,6 +228,7 @@ def failure(run):
 result = [failure(run) for run in (
     lambda: torch.sparse.softmax(matrix, 1), lambda: matrix.coalesce().to_sparse_csr(),
     lambda: dense.to_sparse(), lambda: torch.mm(matrix, matrix.t()), lambda: torch.sparse.sum(matrix, 1),
+    lambda: torch.sparse_coo_tensor(torch.randint(3, (2, 3), device="cuda"), dense[0]),
     lambda: torch.sqrt(matrix).layout)]
 """,
     "products with sparse tensors": """

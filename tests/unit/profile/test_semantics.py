@@ -107,11 +107,12 @@ def test_gradients_of_several_passes_have_the_rows_of_all(probe):
 
 
 def test_what_sparse_tensors_become_is_known_or_ends_the_profile(probe):
-    *unknown, root = probe("sparse and unknown")
+    *unknown, of_size, root = probe("sparse and unknown")
     names = ("_sparse_softmax", "_to_sparse_csr", "_to_sparse", "mm", "_sparse_sum")
     for name, failure in zip(names, unknown, strict=True):
         assert failure.startswith(f"what aten::{name}"), failure
         assert failure.endswith("with sparse tensors on a GPU is not known")
+    assert of_size == "the size of a sparse tensor follows from indices that nobody computes"
     assert root == "torch.sparse_coo"
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.utils._device
 
 from ...replacing import replace
+from ..values import of as known_values
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -36,6 +37,7 @@ def install(session: Session) -> None:
         _replace(name, functools.partial(_with_plain_device, session))
     for name in _FROM_DATA:
         _replace(name, _by_way_of_cpu)
+    _replace("sparse_coo_tensor", _of_parts)
     replace(torch.Tensor, new_tensor=_new_tensor)
     replace(torch, Generator=_Generator)
 
@@ -89,6 +91,44 @@ def _by_way_of_cpu(original: Callable[..., Any]) -> Callable[..., object]:
         return made.requires_grad_() if requires_grad else made
 
     return factory
+
+
+def _of_parts(original: Callable[..., Any]) -> Callable[..., object]:
+    """A sparse tensor is where its values are, and its indices follow."""
+
+    @functools.wraps(original)
+    def factory(indices: Any, values: Any = None, *size: Any, **kwargs: Any) -> object:
+        device = plain_device(kwargs.pop("device", None))
+        if device is None:
+            device = values.device if isinstance(values, torch.Tensor) else _default_device()
+        given = (indices,) if values is None else (indices, values)
+        if torch.device(device).type != "cuda":
+            return original(*given, *size, device=device, **kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        if any(isinstance(part, torch.Tensor) and part.is_cuda for part in given):
+            values = torch.as_tensor(values, dtype=kwargs.get("dtype"), device=_CUDA)
+            indices = torch.as_tensor(indices, device=_CUDA)
+            shape = size[0] if size else kwargs.get("size") or _least_size(indices, values)
+            # `with torch.device(...)` would add itself to a call of the factory.
+            make = torch.ops.aten.sparse_coo_tensor.indices_size
+            made = make(indices, values, shape, is_coalesced=kwargs.get("is_coalesced"))
+        else:
+            made = original(*given, *size, device="cpu", **kwargs).to(_CUDA)
+        return made.requires_grad_() if requires_grad else made
+
+    return factory
+
+
+def _least_size(indices: torch.Tensor, entries: torch.Tensor) -> list[int]:
+    """The least that has a place for each entry.
+
+    Raises:
+        NotImplementedError: nobody knows the indices.
+    """
+    known = known_values(indices)
+    if known is None:
+        raise NotImplementedError("the size of a sparse tensor follows from indices that nobody computes")
+    return [*(known.amax(1) + 1).tolist(), *entries.shape[1:]]
 
 
 def _default_device() -> torch.device | str:
