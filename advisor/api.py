@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.api_inputs import Source, changes, cloud, config_of, request_of, texts
+from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
 from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
 from advisor.report.logged import Logged
 from advisor.service.listening import Listener
@@ -255,7 +255,7 @@ def confirm(
     from advisor.service.predicting import PredictRequest
 
     trace = request_of(script, arguments, world_size=world_size)
-    request = PredictRequest(trace=trace, gpus=texts("gpu", [gpu]), confirm=True)
+    request = PredictRequest(trace=trace, gpus=(gpu_name(gpu),), confirm=True)
     confirmed = _predicted(request, settings, listener).confirmed
     assert confirmed is not None  # noqa: S101 - it was asked for
     return confirmed

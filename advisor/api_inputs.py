@@ -52,6 +52,12 @@ def texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
+def gpu_name(gpu: str) -> str:
+    """The name of one, and of no list."""
+    check_kind("gpu", gpu, str, "the name of one, such as 'L4'")
+    return gpu
+
+
 def cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, object]:
     """Settings of the clouds, by dotted name."""
     return {f"cloud.{name}": values for name, values in given.items()}

@@ -155,6 +155,7 @@ def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
         Code.COMPARED_BETTER,
         times_cheaper=_ratio(worse.whole.usd, better.whole.usd),
         less_usd=worse.whole.usd - better.whole.usd,
+        change_usd=worse.whole.change_usd - better.whole.change_usd,
         **_faster(better, worse),
     )
 

@@ -57,7 +57,7 @@ _FASTER: Mapping[str, Fact] = {
 }
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
-    Code.COMPARED_BETTER: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0},
+    Code.COMPARED_BETTER: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0, "change_usd": 25.0},
     Code.COMPARED_BY_TIME: {**_FASTER, "unpriced": ["B"]},
     Code.COMPARED_NEITHER: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
     Code.COMPARED_ONE: {"take": "A", "other": "B", "why": quoted("does not fit")},

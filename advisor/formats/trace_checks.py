@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import prod
 from types import UnionType
@@ -16,7 +17,7 @@ _MOST = 2**63 - 1
 _MOST_IN_LAUNCH = 2**31 - 1
 # Half of 64 bits: how often something fits is rounded up.
 _MOST_BLOCKS = 2**62
-# Of one kind in an iteration: some are listed one by one, and no file may fill our memory with them.
+# Of an iteration: some are listed one by one, and no file may fill our memory with them.
 _MOST_CALLS = 10**7
 # PyTorch's own limit.
 _MOST_DIMENSIONS = 64
@@ -36,8 +37,8 @@ def check_trace(trace: Trace) -> None:
         raise ValueError("no operators")
     for op in {id(op): op for op in trace.ops}.values():
         check_op(op)
-    for collective in trace.collectives:
-        _check_collective(collective)
+    check_count("the number of all calls", sum(op.count for op in trace.ops), most=_MOST_CALLS)
+    _check_collectives(trace.collectives)
     for name, value in asdict(trace.memory).items():
         check_count(name, value, optional=True)
     for name in ("samples_per_epoch", "iterations_per_epoch", "num_workers"):
@@ -170,6 +171,13 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
         check_count(f"{name} of {owner}", value, most=_MOST_IN_LAUNCH, optional=True)
     check_type(f"the name of {owner}", kernel.name, str)
     _check_seconds(f"duration_s of {owner}", kernel.duration_s, optional=False)
+
+
+def _check_collectives(collectives: Sequence[Collective]) -> None:
+    for collective in collectives:
+        _check_collective(collective)
+    num_calls = sum(collective.count for collective in collectives)
+    check_count("the number of all collectives", num_calls, most=_MOST_CALLS)
 
 
 def _check_collective(collective: Collective) -> None:

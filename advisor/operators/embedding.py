@@ -77,13 +77,19 @@ def _entries(inputs: Tensors) -> Tensors:
 
 
 def _dense_width(inputs: Tensors, outputs: Tensors) -> int:
-    """Columns of a dense right operand, or rows of a dense left one."""
-    is_left = _first_of_entries(inputs) + 2 < len(inputs)
-    return outputs[0].shape[-1 if is_left else 0]
+    """Columns of a dense right operand, which may be a vector, or rows of a dense left one."""
+    if _first_of_entries(inputs) + 2 == len(inputs):
+        return outputs[0].shape[0]
+    return prod(outputs[0].shape[1:])
 
 
 def _first_of_entries(inputs: Tensors) -> int:
-    return next(index for index, tensor in enumerate(inputs) if tensor.dtype == "int64")
+    """Where the indices stand.
+
+    Raises:
+        ValueError: nowhere: a profile of a real GPU tells a sparse operand by its shape.
+    """
+    return [tensor.dtype for tensor in inputs].index("int64")
 
 
 # --- Time ------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._to_sparse_bsr",
         "torch:ops.aten._to_sparse_csc",
         "torch:ops.aten._to_sparse_csr",
+        "torch:ops.aten.copy_sparse_to_sparse_",
     ),
     "values": (
         "torch._C:FunctionSchema.is_mutable",

@@ -244,3 +244,10 @@ def test_a_backward_convolution_without_its_forward():
     # The gradient is known, what it was computed from is not.
     assert backward_of("aten::convolution_backward", sequence=6) == ((), 0, RESULT_BYTES)
     assert cost(host("aten::convolution_backward", [RESULT, WEIGHT])) == ((), 0, 0)
+
+
+def test_a_sparse_operand_of_which_only_the_shape_is_known_costs_its_bytes():
+    inputs = (spec(400, 400), spec(400, 8))
+    outputs, flops, num_bytes = cost_of_call(host("aten::_sparse_mm"), inputs, NO_AUTOGRAD)
+    assert flops == 0
+    assert num_bytes == 4 * sum(math.prod(tensor.shape) for tensor in (*inputs, *outputs))

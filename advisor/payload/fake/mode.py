@@ -132,7 +132,7 @@ class HybridMode(TorchDispatchMode):
 
     def _to_gpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
         if sparse.is_sparse(source):
-            return sparse.on_gpu(self, source, lambda part: self._to_gpu(part, {}))
+            return sparse.on_gpu(self, source, _dtype_of(kwargs, source), self._to_gpu)
         # The converter of FakeTensorMode would keep a weak reference to the real tensor, and
         # Module.to could then not swap the parameter: so make a tensor from the shape alone.
         dtype = _dtype_of(kwargs, source)
@@ -171,6 +171,8 @@ class HybridMode(TorchDispatchMode):
         return _made_up_value(func, tensor) if computed is None else computed
 
     def _to_cpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
+        if sparse.is_sparse(source):
+            return sparse.on_cpu(source, _dtype_of(kwargs, source), self._to_cpu)
         dtype = _dtype_of(kwargs, source)
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
         known = values.of(source)
@@ -183,7 +185,7 @@ class HybridMode(TorchDispatchMode):
         if "generator" in kwargs:
             # A CPU generator stands in for CUDA's; shapes do not depend on it.
             kwargs = {**kwargs, "generator": None}
-        shape_rule = rescue.SHAPE_RULES.get(func) or sparse.rule_of(func, args)
+        shape_rule = rescue.SHAPE_RULES.get(func) or sparse.rule_of(func, args, kwargs)
         known = None
         try:
             if shape_rule is not None:

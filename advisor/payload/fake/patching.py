@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "lazy_modules", "autocast", "scaler", "dropout", "single_kernels", "attention",
-    "batch_norm", "memory_format", "rnn", "rnn_cells", "optimizers", "initialisation", "compiling",
-    "exporting", "fake_data", "data_loader", "data_parallel", "process_group", "object_collectives",
-    "spawning", "distributed_data_parallel", "fully_sharded", "dtensor", "storage", "saving", "restoring",
-    "saved_paths", "removed_paths", "saving_libraries", "safetensors_files", "distributed_checkpoint",
-    "loggers", "downloads", "threads", "legacy_types", "torchvision_ops", "transformers_tracing",
+    "ctc_loss", "batch_norm", "memory_format", "rnn", "rnn_cells", "optimizers", "initialisation",
+    "compiling", "exporting", "fake_data", "data_loader", "data_parallel", "process_group",
+    "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded", "dtensor", "storage",
+    "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries", "safetensors_files",
+    "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types", "torchvision_ops",
+    "transformers_tracing",
 )  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
-from . import recurrent, values
+from . import recurrent, sparse, values
 from .sync_batch_norm import SYNC_BATCH_NORM_RULES
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mo
     """The true shape where the values are known, else: half of a mask is true, all elements are unique.
 
     Raises:
+        NotImplementedError: a tensor is sparse.
         Exception: ``error`` itself where not even a CPU kernel knows the operator.
     """
     name = func._schema.name
@@ -52,6 +53,7 @@ def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mo
         result = known(mode, *args)
         if result is not None:
             return result
+    sparse.refuse(func, args, kwargs)
     mode.unknown_operators.setdefault(name, type(error).__name__)
     return _from_cpu_kernel(func, args, kwargs, error, mode)
 
@@ -66,6 +68,7 @@ def _from_cpu_kernel(func: OpOverload, args: Args, kwargs: Kwargs, error: Except
         result = func(*tree_map(real, args), **tree_map(real, kwargs))
     except Exception:  # noqa: BLE001 - whatever the kernel says, the first error is the better one
         raise error from None
+    sparse.refuse(func, result)
     return _like(result, mode)
 
 

@@ -7,15 +7,17 @@ embedding would be empty, so an optimizer would skip it, and a sparse matrix wou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args
+    from ..dispatch import Args, Kwargs
     from .making import Maker
 
 aten = torch.ops.aten
@@ -57,24 +59,47 @@ def is_sparse(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo
 
 
-def rule_of(func: OpOverload, args: Args) -> Callable[..., object] | None:
+class _Copy(Protocol):
+    """Brings a dense tensor to the other side."""
+
+    def __call__(self, source: torch.Tensor, kwargs: Kwargs, /) -> torch.Tensor: ...
+
+
+def refuse(func: OpOverload, *values: object) -> None:
+    """Whoever knows dense tensors only would lose the entries of these.
+
+    Raises:
+        NotImplementedError: one of the operator's operands or results is sparse.
+    """
+    if any(map(is_sparse, tree_leaves(values))):
+        name = func._schema.name
+        raise NotImplementedError(f"what {name} does with sparse tensors on a GPU is not known") from None
+
+
+def rule_of(func: OpOverload, args: Args, kwargs: Kwargs) -> Callable[..., object] | None:
     """What makes the result of an operator on sparse tensors, None where torch's own rule does."""
     if func is aten._embedding_bag_backward.default:
         return _embedding_bag_backward if args[_IS_SPARSE] else None
+    if not any(map(is_sparse, args)):
+        return None
+    if func is aten._to_copy.default:
+        return partial(_cast, cast("torch.dtype | None", kwargs.get("dtype")))
     rule = _RULES.get(func)
-    return rule if rule is not None and any(map(is_sparse, args)) else None
+    if rule is None and torch.Tag.pointwise in func.tags and is_sparse(args[0]):
+        return _itself if func._schema.is_mutable else _map
+    return rule
 
 
-def on_gpu(mode: Maker, source: torch.Tensor, copy: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """A sparse tensor of the CPU on the pretended GPU.
+def on_gpu(mode: Maker, source: torch.Tensor, dtype: torch.dtype, copy: _Copy) -> torch.Tensor:
+    """A sparse tensor of the CPU on the pretended GPU, its entries in this dtype."""
+    parts = copy(source._indices(), {}), copy(source._values(), {"dtype": dtype})
+    return _made(mode, *parts, source.shape, source.is_coalesced())
 
-    Args:
-        mode: makes the tensor.
-        source: the CPU's.
-        copy: brings a dense tensor to the GPU.
-    """
-    is_coalesced = source.is_coalesced()
-    return _made(mode, copy(source._indices()), copy(source._values()), source.shape, is_coalesced)
+
+def on_cpu(source: torch.Tensor, dtype: torch.dtype, copy: _Copy) -> torch.Tensor:
+    """A sparse tensor of the pretended GPU on the CPU, which is not to merge entries that nobody knows."""
+    parts = copy(source._indices(), {}), copy(source._values(), {"dtype": dtype})
+    return torch.sparse_coo_tensor(*parts, source.shape, is_coalesced=True, check_invariants=False)
 
 
 def _made(
@@ -103,7 +128,25 @@ def _clone(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
 
 def _map(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
     """The same entries with other values."""
-    return _made(mode, source._indices(), _like(mode, source._values()), source.shape, source.is_coalesced())
+    return _cast(source.dtype, mode, source)
+
+
+def _scaled(mode: Maker, left: torch.Tensor, right: object) -> torch.Tensor:
+    """A factor may stand on either side."""
+    return _map(mode, left if is_sparse(left) else cast("torch.Tensor", right))
+
+
+def _cast(dtype: torch.dtype | None, mode: Maker, source: torch.Tensor) -> torch.Tensor:
+    entries = mode.empty(source._values().shape, dtype or source.dtype)
+    return _made(mode, source._indices(), entries, source.shape, source.is_coalesced())
+
+
+def _detach(mode: Maker, source: torch.Tensor) -> torch.Tensor:
+    return _made(mode, source._indices(), source._values(), source.shape, source.is_coalesced())
+
+
+def _itself(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:  # noqa: ARG001
+    return source
 
 
 def _coalesce(mode: Maker, source: torch.Tensor) -> torch.Tensor:
@@ -129,7 +172,10 @@ def _add(mode: Maker, left: torch.Tensor, right: torch.Tensor, *_: object) -> to
     return _made(mode, more, mode.empty((count, *entries.shape[1:]), entries.dtype), left.shape)
 
 
-def _add_in_place(mode: Maker, left: torch.Tensor, *_: object) -> torch.Tensor:  # noqa: ARG001
+def _add_in_place(mode: Maker, left: torch.Tensor, right: torch.Tensor, *_: object) -> torch.Tensor:
+    """A sparse one has the entries of both then, as gradients have that accumulate."""
+    if is_sparse(left):
+        mode.pretend(aten.copy_sparse_to_sparse_.default, (), (left, _add(mode, left, right)), {})
     return left
 
 
@@ -139,13 +185,19 @@ def _masked(mode: Maker, source: torch.Tensor, mask: torch.Tensor) -> torch.Tens
 
 
 def _product(mode: Maker, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    return mode.empty((left.shape[0], right.shape[1]), left.dtype)
+    if is_sparse(left) and is_sparse(right):
+        refuse(aten.mm.default, left)  # how many entries come of it depends on where they are
+    return mode.empty((*left.shape[:-1], *right.shape[1:]), left.dtype)
 
 
 def _product_with_addend(
     mode: Maker, addend: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *_: object
 ) -> torch.Tensor:
     return mode.empty((left.shape[0], right.shape[1]), addend.dtype)
+
+
+def _number(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
+    return mode.empty((), source.dtype)
 
 
 def _to_dense(mode: Maker, source: torch.Tensor, *_: object) -> torch.Tensor:
@@ -166,18 +218,18 @@ _RULES: dict[OpOverload, Callable[..., object]] = {
     aten._coalesce.default: _coalesce,
     aten.t.default: _transposed,
     aten.transpose.int: _transposed,
-    aten.neg.default: _map,
-    aten.mul.Tensor: _map,
-    aten.mul.Scalar: _map,
-    aten.div.Tensor: _map,
-    aten.div.Scalar: _map,
+    aten.detach.default: _detach,
+    aten.mul.Tensor: _scaled,
     aten.add.Tensor: _add,
     aten.sub.Tensor: _add,
     aten.add_.Tensor: _add_in_place,
     aten.sub_.Tensor: _add_in_place,
     aten.sparse_mask.default: _masked,
     aten.mm.default: _product,
+    aten.mv.default: _product,
     aten._sparse_addmm.default: _product_with_addend,
     aten.addmm.default: _product_with_addend,
+    aten.norm.Scalar: _number,
+    aten.norm.ScalarOpt_dim: _number,
     aten._to_dense.default: _to_dense,
 }

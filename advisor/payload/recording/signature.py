@@ -16,11 +16,13 @@ _NO_KERNEL = {
     "aten::resize_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
     "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh", "aten::is_coalesced",
     "aten::_sparse_coo_tensor_with_dims_and_tensors", "aten::_sparse_coo_tensor_unsafe",
-    "aten::_coalesced_",
+    "aten::_coalesced_", "aten::_nnz",
 }  # fmt: skip
+# torch.sparse.mm takes dense operands, too.
+_OF_DENSE = {"aten::_sparse_addmm": "aten::addmm"}
 # What runs where an operand is sparse; a sum with a dense tensor adds rows to it.
 _OF_SPARSE = {
-    "aten::mm": "aten::_sparse_mm", "aten::addmm": "aten::_sparse_addmm",
+    "aten::mm": "aten::_sparse_mm", "aten::addmm": "aten::_sparse_addmm", "aten::mv": "aten::_sparse_mm",
     "aten::add_": "aten::index_add_", "aten::sub_": "aten::index_add_",
 }  # fmt: skip
 _OF_VALUES = {"data_dependent_output", "dynamic_output_shape"}  # of torch.Tag
@@ -42,12 +44,12 @@ class Signature:
 
     def __init__(self, func: OpOverload) -> None:
         schema = func._schema
-        self.name: str = schema.name
+        self.name: str = _OF_DENSE.get(schema.name, schema.name)
         self.arguments = [_argument(argument) for argument in schema.arguments]
         self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
         self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
         self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
-        self.of_sparse = self._renamed(_OF_SPARSE.get(schema.name))
+        self.of_sparse = self._renamed(_OF_SPARSE.get(self.name))
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
 
     def _renamed(self, name: str | None) -> Signature | None:

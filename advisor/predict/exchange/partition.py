@@ -39,7 +39,8 @@ def first_part(sizes: tuple[int, ...], ranks: int) -> float:
     >>> first_part((40, 30, 20, 10), 2), first_part((70, 10, 10, 10), 4)
     (0.5, 0.7)
     """
-    parts = [(0, rank) for rank in range(ranks)]
+    # No more of them get any, and a file may tell any number of ranks.
+    parts = [(0, rank) for rank in range(min(ranks, len(sizes)))]
     for size in sorted(sizes, reverse=True):
         held, rank = parts[0]
         heapq.heapreplace(parts, (held + size, rank))

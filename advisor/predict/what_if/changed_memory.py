@@ -52,7 +52,8 @@ def of_lower_precision(memory: MemoryUse, before: Held, after: Held, share: floa
     passes = _passes(memory)
     if passes is None:
         return memory
-    beside_bytes = passes.peak_bytes - passes.kept_bytes - passes.activation_bytes
+    # A file may tell a peak below its parts.
+    beside_bytes = max(0, passes.peak_bytes - passes.kept_bytes - passes.activation_bytes)
     gradient_bytes = min(beside_bytes, memory.gradient_bytes or 0)
     peak = _Peak(activation_bytes=passes.activation_bytes, gradient_bytes=gradient_bytes)
     moved = peak.moved(passes.most_bytes, memory.gradient_bytes or 0, before, after, share)
@@ -93,7 +94,7 @@ class _Peak:
             share,
         )
         more_bytes = round(after.gradient_bytes - before.gradient_bytes)
-        gradient_bytes = min(max(0, self.gradient_bytes + more_bytes), all_gradient_bytes)
+        gradient_bytes = min(max(0, self.gradient_bytes + more_bytes), all_gradient_bytes, sum_bytes)
         return _Peak(activation_bytes=sum_bytes - gradient_bytes, gradient_bytes=gradient_bytes)
 
 

@@ -191,10 +191,13 @@ def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
 
 
 def _casts(ops: Iterable[Op], parameters: frozenset[Shape], accumulation: int) -> Counter[_Kind]:
-    """Operands that autocast casts, which it does for each consumer anew."""
+    """Operands that autocast casts, which it does for each consumer anew.
+
+    A profile of a real GPU tells no shape of a number, so a cast of one has no operand.
+    """
     casts: Counter[_Kind] = Counter()
     for op in ops:
-        if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy":
+        if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy" and op.inputs and op.outputs:
             kind = _Kind(_numel(op.inputs[0]), op.outputs[0].dtype, _is_of(parameters, op.inputs[0]))
             casts[kind] += op.count // accumulation
     return casts

@@ -48,6 +48,12 @@ def start_on_nodes(*, num_nodes: int, gpus_per_node: int, is_rented: bool) -> st
     )
 
 
+def start_with_torchrun(*, library: str) -> str:
+    """A library does the rest; Lightning refuses to where the script names other devices or nodes."""
+    named = ' (with devices="auto" and num_nodes set in the script)' if library == "lightning" else ""
+    return f"start it with torchrun{named}: {library} wraps the model and shares out the data by itself"
+
+
 CHANGES: Words = {
     Code.ACCUMULATE: "add up the gradients of {passes} batches before each step of the optimizer",
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
@@ -83,9 +89,7 @@ CHANGES: Words = {
     Code.SAVE_CHECKPOINTS: save_checkpoints,
     Code.SHARD_MODEL: shard_model,
     Code.START_ON_NODES: start_on_nodes,
-    Code.START_WITH_TORCHRUN: (
-        "start it with torchrun: {library} wraps the model and shares out the data by itself"
-    ),
+    Code.START_WITH_TORCHRUN: start_with_torchrun,
     Code.USE_AUTOCAST: (
         'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
         + _CHECK_LOSS

@@ -21,12 +21,17 @@ def better(
     p_sooner: float,
     times_cheaper: float | None,
     less_usd: float,
+    change_usd: float,
 ) -> str:
     """The one is no worse in either."""
     time = _times(times_faster, format_duration(less_s), "faster")
     cost = _times(times_cheaper, format_usd(less_usd), "cheaper")
     gains = " and ".join(filter(None, (time, cost)))
-    return f"{faster} is {gains} than {slower}: take {faster}, whatever an hour is worth{_sure(p_sooner)}"
+    counted = _counted(change_usd, slower, faster)
+    return (
+        f"{faster} is {gains} than {slower}{counted}: take {faster}, whatever an hour is worth"
+        f"{_sure(p_sooner)}"
+    )
 
 
 def trade(
@@ -46,9 +51,10 @@ def trade(
     """Time for money."""
     time = _times(times_faster, format_duration(less_s), "faster")
     cost = _times(times_dearer, format_usd(more_usd), "dearer")
+    counted = _counted(change_usd, faster, slower)
     return (
-        f"{faster} is {time} and {cost} than {slower}{_counted(change_usd)}: worth it where an hour until the"
-        f" job is done is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
+        f"{faster} is {time} and {cost} than {slower}{counted}: worth it where an hour until the job is done"
+        f" is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
         f" (--value-of-time) take {take}{_sure(p_sooner)}"
     )
 
@@ -130,12 +136,16 @@ def stops(
 def _price(usd_per_h_saved: float, change_usd: float) -> str:
     if usd_per_h_saved <= 0:
         return "saves money as well as time"
-    return f"costs {format_usd(usd_per_h_saved)} for each hour that it saves{_counted(change_usd)}"
+    return f"costs {format_usd(usd_per_h_saved)} for each hour that it saves{_counted(max(change_usd, 0.0))}"
 
 
-def _counted(change_usd: float) -> str:
-    """The work that is in a difference of cost and stands beside no machine's rent."""
-    return f" ({format_usd(change_usd)} to change the script counted)" if change_usd > 0 else ""
+def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
+    """The work for one of two plans that is in their difference of cost, and stands beside no rent."""
+    if not change_usd:
+        return ""
+    plan = dearer if change_usd > 0 else cheaper
+    place = f" for {plan}" if plan else ""
+    return f" ({format_usd(abs(change_usd))} to change the script{place} counted)"
 
 
 COMPARISONS: Words = {

@@ -190,6 +190,9 @@ def test_a_sparse_product_costs_by_its_entries_not_by_its_shape(rows, inner, col
     assert from_right.flops == 2 * entries * rows
     addend = cost_of("aten::_sparse_addmm", [spec(), *sparse(entries), spec(inner, columns)], out, {})
     assert addend == from_left
+    one, vector = [spec(rows, 1)], [spec(rows)]
+    column = cost_of("aten::_sparse_mm", [*sparse(entries), spec(inner, 1)], one, {})
+    assert cost_of("aten::_sparse_mm", [*sparse(entries), spec(inner)], vector, {}) == column
     assert from_left.warning is None
 
 

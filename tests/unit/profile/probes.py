@@ -49,12 +49,14 @@ torch.accelerator.synchronize()
 numbers = torch.tensor([1.0, 2.0], device="cuda")
 with torch.device("cuda"):
     scalar = torch.tensor(3)
+    sparse = torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1))
 generator = torch.Generator(device="cuda").manual_seed(1)
 result = [str(tensor.device) for tensor in (
     numbers, torch.as_tensor([1], device="cuda"), numbers.new_tensor([4]), torch.zeros(2, device=0),
-    torch.randn(2, device="cuda", generator=generator), scalar, generator)]
+    torch.randn(2, device="cuda", generator=generator), scalar, generator,
+    sparse)]
 """,
-        ["cuda:0"] * 7,
+        ["cuda:0"] * 8,
     ),
     "tensor_device": (
         """
@@ -182,6 +184,21 @@ result = sorted(name for name in ops() if "backward" in name or "norm" in name o
             "aten::mish_backward",
             "aten::silu_backward",
         ],
+    ),
+    "ctc_loss": (
+        """
+scores = torch.zeros(50, 4, 20, device="cuda", requires_grad=True)
+labels, ends, lengths = torch.ones(4, 12).long().cuda(), torch.full((4,), 50), torch.tensor([10, 7, 6, 5])
+result = []
+for of_input, of_target in ((ends, lengths), (ends.cuda(), lengths), (ends.cuda(), lengths.cuda()),
+                            (ends.tolist(), lengths.tolist())):
+    session.recorder.start_span()
+    nn.CTCLoss()(scores.log_softmax(2), labels, of_input, of_target).backward()
+    alphas = [entry["outputs"][1]["shape"] for entry in session.recorder.operators()
+              if entry["name"] == "aten::_ctc_loss"]
+    result.append(alphas)
+""",
+        4 * [[[4, 50, 21]]],
     ),
     "attention": (
         """

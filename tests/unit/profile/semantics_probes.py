@@ -158,8 +158,21 @@ def results(device):
     torch.sparse.mm(matrix, weight).sum().backward()
     there = torch.sparse_coo_tensor([[0, 1], [2, 0]], [1.0, 2.0], (4, 3), device=device, requires_grad=True)
     hybrid = torch.sparse_coo_tensor(matrix._indices()[:1], torch.ones(3, 3, device=device), (4, 3))
+    scale = torch.tensor(2.0, device=device)
+    lists = torch.sparse_coo_tensor([[0, 1], [2, 0]], [1.0, 2.0], (4, 3), device=device)
+    of_values = torch.sparse_coo_tensor([[0, 1], [2, 0]], torch.ones(2, device=device), dtype=torch.float64)
+    moved_parts = torch.sparse_coo_tensor(torch.tensor([[1], [2]]), torch.ones(1), device=device)
+    empty = torch.sparse_coo_tensor((2, 3), device=device)
     return {
         "made there": there,
+        "of lists": lists, "of values": of_values, "of moved parts": moved_parts, "of nothing": empty,
+        "norm": matrix.norm(), "in half": made.to(device, torch.float16), "cast": matrix.double(),
+        "back": matrix.cpu(), "back in half": matrix.to("cpu", torch.float16),
+        "there again": matrix.cpu().to(device), "detach": matrix.detach(), "factor": matrix * scale,
+        "left factor": scale * matrix, "power": matrix**2,
+        "scaled in place": matrix.clone().mul_(2.0),
+        "divided in place": matrix.clone().div_(2.0), "vector": matrix @ dense[0],
+        "vector by mv": torch.mv(matrix, dense[0]),
         "moved": moved, "clone": matrix.clone(), "coalesce": matrix.coalesce(), "t": matrix.t(),
         "transpose": matrix.transpose(0, 1), "mul": matrix * 2.0, "div": matrix / 2.0, "neg": -matrix,
         "sum": hybrid + hybrid, "onto dense": dense + matrix, "in place": dense.clone().add_(hybrid),
@@ -210,6 +223,44 @@ embedding = lambda weight: F.embedding(indices, weight, sparse=True)
 bag = lambda weight: F.embedding_bag(indices, weight, bags, mode="sum", sparse=True)
 result = [train(optimizer, look_up) for look_up in (embedding, bag) for optimizer in (
     lambda weights: torch.optim.SGD(weights, 0.1), torch.optim.SparseAdam, torch.optim.Adagrad)]
+""",
+    "sparse gradients of several passes": """
+def entries(device):
+    weight = nn.Parameter(torch.zeros(1000, 16, device=device))
+    found = []
+    for first in (0, 64, None, 128):
+        if first is None:
+            weight.grad.zero_()
+        else:
+            F.embedding(torch.arange(first, first + 64, device=device), weight, sparse=True).sum().backward()
+        found.append([weight.grad._nnz(), list(weight.grad._values().shape)])
+    return found
+result = [entries("cpu"), entries("cuda")]
+""",
+    "sparse and unknown": """
+matrix = torch.sparse_coo_tensor([[0, 1, 3], [2, 0, 1]], [1.0, 2.0, 3.0], (4, 3)).cuda()
+dense = torch.ones(4, 3, device="cuda")
+def failure(run):
+    try:
+        return str(run())
+    except NotImplementedError as error:
+        return str(error)
+result = [failure(run) for run in (
+    lambda: torch.sparse.softmax(matrix, 1),
+    lambda: dense.to_sparse(), lambda: torch.mm(matrix, matrix.t()), lambda: torch.sparse.sum(matrix, 1),
+    lambda: torch.sparse_coo_tensor(torch.randint(3, (2, 3), device="cuda"), dense[0]),
+    lambda: torch.sqrt(matrix).layout)]
+""",
+    "products with sparse tensors": """
+matrix = torch.sparse_coo_tensor([[0, 1, 3], [2, 0, 1]], [1.0, 2.0, 3.0], (4, 3)).cuda()
+left, right = torch.ones(4, 3, device="cuda"), torch.ones(3, 5, device="cuda")
+def names(run):
+    session.recorder.start_span()
+    run()
+    return sorted(ops() - {"aten::zeros", "aten::ones", "aten::add"})
+result = [names(run) for run in (
+    lambda: matrix @ right, lambda: matrix @ right[:, 0], lambda: torch.sparse.mm(matrix, right),
+    lambda: torch.sparse.mm(left, right), lambda: matrix._nnz())]
 """,
     "values after stranger writes": """
 made = torch.tensor([6, 2]).cuda()

@@ -105,3 +105,24 @@ def test_optimizers_step_over_the_rows_that_were_looked_up_not_over_the_table(pr
     for_sgd = [[64, [64, 16]], ["index_add_"], 64 * 16]
     of_moments = [[64, [64, 16]], ["_coalesce", "index_add_", "sparse_mask"], 64 * 16]
     assert probe("sparse gradients") == 2 * [for_sgd, of_moments, of_moments]
+
+
+def test_gradients_of_several_passes_have_the_rows_of_all(probe):
+    """The oracle is torch's CPU, where no row comes twice."""
+    real, fake = probe("sparse gradients of several passes")
+    assert real == fake == [[rows, [rows, 16]] for rows in (64, 128, 0, 64)]
+
+
+def test_what_sparse_tensors_become_is_known_or_ends_the_profile(probe):
+    *unknown, of_size, root = probe("sparse and unknown")
+    names = ("_sparse_softmax", "_to_sparse", "mm", "_sparse_sum")
+    for name, failure in zip(names, unknown, strict=True):
+        assert failure.startswith(f"what aten::{name}"), failure
+        assert failure.endswith("with sparse tensors on a GPU is not known")
+    assert of_size == "the size of a sparse tensor follows from indices that nobody computes"
+    assert root == "torch.sparse_coo"
+
+
+def test_products_have_the_name_of_what_runs_on_their_operands(probe):
+    of_sparse = ["aten::_sparse_mm"], ["aten::_sparse_mm"], ["aten::_sparse_addmm"]
+    assert probe("products with sparse tensors") == [*of_sparse, ["aten::addmm"], []]

@@ -54,10 +54,21 @@ def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
     parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(Code.WRAP_IN_DDP),))
     facts = pair(parallel, SLOW).verdict.facts
     assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
-    assert "1.1 x dearer than B ($25.00 to change the script counted): worth" in sentence(
+    assert "1.1 x dearer than B ($25.00 to change the script for A counted): worth" in sentence(
         pair(parallel, SLOW).verdict
     )
     assert "counted" not in sentence(pair(FAST, SLOW).verdict)
+
+
+def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
+    """Rents of 140 and 110 dollars come to 5 dollars of difference; of 90 and 100 to 35."""
+    changes = (sample(Code.WRAP_IN_DDP),)
+    slow = replace(make_option("Slow", 20, 110), script_changes=changes)
+    assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
+    best = make_option("Best", 5, 90)
+    of_both = pair(best, replace(SLOW, script_changes=changes)).verdict
+    assert (of_both.code, of_both.facts["less_usd"]) == (Code.COMPARED_BETTER, pytest.approx(35.0))
+    assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
 
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:

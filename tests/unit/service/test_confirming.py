@@ -99,8 +99,9 @@ def test_python_names_its_arguments_and_no_flags(monkeypatch: pytest.MonkeyPatch
         advisor.confirm(script_in(tmp_path), gpu="L4:1..2")
     with pytest.raises(InputError, match="there is no file"):
         advisor.confirm("gone.py", gpu="L4")
-    with pytest.raises(InputError, match="gpu must"):
-        advisor.confirm(tmp_path / "train.py", gpu=4)  # type: ignore[arg-type]
+    for gpu in (4, ["L4"]):
+        with pytest.raises(InputError, match=r"^gpu must .*: the name of one, such as 'L4'"):
+            advisor.confirm(tmp_path / "train.py", gpu=gpu)  # type: ignore[arg-type]
 
 
 def test_a_batch_that_is_no_argument_cannot_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ import torch
 import torch.utils._device
 
 from ...replacing import replace
+from ..sparse import CompressedLayoutError
+from ..values import of as known_values
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -27,9 +29,9 @@ _FROM_SHAPE = (
     "zeros", "zeros_like",
 )  # fmt: skip
 _FROM_DATA = ("tensor", "as_tensor", "asarray")
-_FROM_PARTS = (
-    "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor",
-    "sparse_bsr_tensor", "sparse_bsc_tensor",
+_COMPRESSED = (
+    "sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
+    "sparse_bsc_tensor",
 )  # fmt: skip
 
 
@@ -41,8 +43,9 @@ def install(session: Session) -> None:
         _replace(name, functools.partial(_with_plain_device, session))
     for name in _FROM_DATA:
         _replace(name, _by_way_of_cpu)
-    for name in _FROM_PARTS:
-        _replace(name, _from_parts)
+    _replace("sparse_coo_tensor", _of_parts)
+    for name in _COMPRESSED:
+        _replace(name, _refused_on_cuda)
     replace(torch.Tensor, new_tensor=_new_tensor)
     replace(torch, Generator=_Generator)
 
@@ -98,17 +101,52 @@ def _by_way_of_cpu(original: Callable[..., Any]) -> Callable[..., object]:
     return factory
 
 
-def _from_parts(original: Callable[..., Any]) -> Callable[..., object]:
+def _refused_on_cuda(original: Callable[..., Any]) -> Callable[..., object]:
     @functools.wraps(original)
     def factory(*parts: object, **kwargs: Any) -> object:
-        are_there = any(isinstance(part, torch.Tensor) and part.is_cuda for part in parts)
-        if are_there or plain_device(kwargs.get("device")) != _CUDA:
-            return original(*parts, **kwargs)
+        if plain_device(kwargs.get("device")) == _CUDA:
+            raise CompressedLayoutError
+        return original(*parts, **kwargs)
+
+    return factory
+
+
+def _of_parts(original: Callable[..., Any]) -> Callable[..., object]:
+    """A sparse tensor is where its values are, and its indices follow."""
+
+    @functools.wraps(original)
+    def factory(indices: Any, values: Any = None, *size: Any, **kwargs: Any) -> object:
+        device = plain_device(kwargs.pop("device", None))
+        if device is None:
+            device = values.device if isinstance(values, torch.Tensor) else _default_device()
+        given = (indices,) if values is None else (indices, values)
+        if torch.device(device).type != "cuda":
+            return original(*given, *size, device=device, **kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
-        made = original(*parts, **kwargs | {"device": "cpu"}).to(_CUDA)
+        if any(isinstance(part, torch.Tensor) and part.is_cuda for part in given):
+            values = torch.as_tensor(values, dtype=kwargs.get("dtype"), device=_CUDA)
+            indices = torch.as_tensor(indices, device=_CUDA)
+            shape = size[0] if size else kwargs.get("size") or _least_size(indices, values)
+            # `with torch.device(...)` would add itself to a call of the factory.
+            make = torch.ops.aten.sparse_coo_tensor.indices_size
+            made = make(indices, values, shape, is_coalesced=kwargs.get("is_coalesced"))
+        else:
+            made = original(*given, *size, device="cpu", **kwargs).to(_CUDA)
         return made.requires_grad_() if requires_grad else made
 
     return factory
+
+
+def _least_size(indices: torch.Tensor, entries: torch.Tensor) -> list[int]:
+    """The least that has a place for each entry.
+
+    Raises:
+        NotImplementedError: nobody knows the indices.
+    """
+    known = known_values(indices)
+    if known is None:
+        raise NotImplementedError("the size of a sparse tensor follows from indices that nobody computes")
+    return [*(known.amax(1) + 1).tolist(), *entries.shape[1:]]
 
 
 def _default_device() -> torch.device | str:

@@ -154,3 +154,5 @@ def test_the_first_rank_has_the_largest_tensor_and_hardly_more_than_its_share(
     assert part <= 1 / ranks + max(sizes) / total + 1e-9
     assert first_part(tuple(sizes), 1) == 1
     assert part == first_part(tuple(reversed(sizes)), ranks)
+    if ranks >= len(sizes):
+        assert part == first_part(tuple(sizes), 10**18)  # which would fill our memory if each had a place

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.core.values import MemoryUse
 from advisor.predict.what_if.changed_memory import of_fused_step, of_lower_precision, of_more_passes
@@ -56,6 +59,34 @@ def test_what_else_a_script_holds_does_not_shrink() -> None:
     averaged = replace(MEMORY, pass_activation_bytes=83, pass_peak_bytes=130, most_activation_bytes=83)
     changed = of_lower_precision(averaged, held(83, 83, 83, 10), held(40, 40, 40, 10), share=0.5)
     assert changed.pass_peak_bytes == 30 + 7 + 10 + 40
+
+
+NUMBERS = st.integers(0, 10**12)
+HELD = st.builds(Held, forward_bytes=NUMBERS, most_bytes=NUMBERS, peak_bytes=NUMBERS, gradient_bytes=NUMBERS)
+ANY_MEMORY = st.builds(MemoryUse, **{name: st.none() | NUMBERS for name in asdict(MEMORY)})
+
+
+@given(ANY_MEMORY, HELD, HELD, st.floats(0, 1))
+def test_whatever_a_file_tells_nothing_takes_less_than_no_memory(
+    memory: MemoryUse, before: Held, after: Held, share: float
+) -> None:
+    changed = of_lower_precision(memory, before, after, share)
+    assert all(value is None or value >= 0 for value in asdict(changed).values())
+
+
+@given(NUMBERS, st.floats(0, 1), st.floats(0, 1), HELD)
+def test_where_as_much_is_held_as_before_nothing_moves(
+    activation_bytes: int, part: float, there: float, same: Held
+) -> None:
+    most_bytes = activation_bytes + round(there * 10)  # no more than gradients are, which are there as well
+    memory = replace(
+        MEMORY,
+        pass_activation_bytes=activation_bytes,
+        pass_peak_bytes=30 + activation_bytes + 10,
+        most_activation_bytes=most_bytes,
+        peak_bytes=30 + activation_bytes + 10 + round(part * 100),
+    )
+    assert of_lower_precision(memory, same, same, share=1.0) == memory
 
 
 def test_passes_before_leave_their_gradients() -> None:

@@ -94,6 +94,12 @@ def test_a_weight_that_two_layers_share_has_one_gradient() -> None:
     assert of(*layers, RELU).gradient_bytes == 2 * WEIGHT_BYTES
 
 
+def test_a_cast_without_a_shape_is_none_of_an_operand() -> None:
+    """Profiles of real GPUs tell none of a single number."""
+    of_number = replace(op("_to_copy", [], X, Phase.FORWARD), outputs=())
+    assert of(of_number, TO_OPERAND, TO_WEIGHT) == of(TO_OPERAND, TO_WEIGHT)
+
+
 def test_without_a_backward_pass_nothing_is_held() -> None:
     assert of(op("mm", [X, WEIGHT], X, Phase.FORWARD)).most_bytes == 0
 

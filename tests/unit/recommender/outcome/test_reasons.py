@@ -9,6 +9,7 @@ import pytest
 from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Collective, Job, Market, Plan, Scaling, Split, Trace
+from advisor.report.words import sentence
 from recommender.outcome.reasons import changes_of, reasons_of
 from recommender.outcome.spot import SpotTerms
 from recommender.outcome.steps import steps_of
@@ -67,6 +68,17 @@ def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> N
     assert not {Code.WRAP_IN_DDP, Code.USE_NO_SYNC} & changes(two, trace=trainer).keys()
     assert Code.START_WITH_TORCHRUN not in changes(make_plan("X"), trace=trainer)
     assert Code.START_WITH_TORCHRUN not in changes(two, trace=replace(trainer, collectives=GROUP))
+
+
+def test_lightning_starts_on_the_devices_that_the_script_names_alone() -> None:
+    """Of torchrun's processes it refuses all but as many as devices and nodes make."""
+    two = make_plan("X", num_gpus=2)
+    words = {
+        library: sentence(changes(two, trace=replace(TRACE, parallel_by=library))[Code.START_WITH_TORCHRUN])
+        for library in ("lightning", "accelerate")
+    }
+    assert 'devices="auto"' in words["lightning"]
+    assert "devices" not in words["accelerate"]
 
 
 def test_a_larger_batch_wants_another_learning_rate() -> None:
