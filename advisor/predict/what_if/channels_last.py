@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
-from advisor.core.values import Op, TensorSpec, Trace
+from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
 from advisor.operators.implicit_products import is_channels_last
@@ -17,6 +18,7 @@ _OF_IMAGES = names(
 )
 # ATen's kernels know NCHW alone: images are copied to it before them, and back for the next convolution.
 _OF_NCHW = names("native_group_norm native_group_norm_backward")
+_PRODUCTS = names("mm addmm linear")
 
 
 def in_channels_last(trace: Trace) -> Trace | None:
@@ -27,7 +29,12 @@ def in_channels_last(trace: Trace) -> Trace | None:
     changed = [_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in trace.ops]
     if all(new is old for new, old in zip(changed, trace.ops, strict=True)):
         return None
-    ops = tuple(part for op in changed for part in (*_copies(op), op))
+    before = (None, *trace.ops)
+    ops = tuple(
+        part
+        for last, op in zip(before, changed, strict=False)
+        for part in (*_copies(op), *_flattened(op, last), op)
+    )
     return replace(trace, ops=ops, iteration_s=None)
 
 
@@ -36,13 +43,29 @@ def _copies(op: Op) -> Iterator[Op]:
     if base_name(op.name) not in _OF_NCHW:
         return
     for image in (op.inputs[0], op.outputs[0]):
-        turned = _turned(image)
-        if is_channels_last(turned):
-            cost = cost_of("aten::clone", (turned,), (image,), {})
-            yield replace(
-                op, name="aten::clone", inputs=(turned,), outputs=(image,), attributes={},
-                flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=(),
-            )  # fmt: skip
+        yield from _copy(op, image)
+
+
+def _flattened(op: Op, last: Op | None) -> Iterator[Op]:
+    """Images that a product reads as rows, in the order of NCHW: what was a view is a copy then."""
+    if last is None or op.phase is not Phase.FORWARD or base_name(op.name) not in _PRODUCTS:
+        return
+    image = last.outputs[0] if last.outputs else None
+    if image is None or len(image.shape) != 4 or 1 in (image.shape[1], prod(image.shape[2:])):
+        return
+    if any(tensor.shape == (image.shape[0], prod(image.shape[1:])) for tensor in op.inputs):
+        yield from _copy(op, image)
+
+
+def _copy(op: Op, image: TensorSpec) -> Iterator[Op]:
+    """As often as the operator runs."""
+    turned = _turned(image)
+    if is_channels_last(turned):
+        cost = cost_of("aten::clone", (turned,), (image,), {})
+        yield replace(
+            op, name="aten::clone", inputs=(turned,), outputs=(image,), attributes={},
+            flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=(),
+        )  # fmt: skip
 
 
 def _changed(op: Op) -> Op:

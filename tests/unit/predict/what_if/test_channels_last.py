@@ -78,3 +78,33 @@ def test_a_group_norm_of_rows_is_not_copied() -> None:
 
 def test_without_images_nothing_changes() -> None:
     assert in_channels_last(make_trace(ops=(make_op("aten::mm"),))) is None
+
+
+def product(rows: tuple[int, int], *, count: int = 1) -> Op:
+    left = TensorSpec(shape=rows, dtype="float32", stride=(rows[1], 1))
+    right = TensorSpec(shape=(rows[1], 5), dtype="float32", stride=(5, 1))
+    return replace(make_op("aten::mm"), inputs=(left, right), count=count)
+
+
+def test_images_that_a_product_reads_as_rows_are_copied() -> None:
+    first = convolution("forward", 8, 4, last=False)
+    flat = product((4, 16 * 4 * 4), count=3)
+    turned = in_channels_last(make_trace(ops=(first, flat)))
+    assert turned is not None
+    _, copy, kept = turned.ops
+    assert kept is flat
+    assert (copy.name, copy.phase, copy.count) == ("aten::clone", flat.phase, 3)
+    assert is_channels_last(copy.inputs[0])
+    assert copy.outputs == first.outputs
+    assert copy.bytes == 2 * 4 * 16 * 4 * 4 * 2
+
+
+@pytest.mark.parametrize(
+    ("side", "rows"),
+    [(1, (4, 16)), (4, (4 * 16, 16)), (4, (4, 16))],
+    ids=["one pixel", "each pixel a row", "the mean of each"],
+)
+def test_other_rows_are_not(side: int, rows: tuple[int, int]) -> None:
+    turned = in_channels_last(make_trace(ops=(convolution("forward", 8, side, last=False), product(rows))))
+    assert turned is not None
+    assert [op.name for op in turned.ops] == ["aten::convolution", "aten::mm"]
