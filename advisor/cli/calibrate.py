@@ -25,7 +25,7 @@ def calibrate(
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure some thirty kernels in about a minute, and predict this GPU by what it reached from now on."""
+    """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.calibration import calibration_document

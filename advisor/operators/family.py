@@ -170,6 +170,28 @@ def power_and_capability(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np
 POWER_AND_CAPABILITY = Board(num_features=2, features=power_and_capability)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """How calls are alike in what a GPU differs by from a network that did not see it; log-normal variances.
+
+    Attributes:
+        of_all: that all calls of the GPU share.
+        of_size: that calls of like sizes share.
+        of_call: that each call has of its own.
+        lengths: of each size, over how far its logarithm may differ between calls that are alike.
+    """
+
+    of_all: float
+    of_size: float
+    of_call: float
+    lengths: tuple[float, ...]
+
+    @property
+    def variance(self) -> float:
+        """Of a call, without its own."""
+        return self.of_all + self.of_size
+
+
 # What networks of memory-bound families learned from; half the bytes do not take half the time.
 FULL_RATES = frozenset({"fp32", "tf32", "fp64"})
 
@@ -193,6 +215,8 @@ class Learned:
             a GPU or an architecture has one constant of its own; else of the data sheet's.
         measured_by: the fitted constants any of which says that a GPU's kernels were learned from.
         vendor: whose kernels were measured; libraries of others have kernels of their own.
+        likeness: over the logarithms of the sizes, which are the first features: what one measured call of a
+            GPU tells of others. None where a calibration tells one share of all.
         unseen_sigma: log-normal, by which a GPU may differ from those that were learned from.
         board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
@@ -217,6 +241,7 @@ class Learned:
     is_of_fitted: bool = False
     measured_by: frozenset[str] = frozenset({"streaming_fraction"})
     vendor: str = "NVIDIA"
+    likeness: Likeness | None = None
     unseen_sigma: float = 0.2
     board: Board = POWER_AND_CAPABILITY
     quantile: float = QUANTILE

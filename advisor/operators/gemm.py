@@ -10,7 +10,7 @@ from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.case import RATES, Caps, Case, call, tensor, transposed
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import Compute, Family, Learned, base_name, each, names
-from advisor.operators.tensor_core_gemm import FP8_GEMM, TENSOR_GEMM
+from advisor.operators.tensor_core_gemm import FP8_GEMM, TELLING_SIZES, TENSOR_GEMM
 from advisor.operators.tiles import alignment, padding, tiles
 from advisor.operators.work import Attributes, Tensors, item_bytes, numel
 
@@ -140,6 +140,18 @@ def _calibration_cases() -> Iterator[Case]:
             yield Case(family="gemm", dtype=dtype, tf32=tf32, call=one)
         batched = call("bmm", *(tensor(shape, dtype) for shape in heads))
         yield Case(family="bmm", dtype=dtype, tf32=tf32, call=batched)
+    for batch, rows, columns, inner in TELLING_SIZES:
+        yield _half_product(batch, rows, columns, inner)
+
+
+def _half_product(batch: int, rows: int, columns: int, inner: int) -> Case:
+    """In FP16, which every GPU with tensor cores does on them; with the right operand as a layer's weight."""
+    if batch == 1:
+        right = tensor((inner, columns), "float16", stride=transposed(inner, columns))
+        one = call("mm", tensor((rows, inner), "float16"), right)
+        return Case(family="gemm", dtype="float16", tf32=False, call=one)
+    left, right = (tensor((batch, *shape), "float16") for shape in ((rows, inner), (inner, columns)))
+    return Case(family="bmm", dtype="float16", tf32=False, call=call("bmm", left, right))
 
 
 GEMM = Family(

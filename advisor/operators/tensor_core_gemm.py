@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op, TensorSpec
-from advisor.operators.family import Board, Learned, base_name
+from advisor.operators.family import Board, Learned, Likeness, base_name
 from advisor.operators.tiles import padding, tiles
 from advisor.operators.work import item_bytes
 
@@ -138,6 +138,33 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
 
 WAVES = Board(num_features=19, features=_waves)
 
+# By how much networks that did not see Ampere, Hopper or Blackwell were off there; batch, rows, columns and
+# inner size (``python -m training.fit_likeness``).
+LIKENESS = Likeness(of_all=0.0012, of_size=0.0275, of_call=0.0088, lengths=(1.8, 6.9, 5.3, 3.6))
+# The same of those that tell most of the others, which ``advisor calibrate`` measures.
+TELLING_SIZES = (
+    (1, 816, 4096, 4096),
+    (1, 225, 2560, 256),
+    (1, 65, 4096, 16384),
+    (1, 9216, 4608, 4608),
+    (1, 48, 128, 3072),
+    (48, 2048, 2048, 320),
+    (1, 225, 51200, 4096),
+    (1, 1537, 1536, 51200),
+    (1, 257, 2560, 32),
+    (1, 8192, 2560, 1024),
+    (1, 2, 5120, 3584),
+    (48, 2048, 96, 2048),
+    (1, 2816, 128, 4096),
+    (1, 1536, 12288, 10240),
+    (1, 17, 64, 128),
+    (1, 1536, 51200, 512),
+    (192, 1024, 128, 1024),
+    (12, 2048, 2048, 128),
+    (1, 7, 2560, 51200),
+    (1, 7, 5120, 128),
+)
+
 TENSOR_GEMM = Learned(
     name="tensor_gemm",
     names=frozenset(_FIRST_OPERAND),
@@ -154,6 +181,7 @@ TENSOR_GEMM = Learned(
     board_noise=0.1,
     quantile=0.5,
     few_weigh_more=True,
+    likeness=LIKENESS,
 )
 FP8_GEMM = Learned(
     name="fp8_gemm",
@@ -170,4 +198,5 @@ FP8_GEMM = Learned(
     board_noise=0.1,
     quantile=0.5,
     few_weigh_more=True,
+    likeness=LIKENESS,
 )

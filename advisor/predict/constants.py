@@ -12,9 +12,11 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
 from advisor.predict.calibration.calibration_files import (
     CORRECTIONS,
+    KERNELS,
     Constants,
     corrections_of,
     is_of_other_networks,
+    kernels_of,
     read_calibration,
 )
 from advisor.predict.knowledge import Knowledge, Tables, shipped
@@ -58,7 +60,7 @@ def _uncalibrated(board: _Board, knowledge: Knowledge) -> FittedConstants:
 
 def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> FittedConstants:
     is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
-    calibrated = {name: value for name, value in calibration.items() if name != CORRECTIONS}
+    calibrated = {name: value for name, value in calibration.items() if name not in {CORRECTIONS, KERNELS}}
     values: dict[str, float] = {}
     uncalibrated: dict[str, float] = {}
     origin: dict[str, Finding] = {}
@@ -70,11 +72,13 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
                 uncalibrated.setdefault(name, value)
     measured = frozenset(name for name, source in origin.items() if source.code in _OF_THIS_GPU)
     corrections = {} if is_outdated else corrections_of(calibration)
+    kernels = {} if is_outdated or board.name in knowledge.corrections else kernels_of(calibration)
     return FittedConstants(
         fractions=values,
         measured=measured,
         origin=origin,
         learned_share=knowledge.corrections.get(board.name, corrections),
+        learned_kernels=knowledge.kernels.get(board.name, kernels),
         is_share_outdated=is_outdated,
         fitted=_fitted(board.name, knowledge.tables),
         uncalibrated=uncalibrated,

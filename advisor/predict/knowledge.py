@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,7 @@ class Knowledge:
         fingerprint: of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one.
         corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
             calibrated.
+        kernels: by GPU and family, as ``FittedConstants.learned_kernels``.
         is_calibrated_here: whether this machine's calibrations count as well.
         scaling: what several GPUs cost each other.
     """
@@ -45,6 +46,7 @@ class Knowledge:
     networks: Mapping[str, Network]
     fingerprint: str | None = None
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    kernels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = field(default_factory=dict)
     is_calibrated_here: bool = False
     scaling: Scaling = field(default_factory=Scaling)
 

@@ -116,7 +116,14 @@ def calibrate_gpu(source: Path | None, config: Config, listener: Listener) -> tu
     constants = {constant.name: constant.after for constant in calibration.constants}
     where = HERE if source is None else RECORDED
     networks = shipped().fingerprint
-    path = write_calibration(calibration.gpu, calibration.source, constants, where=where, networks=networks)
+    path = write_calibration(
+        calibration.gpu,
+        calibration.source,
+        constants,
+        kernels=calibration.kernels,
+        where=where,
+        networks=networks,
+    )
     return calibration, path
 
 

@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.formats.recording_files import Measurement
-from advisor.predict.calibration.calibrating import learned_offsets
+from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
+from advisor.predict.calibration.calibrating import learned_kernels
 from advisor.predict.interval import Z90
 from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
+from advisor.predict.learned.numbers import numbers_of
 from benchmarks.accuracy.op_predictions import kernel_times
 from benchmarks.bare_trace import TRUE_FP32
-from training.product_tables import BACKWARD
+from training.fit_likeness import nearest
+from training.product_tables import BACKWARD, FORWARD
 from training.products import read_products
 from training.samples import Samples
 
-# What `advisor calibrate` measures, of kernels as large as it takes.
-_CALIBRATION_KERNELS, _LEAST_S = 20, 50e-6
-_SEED = 0
 UNSEEN_SHAPES, UNSEEN_GPU, CALIBRATED = "unseen shapes", "architecture left out", "and calibrated"
 
 
@@ -66,34 +66,33 @@ def left_out(samples: Samples, without: Mapping[str, Knowledge]) -> list[Product
     errors: list[ProductErrors] = []
     for architecture, knowledge in without.items():
         of_it = [gpu.name for gpu in load_gpus().values() if gpu.architecture == architecture]
-        own = samples.where(np.isin(samples.gpus, of_it) & (samples.splits == "test"))
+        of_architecture = samples.where(np.isin(samples.gpus, of_it))
+        own = of_architecture.where(of_architecture.splits == "test")
+        others = of_architecture.where(of_architecture.splits != "test")
         errors += _errors(own, knowledge, UNSEEN_GPU)
-        errors += _errors(own, _calibrated(own, knowledge), CALIBRATED)
+        errors += _errors(own, _calibrated(others, knowledge), CALIBRATED)
     return errors
 
 
 def _calibrated(samples: Samples, knowledge: Knowledge) -> Knowledge:
-    """With what 20 of the larger kernels of each GPU tell of it."""
-    corrections = dict(knowledge.corrections)
-    rng = np.random.default_rng(_SEED)
+    """With what 20 kernels of each GPU tell of it: those nearest to what is measured that do not judge."""
+    design = np.log(np.array(TELLING_SIZES, float))
+    told = dict(knowledge.kernels)
     for name in np.unique(samples.gpus).tolist():
-        large = np.flatnonzero(
-            (samples.gpus == name) & (samples.time_s >= _LEAST_S) & (samples.kinds != BACKWARD)
-        )
-        drawn = rng.choice(large, min(_CALIBRATION_KERNELS, len(large)), replace=False)
+        own = samples.where((samples.gpus == name) & (samples.kinds == FORWARD))
+        sizes = np.array([numbers_of(op, TENSOR_GEMM) for op in own.ops])[:, : design.shape[1]]
         kernels = [
             Measurement(
                 case=str(i),
-                op=replace(samples.ops[i], measured_s=float(samples.time_s[i])),
+                op=replace(own.ops[i], measured_s=float(own.time_s[i])),
                 precision=TRUE_FP32,
                 spread=0.0,
                 num_samples=1,
             )
-            for i in drawn.tolist()
+            for i in nearest(LIKENESS, sizes, design)
         ]
-        offsets = learned_offsets(kernels, load_gpus()[name], in_bursts(knowledge))
-        corrections[name] = {offset.name.partition(".")[2]: offset.after for offset in offsets}
-    return replace(knowledge, corrections=corrections)
+        told[name] = learned_kernels(kernels, load_gpus()[name], in_bursts(knowledge))
+    return replace(knowledge, kernels=told)
 
 
 def _errors(samples: Samples, knowledge: Knowledge, state: str) -> list[ProductErrors]:

@@ -215,7 +215,8 @@ def test_calibrations(data: st.DataObject, tmp_path: Path, monkeypatch: pytest.M
     """Before: RecursionError of brackets in brackets."""
     monkeypatch.setattr(calibration_files, "calibration_path", lambda gpu: tmp_path / f"{gpu}.toml")
     constants = {"gemm_fraction.bf16": 0.5, "streaming_fraction": 0.8}
-    whole = calibration_files.write_calibration("L4", "today", constants).read_bytes()
+    kernels = {"tensor_gemm": [[1, 4096, 4096, 4096, 0.9], [8, 512, 512, 64, 0.7]]}
+    whole = calibration_files.write_calibration("L4", "today", constants, kernels=kernels).read_bytes()
     text = data.draw(st.just(b"a = " + b"[" * 5000) | damaged(whole))
     only_our_errors(lambda _: calibration_files.read_calibration("L4"), tmp_path / "L4.toml", text)
 
@@ -232,11 +233,21 @@ def enormous() -> bytes:
     return body.getvalue()
 
 
+def unclosed() -> bytes:
+    """An archive of one array whose header opens a bracket and never closes it."""
+    body = io.BytesIO()
+    header = b"{'descr': '<f2', 'shape': (8, 35, 96*, }".ljust(117) + b"\n"
+    with zipfile.ZipFile(body, "w") as archive:
+        archive.writestr("version.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    return body.getvalue()
+
+
 @settings(fuzzed, max_examples=25)
 @given(payload=damaged(NETWORKS))
 @example(payload=enormous())
+@example(payload=unclosed())
 def test_weights(payload: bytes, tmp_path: Path) -> None:
-    """Before: MemoryError of an array that calls itself enormous."""
+    """Before: MemoryError of an array that calls itself enormous, TokenError of an open bracket."""
     only_our_errors(read_networks, tmp_path / "w.npz", payload)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -35,8 +35,9 @@ class FittedConstants:
             of a peak FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
-        learned_share: by network, the part of the learned rate that a calibration found; under a name of its
-            own that of calls that go by their bytes.
+        learned_share: by network, the part of the learned rate that a calibration found.
+        learned_kernels: by network, the sizes and the part of the learned rate of each kernel that told it,
+            where kernels of other sizes may reach another.
         is_share_outdated: a calibration found some of other networks, which does not count.
         fitted: the constants that kernels of this GPU told when the networks were trained; None where it was
             not measured.
@@ -48,6 +49,7 @@ class FittedConstants:
     measured: frozenset[str]
     origin: Mapping[str, Finding]
     learned_share: Mapping[str, float] = field(default_factory=dict)
+    learned_kernels: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     is_share_outdated: bool = False
     fitted: frozenset[str] | None = None
     uncalibrated: Mapping[str, float] = field(default_factory=dict)

@@ -13,12 +13,12 @@ from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
 from advisor.operators.rates import compute_rate, wanted_rate
 from advisor.operators.registry import family_of, rows
-from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION
+from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION, Kernels
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import OF_BYTES, goes_by_bytes, learned_times
+from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 
 # Smaller kernels leave a part of the GPU empty, which no constant describes.
@@ -27,8 +27,8 @@ _WIDE = 0.25
 # A minute of one day tells 60 % of what sets a board apart from those like it:
 # 20 % between boards against 10 % between days and some between kernels (learned/times.py).
 _TRUST = 0.6
-# The median of fewer kernels tells no share of its own.
-_FEWEST_BY_BYTES = 3
+# Of a kernel not much longer than a launch it is the launch that was measured.
+_LEAST_TOLD_S = KERNEL_FLOOR_S
 MOST_DRIFT = 0.05
 
 
@@ -38,11 +38,13 @@ class Calibration:
 
     Attributes:
         source: date and versions, in words.
+        kernels: by network, of each measured kernel its sizes, and the part of the learned rate it reached.
     """
 
     gpu: str
     source: str
     constants: tuple[FittedConstant, ...]
+    kernels: Kernels
     warnings: tuple[Finding, ...]
 
 
@@ -73,6 +75,7 @@ def calibrate(recording: Recording) -> Calibration:
         gpu=gpu.name,
         source=_source(recording.header),
         constants=fitted,
+        kernels=learned_kernels(recording.measurements, gpu, shipped()),
         warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
     )
 
@@ -82,14 +85,12 @@ def learned_offsets(
 ) -> tuple[FittedConstant, ...]:
     """For each family of networks, the part of the rate it expects that the GPU reaches.
 
-    Networks of fitted rates have two, of kernels that go by their FLOPs and of those that go by their bytes.
-
     Args:
         kernels: measured ones; those too small, or that no network knows, do not count.
         gpu: what they were measured on.
         knowledge: the networks.
     """
-    asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(rows().network, 1.0)})
+    asked = _as_trained(knowledge, gpu)
     constants = constants_for(gpu, asked)
 
     def predict_s(op: Op, precision: Precision) -> float:
@@ -102,9 +103,9 @@ def learned_offsets(
             by_network.setdefault(network, []).append(kernel)
     return tuple(
         fit_offset(
-            f"{CORRECTIONS}.{name}",
+            f"{CORRECTIONS}.{network}",
             1.0,
-            own,
+            known,
             predict_s,
             KERNEL_FLOOR_S,
             most=MOST_CORRECTION,
@@ -113,8 +114,35 @@ def learned_offsets(
             trust=1.0 if rows().network[network][1].is_of_fitted else _TRUST,
         )
         for network, known in sorted(by_network.items())
-        for name, own in _by_share(network, known, gpu, constants)
     )
+
+
+def learned_kernels(kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge) -> Kernels:
+    """For each family of networks that learns from each kernel: its sizes, and the part of the rate reached.
+
+    Args:
+        kernels: measured ones; those as short as a launch, or that no such network knows, do not count.
+        gpu: what they were measured on.
+        knowledge: the networks.
+    """
+    asked = _as_trained(knowledge, gpu)
+    constants = constants_for(gpu, asked)
+    by_network: dict[str, list[tuple[float, ...]]] = {}
+    for kernel in kernels:
+        shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+        likeness = rows().network[shape.network][1].likeness if shape is not None else None
+        predicted_s = float(learned_times([kernel.op], gpu, constants, kernel.precision, asked).time_s[0])
+        if shape is None or likeness is None or math.isnan(predicted_s) or kernel.time_s < _LEAST_TOLD_S:
+            continue
+        share = min(max(predicted_s / kernel.time_s, 1 / MOST_CORRECTION), MOST_CORRECTION)
+        sizes = (math.exp(value) for value in shape.values[: len(likeness.lengths)])
+        by_network.setdefault(shape.network, []).append((*sizes, share))
+    return by_network
+
+
+def _as_trained(knowledge: Knowledge, gpu: GpuSpec) -> Knowledge:
+    """Without what an earlier calibration of the GPU found."""
+    return replace(knowledge, corrections={gpu.name: dict.fromkeys(rows().network, 1.0)}, kernels={})
 
 
 def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
@@ -125,22 +153,6 @@ def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -
     if rows().network[shape.network][1].is_of_fitted:
         return shape.network if kernel.time_s >= _LEAST_S else None
     return shape.network if _own_constant(kernel, gpu, constants) else None
-
-
-def _by_share(
-    network: str, kernels: list[Measurement], gpu: GpuSpec, constants: FittedConstants
-) -> list[tuple[str, list[Measurement]]]:
-    """The shares that kernels tell, each with its own: that of bytes apart where enough go by these."""
-    if not rows().network[network][1].is_of_fitted:
-        return [(network, kernels)]
-    by_bytes = [goes_by_bytes(kernel.op, network, gpu, constants, kernel.precision) for kernel in kernels]
-    if not _FEWEST_BY_BYTES <= sum(by_bytes) < len(kernels):
-        return [(network, kernels)]
-    own = {
-        of_bytes: [kernel for kernel, is_so in zip(kernels, by_bytes, strict=True) if is_so == of_bytes]
-        for of_bytes in (False, True)
-    }
-    return [(network, own[False]), (network + OF_BYTES, own[True])]
 
 
 def calibrated_gpu(header: Header) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from advisor.core.errors import CalibrationError, CatalogError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import read_plain
 from advisor.operators import registry
+from advisor.operators.registry import rows
 
+Kernels = Mapping[str, Sequence[Sequence[float]]]
+"""By family of networks: of each measured kernel its sizes, and the part of the learned rate it reached."""
 Constants = Mapping[str, str | float | Mapping[str, float]]
 """Of a GPU: numbers by name, tables of a number a rate, and texts about where they come from."""
 # How the source of every calibration begins.
@@ -18,10 +21,13 @@ CALIBRATED = "calibrated"
 HERE, RECORDED = "on this machine", "from a recording"
 # The table of what the GPU reaches of the learned rates, by family of networks.
 CORRECTIONS = "learned"
+# The table of the kernels that told it, where those of other sizes may reach another part.
+KERNELS = "kernels"
 # The fingerprint of the networks that they correct.
 NETWORKS = "networks"
 MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
+_MOST_SIZE = 1e12
 _MOST_BYTES = 100_000
 _TEXTS = {"source", NETWORKS}
 
@@ -75,8 +81,20 @@ def corrections_of(table: Constants) -> Mapping[str, float]:
     return corrections if isinstance(corrections, Mapping) else {}
 
 
+def kernels_of(table: Mapping[str, object]) -> Kernels:
+    """The kernels that told it, by family of networks; empty where none did."""
+    kernels = table.get(KERNELS, {})
+    return kernels if isinstance(kernels, Mapping) else {}
+
+
 def write_calibration(
-    gpu: str, source: str, constants: Mapping[str, float], *, where: str = HERE, networks: str | None = None
+    gpu: str,
+    source: str,
+    constants: Mapping[str, float],
+    *,
+    kernels: Kernels | None = None,
+    where: str = HERE,
+    networks: str | None = None,
 ) -> Path:
     """Write the file of a GPU, in place of an older one.
 
@@ -84,6 +102,7 @@ def write_calibration(
         gpu: name in the catalog.
         source: when and with what it was calibrated, for the estimate's assumptions.
         constants: by dotted name, such as ``gemm_fraction.bf16``.
+        kernels: of networks that learn from each.
         where: it was measured, ``HERE`` or ``RECORDED``.
         networks: fingerprint of those that the constants of ``learned`` correct.
 
@@ -95,6 +114,7 @@ def write_calibration(
     lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
     lines += [] if networks is None else [f'{NETWORKS} = "{networks}"']
     lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
+    lines += _kernel_lines(kernels or {})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, "\n".join([*lines, ""]).encode())
@@ -104,6 +124,15 @@ def write_calibration(
             " folder with the variable XDG_DATA_HOME."
         ) from error
     return path
+
+
+def _kernel_lines(kernels: Kernels) -> Iterator[str]:
+    if kernels:
+        yield f"\n# Of each kernel its sizes, and the part of the learned rate that it reached.\n[{KERNELS}]"
+    for network, told in sorted(kernels.items()):
+        yield f"{network} = ["
+        yield from ("    [" + ", ".join(f"{number:.6g}" for number in kernel) + "]," for kernel in told)
+        yield "]"
 
 
 def _plain(text: str) -> str:
@@ -118,13 +147,33 @@ def _check(table: Constants) -> None:
     for name in sorted(name for name, is_table in has_rates.items() if is_table):
         if not isinstance(table.get(name, {}), Mapping):
             raise ValueError(f"{name} is no table")
+    _check_kernels(kernels_of(table))
     for name, value in table.items():
+        if name == KERNELS:
+            continue
         if name not in _TEXTS | has_rates.keys():
             raise ValueError(f"it holds {name!r}, which is no constant")
         most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
             if name not in _TEXTS and not _is_between(0, fraction, most):
                 raise ValueError(f"{name} is {fraction!r}")
+
+
+def _check_kernels(kernels: Mapping[str, object]) -> None:
+    for network, told in kernels.items():
+        likeness = rows().network[network][1].likeness if network in rows().network else None
+        if likeness is None:
+            raise ValueError(f"{KERNELS} has {network!r}, which is no network that learns from them")
+        width = len(likeness.lengths) + 1
+        if not isinstance(told, list) or not all(_is_kernel(kernel, width) for kernel in told):
+            raise ValueError(f"a kernel of {network} is no {width} positive numbers")
+
+
+def _is_kernel(kernel: object, width: int) -> bool:
+    if not isinstance(kernel, list) or len(kernel) != width:
+        return False
+    *sizes, share = kernel
+    return all(_is_between(0, size, _MOST_SIZE) for size in sizes) and _is_between(0, share, MOST_CORRECTION)
 
 
 def _is_between(low: float, value: object, most: float) -> bool:

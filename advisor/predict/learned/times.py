@@ -16,6 +16,7 @@ from advisor.operators.rates import rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.gaussian_process import Told, told
 from advisor.predict.learned.model import Calls, CallTimes, grouped, kernel_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
@@ -31,10 +32,6 @@ CALIBRATED_SHARE = 0.5
 _HELD_OUT = 1.3
 # The part of a call's sigma that is left in an iteration; the rest cancels between its kernels.
 SHARED = 0.5
-# A calibration finds one share of calls that go by their FLOPs, and another one, whose name ends so, of those
-# that go by their bytes. Which of them a call has is told by the part of its roofline's work that is FLOPs.
-OF_BYTES = "_bytes"
-_BY_BYTES, _BY_FLOPS = 0.5, 0.9
 
 
 def learned_times(
@@ -50,13 +47,10 @@ def learned_times(
         known = ~np.isnan(peaks) & np.isnan(time_s[calls.index])
         if not known.any():
             continue
-        times = kernel_times(network, calls, gpu, peaks)
+        times = _of_this_board(kernel_times(network, calls, gpu, peaks), calls, constants)
         index = calls.index[known]
-        reached = _reached(calls, peaks, gpu, constants)[known]
-        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / reached
-        coupled = _sigma_of_rates(calls, ops, precision)[known]
-        of_board = np.hypot(_sigma_of_board(learned, constants), coupled)
-        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], of_board)
+        time_s[index] = times.time_s[known]
+        sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
     for i, formula in _formulas(Same(ops)):
         fitted = formula(ops[i], gpu) if math.isnan(time_s[i]) else None
         if fitted is not None:
@@ -64,27 +58,30 @@ def learned_times(
     return CallTimes(time_s=time_s, sigma=sigma)
 
 
-def goes_by_bytes(
-    op: Op, network: str, gpu: GpuSpec, constants: FittedConstants, precision: Precision
-) -> bool:
-    """Whether a call that a network knows tells what a GPU reaches in bytes rather than in FLOPs."""
-    (calls,) = (calls for calls in _grouped(Same((op,))) if calls.network == network)
-    return bool(_by_flops(calls, _peaks(calls, (op,), gpu, constants, precision), gpu)[0] < 0.5)
+def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -> CallTimes:
+    """With the launch, by what a calibration tells of the board, and as sure as is known of it."""
+    board = _told_by_kernels(calls, constants)
+    if board is not None:
+        of_board = np.hypot(np.sqrt(board.variance), _of_day(calls.learned, constants))
+        time_s = (KERNEL_FLOOR_S + times.time_s) * np.exp(board.mean)
+    else:
+        reached = constants.learned_share.get(calls.network, 1.0)
+        of_board = np.full(len(times.sigma), _sigma_of_board(calls.learned, constants))
+        time_s = KERNEL_FLOOR_S + times.time_s / reached
+    return CallTimes(time_s=time_s, sigma=np.hypot(_HELD_OUT * times.sigma, of_board))
 
 
-def _by_flops(calls: Calls, peaks: Floats, gpu: GpuSpec) -> Floats:
-    """Of each call, 1 where FLOPs decide what it reaches, 0 where bytes do, and what lies between."""
-    compute_s = calls.flops / peaks
-    part = compute_s / (compute_s + calls.num_bytes / gpu.memory_bytes_per_s)
-    return np.clip((part - _BY_BYTES) / (_BY_FLOPS - _BY_BYTES), 0.0, 1.0)
+def _told_by_kernels(calls: Calls, constants: FittedConstants) -> Told | None:
+    """How much longer each call takes by the kernels of a calibration, in logarithms; None where none count.
 
-
-def _reached(calls: Calls, peaks: Floats, gpu: GpuSpec, constants: FittedConstants) -> Floats:
-    """What part of the learned rate the GPU reaches in each call, as far as a calibration knows."""
-    of_flops = constants.learned_share.get(calls.network, 1.0)
-    of_bytes = constants.learned_share.get(calls.network + OF_BYTES, of_flops)
-    by_flops = _by_flops(calls, peaks, gpu)
-    return np.asarray(of_flops**by_flops * of_bytes ** (1 - by_flops))
+    A GPU that the network learned from differs from itself by a day, which all calls share.
+    """
+    likeness, kernels = calls.learned.likeness, constants.learned_kernels.get(calls.network, ())
+    if likeness is None or not kernels or is_learned_from(calls.learned, constants):
+        return None
+    logs = np.log(np.array(kernels, float))
+    sizes = calls.features[:, : len(likeness.lengths)].astype(float)
+    return told(likeness, logs[:, :-1], -logs[:, -1], sizes)
 
 
 def is_learned_from(learned: Learned, constants: FittedConstants) -> bool:
@@ -95,14 +92,18 @@ def is_learned_from(learned: Learned, constants: FittedConstants) -> bool:
 
 def _sigma_of_board(learned: Learned, constants: FittedConstants) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
-    # Networks of fitted rates tell of bursts in one state of the board; what its clocks do under load and on
-    # another day comes with the constant that tells of it.
-    is_burst = learned.is_of_fitted and "sustained_clock" not in constants.fractions
-    day = 0.0 if is_burst else SIGMA_DAY
+    day = _of_day(learned, constants)
     if is_learned_from(learned, constants):
         return day
     left = CALIBRATED_SHARE if learned.name in constants.learned_share else 1.0
     return math.hypot(day, left * learned.unseen_sigma)
+
+
+def _of_day(learned: Learned, constants: FittedConstants) -> float:
+    # Networks of fitted rates tell of bursts in one state of the board; what its clocks do under load and on
+    # another day comes with the constant that tells of it.
+    is_burst = learned.is_of_fitted and "sustained_clock" not in constants.fractions
+    return 0.0 if is_burst else SIGMA_DAY
 
 
 def _sigma_of_rates(calls: Calls, ops: Sequence[Op], precision: Precision) -> Floats:

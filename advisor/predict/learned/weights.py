@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ _MOST_BYTES = 20_000_000
 # name or a dtype.
 _DAMAGE = (
     OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, MemoryError,
-    SyntaxError, zipfile.BadZipFile, zlib.error,
+    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ CALIBRATION = Calibration(
     constants=(
         FittedConstant(name="gemm_fraction.fp16", before=0.6, after=0.5123, num_kernels=3, spread=0.05),
     ),
+    kernels={},
     warnings=texts("it was hot"),
 )
 

@@ -1,0 +1,149 @@
+"""A calibration of products tells more of those like the kernels that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import GpuSpec, Op
+from advisor.formats.recording_files import Measurement
+from advisor.operators.tensor_core_gemm import TENSOR_GEMM
+from advisor.predict.calibration.calibrating import learned_kernels, learned_offsets
+from advisor.predict.calibration.calibration_files import Kernels, read_calibration, write_calibration
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.model import CallTimes
+from advisor.predict.learned.times import SIGMA_DAY, is_learned_from, learned_times
+from tests.unit.predict.learned.values import EXACT, TABLES, half, make_network, mm
+
+# No kernel of an L4 was learned from, those of an L40S were.
+L4, L40S = resolve_gpu("L4"), resolve_gpu("L40S")
+NETWORK = make_network(TENSOR_GEMM.num_features + TENSOR_GEMM.board.num_features)
+KNOWN = Knowledge(tables=TABLES, networks={"tensor_gemm": NETWORK})
+SQUARE, NEAR, THIN = half(mm(8192, 8192, 8192)), half(mm(8192, 8192, 8000)), half(mm(8, 32768, 64))
+FACTORS = st.floats(0.3, 3.0)
+
+
+def times(*ops: Op, gpu: GpuSpec = L4, kernels: Kernels | None = None) -> CallTimes:
+    known = replace(KNOWN, kernels={gpu.name: kernels or {}})
+    return learned_times(ops, gpu, constants_for(gpu, known), EXACT, known)
+
+
+def measured(op: Op, factor: float) -> Measurement:
+    """A kernel that takes longer than predicted by a factor."""
+    took_s = factor * float(times(op).time_s[0])
+    return Measurement(case="", op=replace(op, measured_s=took_s), precision=EXACT, spread=0.0, num_samples=1)
+
+
+def slower_by(*pairs: tuple[Op, float]) -> Kernels:
+    return learned_kernels([measured(op, factor) for op, factor in pairs], L4, KNOWN)
+
+
+def test_a_kernel_is_kept_with_its_sizes_and_what_it_reached() -> None:
+    ((kernel,),) = slower_by((SQUARE, 1.25)).values()
+    assert kernel == pytest.approx((1, 8192, 8192, 8192, 0.8), rel=1e-6)
+
+
+@given(factor=FACTORS)
+def test_the_nearer_a_product_the_more_a_kernel_moves_it(factor: float) -> None:
+    before, after = times(SQUARE, NEAR, THIN), times(SQUARE, NEAR, THIN, kernels=slower_by((SQUARE, factor)))
+    moved = np.abs(np.log(after.time_s / before.time_s)) / max(abs(np.log(factor)), 1e-9)
+    assert moved[0] >= moved[1] >= moved[2]
+    # One kernel is partly luck.
+    assert (moved <= 1 + 1e-9).all()
+
+
+def test_kernels_of_two_sizes_each_move_their_like() -> None:
+    kernels = slower_by(*[(SQUARE, 1.3)] * 5, *[(THIN, 0.7)] * 5)
+    ratio = times(SQUARE, THIN, kernels=kernels).time_s / times(SQUARE, THIN).time_s
+    assert ratio == pytest.approx([1.3, 0.7], rel=0.08)
+
+
+@given(factors=st.lists(FACTORS, max_size=6))
+def test_a_measured_gpu_is_surer_however_its_kernels_came_out(factors: list[float]) -> None:
+    kernels = slower_by(*((half(mm(512 * i, 4096, 512)), f) for i, f in enumerate(factors, start=1)))
+    assert (times(SQUARE, THIN, kernels=kernels).sigma <= times(SQUARE, THIN).sigma + 1e-12).all()
+
+
+def test_a_gpu_that_was_learned_from_goes_by_one_share() -> None:
+    assert is_learned_from(TENSOR_GEMM, constants_for(L40S, KNOWN))
+    kernels = slower_by((SQUARE, 1.5))
+    assert times(SQUARE, gpu=L40S, kernels=kernels).time_s == pytest.approx(times(SQUARE, gpu=L40S).time_s)
+
+
+def test_kernels_as_short_as_a_launch_tell_nothing() -> None:
+    tiny = replace(measured(half(mm(8, 8, 8)), 1.0).op, measured_s=1e-6)
+    kernel = Measurement(case="", op=tiny, precision=EXACT, spread=0.0, num_samples=1)
+    assert learned_kernels([kernel], L4, KNOWN) == {}
+    assert learned_offsets([kernel], L4, KNOWN) == ()
+
+
+def test_other_operators_and_rates_tell_nothing() -> None:
+    assert learned_kernels([measured(half(mm(512, 512, 512)), 1.0)], L4, replace(KNOWN, networks={})) == {}
+    single = replace(mm(512, 512, 512), measured_s=1e-3)
+    assert (
+        learned_kernels(
+            [Measurement(case="", op=single, precision=EXACT, spread=0.0, num_samples=1)], L4, KNOWN
+        )
+        == {}
+    )
+
+
+def test_what_was_found_before_does_not_count_in_what_is_found_now() -> None:
+    kernel = measured(SQUARE, 1.25)
+    again = replace(KNOWN, kernels={"L4": {"tensor_gemm": [[1, 8192, 8192, 8192, 0.5]]}})
+    assert learned_kernels([kernel], L4, again) == learned_kernels([kernel], L4, KNOWN)
+
+
+def test_they_come_back_from_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    kernels = slower_by((SQUARE, 1.3), (THIN, 0.7))
+    write_calibration("L4", "today", {"learned.tensor_gemm": 0.9}, kernels=kernels, networks="these")
+    here = replace(KNOWN, is_calibrated_here=True, fingerprint="these")
+    constants = constants_for(L4, here)
+    (stored,), (expected,) = constants.learned_kernels.values(), kernels.values()
+    assert np.array(stored) == pytest.approx(np.array(expected), rel=1e-5)
+    assert learned_times([SQUARE], L4, constants, EXACT, here).time_s == pytest.approx(
+        times(SQUARE, kernels=kernels).time_s, rel=1e-4
+    )
+    others = constants_for(L4, replace(here, fingerprint="others"))
+    assert (others.learned_kernels, others.is_share_outdated) == ({}, True)
+
+
+def test_a_day_is_left_however_many_kernels_there_are() -> None:
+    kernels = slower_by(*[(SQUARE, 1.1)] * 50)
+    assert times(SQUARE, kernels=kernels).sigma[0] > SIGMA_DAY
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        "tensor_gemm = 0.5",
+        "tensor_gemm = [0.5]",
+        "tensor_gemm = [[1, 2, 3, 4]]",
+        "tensor_gemm = [[1, 2, 3, 4, 0]]",
+        "tensor_gemm = [[1, 2, 3, 4, 11]]",
+        "tensor_gemm = [[1, 2, 3, -4, 0.5]]",
+        "tensor_gemm = [[1, 2, 3, nan, 0.5]]",
+        "tensor_gemm = [[1, 2, 3, true, 0.5]]",
+        'tensor_gemm = [["a", 2, 3, 4, 0.5]]',
+        "gemm = [[1, 2, 3, 4, 0.5]]",
+        "hope = [[1, 2, 3, 4, 0.5]]",
+    ],
+)
+def test_a_file_with_broken_ones_is_refused(
+    kernels: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from advisor.core.errors import CatalogError
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = write_calibration("L4", "today", {"streaming_fraction": 0.5})
+    path.write_text(path.read_text() + f"[kernels]\n{kernels}\n")
+    with pytest.raises(CatalogError, match=r"L4\.toml' cannot be used.*Delete it"):
+        read_calibration("L4")
