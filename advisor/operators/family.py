@@ -217,7 +217,10 @@ class Learned:
         vendor: whose kernels were measured; libraries of others have kernels of their own.
         likeness: over the logarithms of the sizes, which are the first features: what one measured call of a
             GPU tells of others. None where a calibration tells one share of all.
-        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from.
+        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from; where there is a
+            likeness, that tells it.
+        held_out_share: how much more kernels that were held out scatter than those of the training.
+        least_sigma: log-normal, of what no network can tell of a kernel, such as which one a library chose.
         board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
@@ -243,6 +246,8 @@ class Learned:
     vendor: str = "NVIDIA"
     likeness: Likeness | None = None
     unseen_sigma: float = 0.2
+    held_out_share: float = 1.3
+    least_sigma: float = 0.0
     board: Board = POWER_AND_CAPABILITY
     quantile: float = QUANTILE
     few_weigh_more: bool = False

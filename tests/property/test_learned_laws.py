@@ -22,7 +22,7 @@ from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, learned_times
+from advisor.predict.learned.times import SIGMA_DAY, learned_times
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
@@ -189,7 +189,8 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     is_seen = bool(learned.measured_by & constants_for(gpu, knowledge).measured)
     day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, learned.unseen_sigma)
     residual = sum(residuals) / len(residuals)
-    return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(_HELD_OUT**2 * (residual**2 + variance) + day**2)
+    share = learned.held_out_share
+    return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(share**2 * (residual**2 + variance) + day**2)
 
 
 @of_any_weights

@@ -28,8 +28,6 @@ Formula = Callable[[Op, GpuSpec], FittedTime | None]
 SIGMA_DAY = 0.1
 # What a minute of calibration leaves of that, on another day.
 CALIBRATED_SHARE = 0.5
-# How much wider kernels that were held out scatter than those of the training.
-_HELD_OUT = 1.3
 # The part of a call's sigma that is left in an iteration; the rest cancels between its kernels.
 SHARED = 0.5
 
@@ -68,7 +66,8 @@ def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -
         reached = constants.learned_share.get(calls.network, 1.0)
         of_board = np.full(len(times.sigma), _sigma_of_board(calls.learned, constants))
         time_s = KERNEL_FLOOR_S + times.time_s / reached
-    return CallTimes(time_s=time_s, sigma=np.hypot(_HELD_OUT * times.sigma, of_board))
+    of_call = np.hypot(calls.learned.held_out_share * times.sigma, calls.learned.least_sigma)
+    return CallTimes(time_s=time_s, sigma=np.hypot(of_call, of_board))
 
 
 def _told_by_kernels(calls: Calls, constants: FittedConstants) -> Told | None:
@@ -96,7 +95,8 @@ def _sigma_of_board(learned: Learned, constants: FittedConstants) -> float:
     if is_learned_from(learned, constants):
         return day
     left = CALIBRATED_SHARE if learned.name in constants.learned_share else 1.0
-    return math.hypot(day, left * learned.unseen_sigma)
+    unseen = math.sqrt(learned.likeness.variance) if learned.likeness is not None else learned.unseen_sigma
+    return math.hypot(day, left * unseen)
 
 
 def _of_day(learned: Learned, constants: FittedConstants) -> float:
