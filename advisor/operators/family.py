@@ -217,8 +217,8 @@ class Learned:
         vendor: whose kernels were measured; libraries of others have kernels of their own.
         likeness: over the logarithms of the sizes, which are the first features: what one measured call of a
             GPU tells of others. None where a calibration tells one share of all.
-        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from; a likeness tells it
-            where there is one.
+        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from; where there is
+            a likeness, that tells it.
         held_out_share: how much more kernels that were held out scatter than those of the training.
         least_sigma: log-normal, of what no network can tell of a kernel, such as which one a library chose.
         board: what it is given of the GPU.
