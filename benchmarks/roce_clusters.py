@@ -8,6 +8,8 @@ from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
 MOSAIC_NETWORK_BYTES_PER_S = 200e9
 # Meta's Grand Teton: 400 Gb/s a GPU.
 TITAN_NETWORK_BYTES_PER_S = 400e9
+# Shanghai AI Laboratory's: four cards of 100 Gb/s a node (InternEvo, doc/en/train_performance.md).
+INTERN_NETWORK_BYTES_PER_S = 50e9
 _GPUS_PER_NODE = 8
 
 

@@ -24,6 +24,9 @@ cancels, and nothing was fitted to them.
 - **torchtitan** and **torchao** (PyTorch, BSD-3-Clause): Llama 3 8B on 8 and 128 H100. torchtitan's are
   boards of their own, with HBM2e and 500 of 700 W; they are predicted as an H100 SXM, which is faster.
   Selective checkpointing is taken to be by operator, which is torchtitan's default.
+- **InternEvo** (Shanghai AI Laboratory, Apache-2.0): InternLM-7B on 8 to 1,024 A100, four cards of 100 Gb/s a
+  node, the optimizer's state divided among all GPUs or those of a node. Rows with tensor parallelism are left
+  out. Its worst rows are at 1,024 GPUs, of which no collective was measured.
 - **VectorLM**: Llama 3 8B on 1 to 4 A100, all weights and LoRA. Blocks are taken to be checkpointed, since
   activations would not fit without, and adapters to be of rank 8 beside queries and values.
 
