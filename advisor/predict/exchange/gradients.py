@@ -7,6 +7,7 @@ gradient of a large embedding, complete at the very end, travels alone and in th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +27,8 @@ from advisor.predict.exchange.partition import updated_tensors
 FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
 # 1.6 TiB of gradients are as many. A file may tell any number of bytes, and none may fill our memory.
 _MOST_BUCKETS = 2**16
-_SUMS = ("add", "add_")
+# What is done to gradients that were made: sums of them, and what gives a tensor of the shape that it took.
+_SUM, _TAKES = "add", ("mul", "div", "copy", "_to_copy")
 _LEAST_S = 1e-12
 
 Floats = NDArray[np.float64]
@@ -75,7 +77,9 @@ def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumul
     stretches = _stretches([op for _, op in backward], accumulation) if tensors else repeat(0)
     places: Sequence[tuple[int, Op]] = [(s, op) for s, (_, op) in zip(stretches, backward, strict=False)]
     stretch_of[[i for i, _ in backward]] = [stretch for stretch, _ in places]
-    pieces = _completed(tensors, places) if tensors else [(0, size) for size in _pieces(total_bytes)]
+    pieces = (
+        _completed(tensors, places, accumulation) if tensors else [(0, size) for size in _pieces(total_bytes)]
+    )
     stretch = np.array([place for place, _ in pieces])
     sizes = np.array([size for _, size in pieces], dtype=np.float64)
     ends = np.cumsum(sizes)
@@ -106,19 +110,15 @@ def _stretches(ops: Sequence[Op], accumulation: int) -> Iterator[int]:
         yield number
 
 
-def _completed(tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]]) -> list[tuple[int, int]]:
+def _completed(
+    tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]], accumulation: int
+) -> list[tuple[int, int]]:
     """The stretch that completes each tensor, and its bytes, in order.
 
-    Operators that give one of its shape show it, the last of them if several do; what none shows is completed
-    with its neighbour. A sum of two is the gradient of one tensor that was used twice.
+    Operators that make one of its shape show it, the last of them if several do; what none shows is completed
+    with its neighbour.
     """
-    shown: dict[tuple[int, ...], list[int]] = {}
-    for stretch, op in backward:
-        for output in op.outputs:
-            places = shown.setdefault(_shape(output), [])
-            if base_name(op.name) in _SUMS:
-                del places[-2 * op.count :]
-            places.extend([stretch] * op.count)
+    shown = _shown(backward, accumulation)
     known = [shown[_shape(tensor)].pop() if shown.get(_shape(tensor)) else None for tensor in tensors]
     last, pieces = 0, []
     for tensor, place in zip(reversed(tensors), reversed(known), strict=True):
@@ -127,9 +127,34 @@ def _completed(tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]]
     return sorted(pieces, key=lambda piece: piece[0])
 
 
+def _shown(backward: Sequence[tuple[int, Op]], accumulation: int) -> dict[tuple[int, ...], list[int]]:
+    """By shape the stretches in which tensors of it are made, one a tensor and pass.
+
+    A sum of two is the gradient of one tensor that was used twice. But where each pass except the first adds
+    all tensors of a shape, it adds them to those of earlier passes. That, and how DDP scales and copies,
+    makes none: the first pass does without, so a trace has such operators behind all others.
+    """
+    shown: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    sums: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
+    for stretch, op in backward:
+        name = base_name(op.name).rstrip("_")
+        for output in op.outputs:
+            if name == _SUM:
+                sums[_shape(output)].append((stretch, op.count))
+            elif name not in _TAKES or _shape(op.inputs[0]) != _shape(output):
+                shown[_shape(output)] += [stretch] * op.count
+    for shape, added in sums.items():
+        if sum(count for _, count in added) * accumulation == len(shown[shape]) * (accumulation - 1):
+            continue
+        for stretch, count in added:
+            del shown[shape][-2 * count :]
+            shown[shape] += [stretch] * count
+    return shown
+
+
 def _shape(tensor: TensorSpec) -> tuple[int, ...]:
-    """Products may give a matrix transposed."""
-    return tuple(sorted(tensor.shape))
+    """Products may give a matrix transposed, and sums a vector with a dimension of one."""
+    return tuple(sorted(size for size in tensor.shape if size != 1))
 
 
 def _ddp_ends(sizes: Sequence[float]) -> list[int]:

@@ -83,6 +83,47 @@ def test_passes_of_accumulation_are_no_layers() -> None:
     assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
 
 
+def takes(name: str, of: TensorSpec, count: int) -> Op:
+    """An operator that gives a tensor of the shape that it takes."""
+    return replace(backward(of, name=name, count=count), inputs=(of, of))
+
+
+@pytest.mark.parametrize("accumulation", [2, 4])
+def test_adding_to_gradients_of_earlier_passes_completes_none(accumulation: int) -> None:
+    """Before: all gradients of a script that accumulates were complete at the very end, and hid nowhere."""
+    made = tuple(replace(op, count=accumulation) for op in (backward(LAST), backward(FIRST), EMBED))
+    # The first pass adds nothing, and the last alone scales: so they stand behind all others.
+    added = tuple(takes("aten::add_", one, accumulation - 1) for one in (LAST, FIRST, EMBEDDING))
+    scaled = tuple(takes("aten::mul", one, 1) for one in (LAST, FIRST, EMBEDDING))
+    trace = trace_of((*made, *added, *scaled), PARAMETERS, accumulation=accumulation)
+    plain = trace_of(made, PARAMETERS, accumulation=accumulation)
+    seconds = np.array([2.0, 1.0, 1.0, *[0.0] * 6, 9.0])
+    assert buckets_of(trace).num_bytes == buckets_of(plain).num_bytes == (8 * MIB, 132 * MIB)
+    assert buckets_of(trace).ready(seconds).tolist() == [0.5, 1.0]
+
+
+def test_layers_that_accumulate_are_ready_one_after_the_other() -> None:
+    ops = (backward(FIRST, count=32), takes("aten::add_", FIRST, 24), takes("aten::mul", FIRST, 8))
+    buckets = buckets_of(trace_of(ops, (FIRST,) * 8, accumulation=4))
+    assert buckets.num_bytes == (4 * MIB, 28 * MIB)
+    assert buckets.ready(np.array([4.0, 0.0, 0.0, 9.0])).tolist() == [0.125, 1.0]
+
+
+def test_a_tensor_used_twice_is_complete_when_both_are_added_in_each_pass() -> None:
+    twice = (backward(EMBEDDING, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
+    accumulated = (takes("aten::add_", FIRST, 1), takes("aten::add_", EMBEDDING, 1))
+    ops = (*twice, takes("aten::add", EMBEDDING, 2), *accumulated)
+    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST), accumulation=2))
+    assert buckets.ready(np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 9.0])).tolist() == [0.5, 1.0]
+
+
+def test_a_vector_may_be_given_with_a_dimension_of_one() -> None:
+    bias = TensorSpec(shape=(1, 1024 * 1024), dtype="float32")
+    ops = (backward(bias, name="aten::sum"), EMBED)
+    trace = trace_of(ops, (EMBEDDING, TensorSpec(shape=(1024 * 1024, 1), dtype="float32")))
+    assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
+
+
 def test_of_a_sum_alone_buckets_are_full_and_evenly_ready() -> None:
     trace = make_trace()
     trace = replace(trace, memory=replace(trace.memory, gradient_bytes=51 * MIB))
