@@ -4,7 +4,7 @@ Eight scripts are profiled as they are and with each change, on the pretended GP
 the trace of the script as it is. Both are predicted on three GPUs. Profiling all takes three minutes;
 ``--record`` keeps the traces that the tests read, ``--recorded`` reads them. ``--seen`` and ``--judges``
 compare models of timm and transformers instead: those that the rules were mended on, and those that nobody
-looked at before the rules were done.
+looked at before the rules were done. ``--by-shapes`` first takes out what tells where operands come from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.what_if_scripts import ROOT, SCRIPTS, WhatIfScript
 
 FOLDER = ROOT / "tests" / "what_if_traces"
 MODEL = Path(__file__).with_name("what_if_model.py")
-# Looked at when memory under autocast was worked out anew.
+# Looked at when memory under autocast was worked out anew, and when operands were followed.
 SEEN = (
     ("gpt2", 4),
     ("t5", 4),
@@ -35,9 +35,6 @@ SEEN = (
     ("vit_small_patch16_224", 8),
     ("efficientnet_b0", 8),
     ("swin_tiny_patch4_window7_224", 8),
-)
-# Chosen before the rules met them.
-JUDGES = (
     ("opt", 4),
     ("electra", 4),
     ("distilbert", 4),
@@ -45,6 +42,17 @@ JUDGES = (
     ("mixer_s16_224", 8),
     ("regnety_008", 8),
     ("cait_xxs24_224", 8),
+    ("albert", 4),
+)
+# Chosen before the rules met them.
+JUDGES = (
+    ("gpt_neox", 4),
+    ("mistral", 4),
+    ("deberta", 4),
+    ("poolformer_s12", 8),
+    ("resnest14d", 8),
+    ("mobilevit_s", 8),
+    ("xcit_nano_12_p16_224", 8),
 )
 JUDGED = ("batch", "bf16", "accumulate", "fused", "channels_last", "tf32")
 GPUS = ("A100-SXM-80GB", "L4", "H100-SXM-80GB")
@@ -72,10 +80,12 @@ class Agreement:
         return max(map(abs, self.time_off), default=0.0)
 
 
-def agreements(folder: Path = FOLDER, gpus: Sequence[str] = GPUS) -> Iterator[Agreement]:
+def agreements(
+    folder: Path = FOLDER, gpus: Sequence[str] = GPUS, *, by_shapes: bool = False
+) -> Iterator[Agreement]:
     """Every change of every script, from traces that lie in a folder."""
     for script in SCRIPTS:
-        base = read_trace(_path(folder, script, None))
+        base = _base(read_trace(_path(folder, script, None)), by_shapes=by_shapes)
         for change in script.changes:
             real = read_trace(_path(folder, script, change))
             yield _agreement(script.name, change, base, real, gpus)
@@ -95,10 +105,14 @@ def _agreement(script: str, change: str, base: Trace, real: Trace, gpus: Sequenc
     )
 
 
-def judged(models: Sequence[tuple[str, int]]) -> Iterator[Agreement]:
+def _base(trace: Trace, *, by_shapes: bool) -> Trace:
+    return replace(trace, ops=tuple(replace(op, flows=()) for op in trace.ops)) if by_shapes else trace
+
+
+def judged(models: Sequence[tuple[str, int]], *, by_shapes: bool = False) -> Iterator[Agreement]:
     """The same of models, each with its batch."""
     for model, batch in models:
-        base = _profiled(MODEL, (model, str(batch), "none"))
+        base = _base(_profiled(MODEL, (model, str(batch), "none")), by_shapes=by_shapes)
         for change in JUDGED:
             real = _profiled(MODEL, (model, str(batch), change))
             yield _agreement(model, change, base, real, GPUS)
@@ -143,16 +157,18 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="read the traces that the tests read")
     parser.add_argument("--seen", action="store_true", help="models that the rules were mended on")
     parser.add_argument("--judges", action="store_true", help="models that fitted nothing")
+    parser.add_argument("--by-shapes", action="store_true", help="do not tell where operands come from")
     arguments = parser.parse_args()
     if arguments.seen or arguments.judges:
-        print_rows(list(judged(SEEN if arguments.seen else JUDGES)))
+        models = SEEN if arguments.seen else JUDGES
+        print_rows(list(judged(models, by_shapes=arguments.by_shapes)))
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = FOLDER if arguments.record or arguments.recorded else Path(temporary)
         if not arguments.recorded:
             folder.mkdir(exist_ok=True)
             record(folder)
-        rows = list(agreements(folder))
+        rows = list(agreements(folder, by_shapes=arguments.by_shapes))
     print_rows(rows)
 
 

@@ -28,25 +28,51 @@ class Samples(Dataset[object]):
         return torch.zeros(LENGTH, dtype=torch.long) if self.are_texts else (torch.zeros(3, 224, 224), 0)
 
 
+# Of transformers: the model, its configuration without the ending, and what makes it small.
+TEXT_MODELS = {
+    "gpt2": ("GPT2LMHeadModel", "GPT2", {"n_layer": 4}),
+    "t5": ("T5ForConditionalGeneration", "T5", {"num_layers": 3, "decoder_start_token_id": 0}),
+    "bert": ("BertForMaskedLM", "Bert", {"num_hidden_layers": 4}),
+    "opt": ("OPTForCausalLM", "OPT", {"num_hidden_layers": 4}),
+    "electra": ("ElectraForMaskedLM", "Electra", {"num_hidden_layers": 4}),
+    "distilbert": ("DistilBertForMaskedLM", "DistilBert", {"n_layers": 4}),
+    "albert": (
+        "AlbertForMaskedLM",
+        "Albert",
+        {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+    ),
+    "gpt_neox": (
+        "GPTNeoXForCausalLM",
+        "GPTNeoX",
+        {"hidden_size": 512, "num_hidden_layers": 6, "num_attention_heads": 8, "intermediate_size": 2048},
+    ),
+    "mistral": (
+        "MistralForCausalLM",
+        "Mistral",
+        {
+            "hidden_size": 1024,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 4,
+            "intermediate_size": 2816,
+        },
+    ),
+    "deberta": (
+        "DebertaV2ForMaskedLM",
+        "DebertaV2",
+        {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048},
+    ),
+}
+
+
 def text_model(name: str) -> nn.Module | None:
     """A model of transformers with few layers; None for another name."""
+    if name not in TEXT_MODELS:
+        return None
     import transformers
 
-    if name == "gpt2":
-        return transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=4))
-    if name == "t5":
-        config = transformers.T5Config(num_layers=3, decoder_start_token_id=0)
-        return transformers.T5ForConditionalGeneration(config)
-    if name == "bert":
-        return transformers.BertForMaskedLM(transformers.BertConfig(num_hidden_layers=4))
-    if name == "opt":
-        config = transformers.OPTConfig(num_hidden_layers=4)
-        return transformers.OPTForCausalLM(config)
-    if name == "electra":
-        return transformers.ElectraForMaskedLM(transformers.ElectraConfig(num_hidden_layers=4))
-    if name == "distilbert":
-        return transformers.DistilBertForMaskedLM(transformers.DistilBertConfig(n_layers=4))
-    return None
+    model, config, small = TEXT_MODELS[name]
+    return getattr(transformers, model)(getattr(transformers, f"{config}Config")(**small))
 
 
 def image_model(name: str) -> nn.Module:

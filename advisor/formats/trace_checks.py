@@ -9,7 +9,7 @@ from math import prod
 from types import UnionType
 from typing import cast
 
-from advisor.core.values import Collective, Kernel, Op, Precision, TensorSpec, Trace
+from advisor.core.values import Collective, Flow, Kernel, Op, Precision, Role, TensorSpec, Trace
 from advisor.formats.warning_facts import check_warning
 
 # PyTorch counts with 64 bits, CUDA the sizes of a launch with 32.
@@ -77,6 +77,10 @@ def check_op(op: Op) -> None:
         _check_attribute(f"{name} of {op.name}", value)
     for kernel in op.kernels:
         _check_kernel(kernel, f"a kernel of {op.name}")
+    for flow in op.flows:
+        _check_flow(flow, op)
+    if op.flows and sum(flow.count for flow in op.flows) != op.count:
+        raise ValueError(f"the flows of {op.name} are not of its {op.count:,} calls")
 
 
 def check_precision(precision: Precision) -> None:
@@ -171,6 +175,18 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
         check_count(f"{name} of {owner}", value, most=_MOST_IN_LAUNCH, optional=True)
     check_type(f"the name of {owner}", kernel.name, str)
     _check_seconds(f"duration_s of {owner}", kernel.duration_s, optional=False)
+
+
+def _check_flow(flow: Flow, op: Op) -> None:
+    check_count(f"the id of a flow of {op.name}", flow.id, least=len(Role))
+    check_count(f"count of a flow of {op.name}", flow.count, least=1, most=_MOST_CALLS)
+    if len(flow.sources) != len(op.inputs):
+        raise ValueError(f"a flow of {op.name} has {len(flow.sources)} sources of {len(op.inputs)} operands")
+    for source in flow.sources:
+        check_count(f"a source of {op.name}", source)
+    check_count(f"new_parameters of {op.name}", flow.new_parameters, most=_MOST_CALLS)
+    check_count(f"the forward call of {op.name}", flow.forward, optional=True)
+    check_type(f"is_of_view of {op.name}", flow.is_of_view, bool)
 
 
 def _check_collectives(collectives: Sequence[Collective]) -> None:

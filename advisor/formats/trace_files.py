@@ -20,6 +20,7 @@ from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import (
     AttributeValue,
     Collective,
+    Flow,
     Kernel,
     Launch,
     MemoryUse,
@@ -33,7 +34,15 @@ from advisor.core.values import (
 from advisor.formats.foreign_files import first_bytes, open_unpacked
 from advisor.formats.json_stream import read_members
 from advisor.formats.trace_checks import check_trace
-from advisor.formats.trace_json import AttributeJson, KernelJson, OpJson, TensorJson, TraceJson, WarningJson
+from advisor.formats.trace_json import (
+    AttributeJson,
+    FlowJson,
+    KernelJson,
+    OpJson,
+    TensorJson,
+    TraceJson,
+    WarningJson,
+)
 from advisor.formats.warning_facts import known_code, warning_of
 
 T = TypeVar("T")
@@ -234,6 +243,20 @@ def op_from_json(entry: OpJson) -> Op:
         count=entry["count"],
         measured_s=entry["measured_s"],
         kernels=tuple(_kernel(item) for item in _tuple(entry["kernels"])),
+        # Files written before operands were followed have none.
+        flows=tuple(flow_from_json(item) for item in _tuple(entry.get("flows", []))),
+    )
+
+
+def flow_from_json(entry: FlowJson) -> Flow:
+    """A flow from its JSON object."""
+    return Flow(
+        id=entry["id"],
+        count=entry["count"],
+        sources=_tuple(entry["sources"]),
+        new_parameters=entry["new_parameters"],
+        forward=entry["forward"],
+        is_of_view=entry["is_of_view"],
     )
 
 

@@ -28,6 +28,17 @@ class KernelJson(TypedDict):
     duration_s: float
 
 
+class FlowJson(TypedDict):
+    """A `Flow`."""
+
+    id: int
+    count: int
+    sources: list[int]
+    new_parameters: int
+    forward: int | None
+    is_of_view: bool
+
+
 class OpJson(TypedDict):
     """An `Op`."""
 
@@ -41,6 +52,7 @@ class OpJson(TypedDict):
     count: int
     measured_s: float | None
     kernels: list[KernelJson]
+    flows: NotRequired[list[FlowJson]]
 
 
 class CollectiveJson(TypedDict):

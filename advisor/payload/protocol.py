@@ -10,6 +10,10 @@ from .contract.jobs import Call, Case, FakeSamples, Gpu, Job, MeasuringJob, Samp
 from .contract.kinds import Length, Name, OperatorPhase, Origin, Shape, Status
 from .contract.notices import Counts, Event, Fact, Notice, Phase, Warned, notice
 from .contract.recordings import (
+    GRADIENT,
+    NUM_ROLES,
+    OUTSIDE,
+    PARAMETER,
     Communication,
     Details,
     Flags,
@@ -17,6 +21,7 @@ from .contract.recordings import (
     Loading,
     Memory,
     Operator,
+    OperatorFlow,
     Result,
     Tensor,
 )
@@ -32,12 +37,16 @@ from .contract.timings import (
 )
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 6
+VERSION = 7
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"
 
 __all__ = [
+    "GRADIENT",
     "MARK",
+    "NUM_ROLES",
+    "OUTSIDE",
+    "PARAMETER",
     "VERSION",
     "Call",
     "Case",
@@ -62,6 +71,7 @@ __all__ = [
     "Name",
     "Notice",
     "Operator",
+    "OperatorFlow",
     "OperatorPhase",
     "Origin",
     "Phase",

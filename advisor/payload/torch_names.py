@@ -30,6 +30,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._C:_dispatch_has_kernel_for_dispatch_key",
         "torch:ops.aten.linear.default._op_dk",
     ),
+    "flow": ("torch.autograd:_get_sequence_nr", "torch._C:_current_autograd_node"),
     "known_forms": (
         "torch._subclasses.fake_tensor:FakeTensor.fake_device",
         "torch._C:TensorBase._make_subclass",

@@ -15,11 +15,16 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
-from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, tensor_from_json
+from advisor.formats.trace_files import (
+    SCHEMA_VERSION,
+    attribute_from_json,
+    flow_from_json,
+    tensor_from_json,
+)
 from advisor.formats.warning_facts import known_code, warning_of
 from advisor.kineto.launches import kernels_of, merged
 from advisor.operators.costs import cost_of
-from advisor.payload.protocol import VERSION, Notice, Operator, Result
+from advisor.payload.protocol import VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
@@ -176,7 +181,9 @@ def _trace_of(
     recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None
 ) -> Trace:
     ops, unknown = operators_of(recording["operators"])
-    if timeline is not None:
+    if timeline is None:
+        ops = _followed(ops, recording["flows"])
+    else:
         ops = _measured(ops, recording["calls"], timeline)
         unknown += _timeline_warnings(timeline)
     device = recording.get("device_name")
@@ -239,6 +246,12 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
             )
         )
     return tuple(ops), list(warnings.values())
+
+
+def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
+    """Operators with what made their operands; where calls are told apart by kernels, nobody knows."""
+    pairs = zip(ops, flows, strict=True)
+    return tuple(replace(op, flows=tuple(map(flow_from_json, own))) for op, own in pairs)
 
 
 def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
 from advisor.core.findings import Code
-from advisor.core.values import Collective, Kernel, Op, Trace
+from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Trace
 from advisor.formats.trace_files import FORMAT
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell
@@ -57,6 +57,10 @@ TRACES: dict[str, Trace] = {
         data_loading_s=0.5, num_workers=4, world_size=8, is_sharded=True,
         loader_cpu_s_per_sample=0.01,
     ),
+    "followed": make_trace(ops=(
+        replace(make_op(), flows=(Flow(id=3, count=1, sources=(1,)),)),
+        replace(make_op(phase=Phase.BACKWARD), flows=(Flow(id=4, count=1, sources=(3,), forward=3),)),
+    )),
 }  # fmt: skip
 
 

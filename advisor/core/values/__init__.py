@@ -46,6 +46,7 @@ from advisor.core.values.split import WHOLE, Split
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
+    Flow,
     Kernel,
     Launch,
     MemoryUse,
@@ -53,6 +54,7 @@ from advisor.core.values.trace import (
     Phase,
     Precision,
     RankWork,
+    Role,
     TensorSpec,
     Trace,
 )
@@ -72,6 +74,7 @@ __all__ = [
     "Fabric",
     "Fit",
     "FittedConstants",
+    "Flow",
     "GpuSpec",
     "InputWork",
     "Interval",
@@ -107,6 +110,7 @@ __all__ = [
     "RankWork",
     "Recommendation",
     "Remedy",
+    "Role",
     "RunStatus",
     "Scaling",
     "Schedule",

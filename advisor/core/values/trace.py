@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from advisor.core.findings import Finding
 from advisor.core.notebook import html_of
@@ -49,6 +49,34 @@ class Kernel:
     duration_s: float
 
 
+class Role(IntEnum):
+    """What an operand is that no call of the iteration made; other sources are numbers of flows."""
+
+    OUTSIDE = 0
+    PARAMETER = 1
+    GRADIENT = 2  # of a parameter, as accumulated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Calls of an operator whose operands come from the same flows.
+
+    Attributes:
+        id: of calls whose operands come from the same operators; several flows may share it.
+        sources: of each operand the id of the flow that made or changed it last, or its `Role`.
+        new_parameters: that the calls read, and none of the operator before them.
+        forward: of a backward call the id of the flow whose gradient it computes; None if unknown.
+        is_of_view: it computes the gradient of a view of what ``forward`` made.
+    """
+
+    id: int
+    count: int
+    sources: tuple[int, ...]
+    new_parameters: int = 0
+    forward: int | None = None
+    is_of_view: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
     """An operator of one iteration; ``count`` equal calls are one entry.
@@ -57,6 +85,7 @@ class Op:
         flops: floating-point operations of one call (a multiply-add is two).
         bytes: bytes one call reads and writes in device memory.
         measured_s: device time of one call on the trace's origin GPU, None if not measured.
+        flows: where operands of the calls come from, as recorded; empty if nobody followed them.
     """
 
     name: str
@@ -69,6 +98,7 @@ class Op:
     count: int
     measured_s: float | None = None
     kernels: tuple[Kernel, ...] = ()
+    flows: tuple[Flow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,21 @@ class Tensor(TypedDict):
     stride: Shape | None
 
 
+# The roles of operands that no call of the iteration made; flows are numbered from NUM_ROLES on.
+OUTSIDE, PARAMETER, GRADIENT, NUM_ROLES = 0, 1, 2, 3
+
+
+class OperatorFlow(TypedDict):
+    """Calls whose operands come from calls of the same flows; those of one ``id`` from the same operators."""
+
+    id: int
+    count: int
+    sources: list[int]  # of each operand the flow that made it, or its role
+    new_parameters: int  # read by no earlier call of the operator
+    forward: int | None  # whose gradient a backward call computes
+    is_of_view: bool  # the gradient of a view of what that one made
+
+
 class Operator(TypedDict):
     """Equal calls of one operator."""
 
@@ -77,6 +92,7 @@ class Iteration(TypedDict, total=False):
 
     operators: list[Operator]
     calls: list[list[int]]  # the numbers of each operator's calls
+    flows: list[list[OperatorFlow]]  # of each operator; none of the optimizer's
     memory: Memory
     collectives: list[Communication]
     loading: Loading | None

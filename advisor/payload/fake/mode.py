@@ -209,7 +209,7 @@ class HybridMode(TorchDispatchMode):
         if not known.is_described:
             known.described = self.recorder.describe(func, args, kwargs, result)
             known.is_described = True
-        self.recorder.count(known.described, args)
+        self.recorder.count(known.described, args, kwargs, result)
 
     def track(self, result: object) -> None:
         """Count the memory of new tensors."""

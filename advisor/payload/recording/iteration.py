@@ -201,6 +201,7 @@ class Iterations:
         self.last = {
             "operators": session.recorder.operators(),
             "calls": session.recorder.calls(),
+            "flows": session.recorder.flows(),
             # Every evaluation of a closure has a backward pass, over the same samples.
             "num_backward_passes": session.recorder.num_backward_passes // max(1, self._num_evaluations),
             "memory": session.memory.usage(),

@@ -84,11 +84,16 @@ class MemoryTracker:
 
     def kind(self, tensor: torch.Tensor) -> str | None:
         """What the tensor's storage was said to hold, None if nothing was said."""
+        serial = self.serial(tensor)
+        return None if serial is None else self._kinds.get(serial)
+
+    def serial(self, tensor: torch.Tensor) -> int | None:
+        """The number of the tensor's storage, None of one that is not counted."""
         if tensor.layout is not torch.strided:
             return None
         tensor = getattr(tensor, "_local_tensor", tensor)
         entry = self._live.get(tensor.untyped_storage()._cdata)
-        return None if entry is None else self._kinds.get(entry[0])
+        return None if entry is None else entry[0]
 
     def start_span(self) -> None:
         """Begin a new iteration."""

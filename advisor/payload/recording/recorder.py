@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 
 import torch
 
-from ..protocol import Operator, OperatorPhase, Tensor
+from ..protocol import Operator, OperatorFlow, OperatorPhase, Tensor
 from .attention_choice import AttentionChoice
+from .flow import Entry, Flow, flows
 from .memory import MemoryTracker
 from .signature import Signature
 
@@ -71,22 +72,24 @@ class Recorder:
         self._step_task = _NO_TASK
         self._signatures: dict[OpOverload, Signature] = {}
         self._dtype_names: dict[torch.dtype, str] = {}
-        self._calls: dict[Call, list[int]] = {}
-        self._evaluation: dict[Call, list[int]] = {}
+        self._calls: dict[Call, Entry] = {}
+        self._evaluation: dict[Call, Entry] = {}
+        self._flow = Flow(memory)
         self._backward_passes: set[int] = set()
         self._attention = AttentionChoice()
 
     def start_span(self) -> None:
         """Forget the operators so far."""
         self._calls, self._evaluation = {}, {}
+        self._flow.start_span()
         self.value_calls = {}
         self._backward_passes = set()
 
     def keep_evaluation(self) -> None:
         """What was kept apart is part of the span after all."""
-        for key, calls in self._evaluation.items():
-            self._calls[key] = sorted(self._calls.get(key, []) + calls)
-        self._calls = dict(sorted(self._calls.items(), key=lambda item: item[1][0]))
+        for key, entry in self._evaluation.items():
+            self._calls.setdefault(key, Entry()).add(entry)
+        self._calls = dict(sorted(self._calls.items(), key=lambda item: item[1].numbers[0]))
         self._evaluation = {}
 
     def begin_step(self) -> None:
@@ -112,7 +115,7 @@ class Recorder:
         self, func: OpOverload, args: Args, kwargs: Kwargs, result: object, *, call: int | None = None
     ) -> None:
         """Count one call, unless it is a view or an allocation."""
-        self.count(self.describe(func, args, kwargs, result), args, call=call)
+        self.count(self.describe(func, args, kwargs, result), args, kwargs, result, call=call)
 
     def describe(self, func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> Description | None:
         """What follows from the form of the call; None for a view or an allocation."""
@@ -129,18 +132,30 @@ class Recorder:
             return None
         return Description(signature, tuple(inputs), tuple(outputs), tuple(attributes))
 
-    def count(self, described: Description | None, args: Args, *, call: int | None = None) -> None:
+    def count(
+        self,
+        described: Description | None,
+        args: Args,
+        kwargs: Kwargs,
+        result: object,
+        *,
+        call: int | None = None,
+    ) -> None:
         """Count one call that was described before."""
         if described is None:
+            for tensor in self._tensors(args[:1]):
+                self._flow.view(tensor)
             return
         signature, inputs, outputs, attributes = described
         attributes += self._attention.of(signature.name, inputs)
         phase = self._phase(signature.name)
         if phase == "forward" and self._updates_by_hand(signature, args):
             phase = "optimizer"
-        number = self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
+        entry = self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
+        if phase != "optimizer":
+            self._follow(entry, signature, args, kwargs, result)
         if signature.needs_values and _is_of_values(signature.name, inputs):
-            self.value_calls.setdefault(signature.name, []).append(number)
+            self.value_calls.setdefault(signature.name, []).append(entry.numbers[-1])
 
     def record_copy(
         self, name: str, tensor: torch.Tensor, dtype: torch.dtype, *, call: int | None = None
@@ -148,7 +163,7 @@ class Recorder:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        return self._count(Call(name, self._phase(name), (source,), (copied,), ()), call)
+        return self._count(Call(name, self._phase(name), (source,), (copied,), ()), call).numbers[-1]
 
     def record_read(self, tensor: torch.Tensor) -> None:
         """Count the copy of a value that Python asks for."""
@@ -164,19 +179,26 @@ class Recorder:
                 "inputs": [_plain(spec) for spec in inputs],
                 "outputs": [_plain(spec) for spec in outputs],
                 "attributes": dict(attributes),
-                "count": len(calls),
+                "count": len(entry.numbers),
             }
-            for (name, phase, inputs, outputs, attributes), calls in self._calls.items()
+            for (name, phase, inputs, outputs, attributes), entry in self._calls.items()
         ]
 
     def calls(self) -> list[list[int]]:
         """The numbers of the calls of each operator, in the order of ``operators``."""
-        return list(self._calls.values())
+        return [entry.numbers for entry in self._calls.values()]
+
+    def flows(self) -> list[list[OperatorFlow]]:
+        """What the calls of each operator read, in the order of ``operators``."""
+        return list(flows(list(self._calls.values())))
 
     def forward_calls(self) -> list[int]:
         """The numbers of the calls of the forward pass."""
         return [
-            number for call, numbers in self._calls.items() if call.phase == "forward" for number in numbers
+            number
+            for call, entry in self._calls.items()
+            if call.phase == "forward"
+            for number in entry.numbers
         ]
 
     def _split(
@@ -198,12 +220,24 @@ class Recorder:
                 attributes.append((name, self._attribute(value)))
         return inputs, written, attributes
 
-    def _count(self, key: Call, call: int | None) -> int:
-        number = self.number() if call is None else call
+    def _count(self, key: Call, call: int | None) -> Entry:
         is_kept_apart = key.phase == "forward" and self.is_evaluating()
         calls = self._evaluation if is_kept_apart else self._calls
-        calls.setdefault(key, []).append(number)
-        return number
+        entry = calls.get(key)
+        if entry is None:
+            entry = calls[key] = Entry()
+        entry.numbers.append(self.number() if call is None else call)
+        return entry
+
+    def _follow(self, entry: Entry, signature: Signature, args: Args, kwargs: Kwargs, result: object) -> None:
+        operands: list[torch.Tensor] = []
+        results = list(self._tensors(result))
+        for index, (name, takes_tensors, is_written, _, _) in enumerate(signature.arguments):
+            if takes_tensors:
+                tensors = list(self._tensors(args[index] if index < len(args) else kwargs.get(name)))
+                operands += tensors
+                results += tensors if is_written else ()
+        self._flow.call(entry, operands, results)
 
     def _phase(self, name: str) -> OperatorPhase:
         task = torch._C._current_graph_task_id()

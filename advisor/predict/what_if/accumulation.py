@@ -39,7 +39,10 @@ def accumulated(trace: Trace, passes: int) -> Trace | None:
 
 
 def _repeated(op: Op, passes: int) -> Op:
-    return op if op.phase is Phase.OPTIMIZER else replace(op, count=op.count * passes)
+    if op.phase is Phase.OPTIMIZER:
+        return op
+    flows = tuple(replace(flow, count=flow.count * passes) for flow in op.flows)
+    return replace(op, count=op.count * passes, flows=flows)
 
 
 def _parameters(trace: Trace) -> tuple[TensorSpec, ...]:

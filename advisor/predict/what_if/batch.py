@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import starmap
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec, Trace
 from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
 from advisor.predict.what_if.changed_memory import of_larger_batch
+from advisor.predict.what_if.weights import Weights, with_weights
 
 _PRODUCTS = names("mm addmm")
 _RECURRENT = names("_cudnn_rnn _cudnn_rnn_backward")
@@ -39,13 +42,10 @@ def with_batch(trace: Trace, factor: int) -> Trace | None:
     if trace.batch_size is None or trace.batch_size % trace.accumulation:
         return None
     batch = trace.batch_size // trace.accumulation
-    growing = _Growing(
-        batch=batch,
-        factor=factor,
-        parameters=_parameter_shapes(trace.ops, batch),
-        inner=_inner_sizes(trace.ops),
-    )
-    ops = tuple(map(growing.op, trace.ops))
+    growing = _Growing(batch=batch, factor=factor, inner=_inner_sizes(trace.ops))
+    parameters = _parameter_shapes(trace.ops, batch)
+    calls = with_weights(trace.ops, lambda tensor: _folded(tensor, batch) in parameters)
+    ops = tuple(growing.op(op, weights) for op, weights in calls)
     if not _has_grown(trace.ops, ops, factor):
         return None
     memory = of_larger_batch(trace.memory, factor)
@@ -101,16 +101,14 @@ class _Growing:
 
     Attributes:
         batch: samples of one pass.
-        parameters: shapes of parameters, folded.
         inner: sizes of dimensions that are not the first of a tensor.
     """
 
     batch: int
     factor: int
-    parameters: frozenset[Shape]
     inner: frozenset[int]
 
-    def op(self, op: Op) -> Op:
+    def op(self, op: Op, weights: Weights) -> Op:
         """The operator over a larger batch."""
         if op.phase is Phase.OPTIMIZER:
             return op
@@ -120,9 +118,11 @@ class _Growing:
         else:
             axis = 1 if name in _RECURRENT and not op.attributes.get("batch_first") else None
             # A bias's gradient is summed over what never is a weight, whatever its shape.
-            weights = frozenset() if name == "sum" else self.parameters
-            inputs = tuple(self._tensor(tensor, axis, weights) for tensor in op.inputs)
-            outputs = tuple(self._tensor(tensor, axis, self.parameters) for tensor in op.outputs)
+            stays = [False] * len(op.inputs) if name == "sum" else weights.inputs
+            inputs = tuple(starmap(partial(self._tensor, axis=axis), zip(op.inputs, stays, strict=True)))
+            outputs = tuple(
+                starmap(partial(self._tensor, axis=axis), zip(op.outputs, weights.outputs, strict=True))
+            )
         return recosted(op, inputs, outputs)
 
     def _product(self, op: Op) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
@@ -134,8 +134,8 @@ class _Growing:
             return op.inputs, op.outputs
         return (*bias, self._along(left, 0), right), (self._along(out, 0),)
 
-    def _tensor(self, tensor: TensorSpec, axis: int | None, weights: frozenset[Shape]) -> TensorSpec:
-        if not tensor.shape or _folded(tensor, self.batch) in weights:
+    def _tensor(self, tensor: TensorSpec, is_weight: bool, *, axis: int | None) -> TensorSpec:
+        if not tensor.shape or is_weight:
             return tensor
         if axis is not None:
             return self._along(tensor, axis) if len(tensor.shape) == 3 else tensor

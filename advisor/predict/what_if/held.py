@@ -1,36 +1,27 @@
 """What a pass holds for its backward half, moment by moment, read off the operators of that half.
 
-Autograd keeps what a backward operator reads beside its gradient. How often a tensor is read, and in which
-precision, stands in the trace; which tensor it is does not, so tensors are told apart by size and dtype.
+Autograd keeps what a backward operator reads beside its gradient, in the precision that it reads. Which
+tensor that is follows from what made it, else from its size and dtype.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any
 
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.embedding import EMBEDDING
-from advisor.operators.family import base_name, names
-from advisor.operators.gemm import GEMM
+from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
 from advisor.operators.work import item_bytes, tensor_bytes
+from advisor.predict.what_if.saved import FULL_BYTES, Read, Saved
+from advisor.predict.what_if.saved_by_flows import SavedByFlows
+from advisor.predict.what_if.saved_by_shapes import SavedByShapes
 
 Shape = tuple[int, ...]
-_FULL_BYTES = 4
-# They read their own result, which the next product may read as well.
-_OF_RESULTS = names(
-    """threshold_backward _softmax_backward_data _log_softmax_backward_data sigmoid_backward
-    tanh_backward"""
-)
-FACTORS = names("mul div")
-_SUMS = names("add add_")
 # Layers are followed one by one up to so many; more make no difference.
 _MOST_ROUNDS = 32
 
@@ -52,31 +43,6 @@ class Held:
     gradient_bytes: float
 
 
-class _By(Enum):
-    """Who reads a tensor: one by its producer, one by its consumers, or one that nobody else reads."""
-
-    PRODUCER = auto()
-    CONSUMER = auto()
-    ITSELF = auto()
-
-
-class _Kind(NamedTuple):
-    """Tensors that are alike."""
-
-    num_elements: int
-    dtype: str
-    is_parameter: bool
-
-
-class _Read(NamedTuple):
-    """Of one call: what it reads, and in how many of such calls."""
-
-    kind: _Kind
-    num_bytes: int
-    by: _By
-    weight: float
-
-
 def parameter_shapes(ops: Iterable[Op]) -> frozenset[Shape]:
     """What the optimizer steps over, whichever way round a matrix is used."""
     return frozenset(
@@ -93,12 +59,17 @@ def held(ops: Sequence[Op], accumulation: int, all_gradient_bytes: int) -> Held:
         all_gradient_bytes: of parameters; one that two layers share gets two gradients.
     """
     parameters = parameter_shapes(ops)
+    saved: Saved[Any] = (
+        SavedByFlows(ops, accumulation)
+        if any(op.flows for op in ops)
+        else SavedByShapes(ops, parameters, accumulation)
+    )
     calls = [
-        _Call.of(op, op.count / accumulation, parameters)
+        _Call.of(op, op.count / accumulation, parameters, saved)
         for op in ops
         if op.phase is Phase.BACKWARD and base_name(op.name) != "_to_copy"
     ]
-    stock = _Stock.of(calls, _sums(ops, accumulation), _casts(ops, parameters, accumulation))
+    stock = _Stock.of(calls, saved)
     forward_bytes = most_bytes = peak_bytes = stock.num_bytes
     gradient_bytes = gradients_then = 0.0
     for call, count in _in_turn(calls):
@@ -127,46 +98,22 @@ class _Call:
     """
 
     count: float
-    reads: tuple[_Read, ...]
+    reads: tuple[Read[Any], ...]
     passing_bytes: int
     gradient_bytes: int
 
     @classmethod
-    def of(cls, op: Op, count: float, parameters: frozenset[Shape]) -> _Call:
+    def of(cls, op: Op, count: float, parameters: frozenset[Shape], saved: Saved[Any]) -> _Call:
         own = [tensor for tensor in op.outputs if _is_gradient(op, tensor, parameters)]
-        lowered = [tensor for tensor in own if item_bytes(tensor.dtype) < _FULL_BYTES]
+        lowered = [tensor for tensor in own if item_bytes(tensor.dtype) < FULL_BYTES]
         taken = op.inputs[:1] if not base_name(op.name).endswith("_") else ()
         others = [tensor for tensor in op.outputs if tensor not in own]
         return cls(
             count=count,
-            reads=tuple(_reads(op, parameters)),
+            reads=tuple(saved.reads(op)),
             passing_bytes=sum(map(tensor_bytes, (*taken, *others, *lowered))),
-            gradient_bytes=sum(_FULL_BYTES * _numel(tensor) for tensor in own),
+            gradient_bytes=sum(FULL_BYTES * _numel(tensor) for tensor in own),
         )
-
-
-def _reads(op: Op, parameters: frozenset[Shape]) -> Iterator[_Read]:
-    """Operands beside the gradient; parameters only where they are copies in lower precision."""
-    name, family = base_name(op.name), family_of(op)
-    if not (family is GEMM or name in FACTORS or "backward" in name):
-        return
-    # Both halves of a product of activations are read, each by the gradient of the other.
-    is_either = name == "bmm"
-    for tensor in op.inputs if is_either else op.inputs[1:]:
-        has_weights = family.compute.tensor_cores or name in FACTORS or len(tensor.shape) < 2
-        is_parameter = has_weights and _is_of(parameters, tensor)
-        if is_parameter and item_bytes(tensor.dtype) >= _FULL_BYTES:
-            continue
-        kind = _Kind(_numel(tensor), tensor.dtype, is_parameter)
-        yield _Read(kind, tensor_bytes(tensor), _reader(op), 0.5 if is_either else 1.0)
-
-
-def _reader(op: Op) -> _By:
-    name = base_name(op.name)
-    if name in _OF_RESULTS:
-        return _By.PRODUCER
-    is_consumer = family_of(op) in (GEMM, CONVOLUTION) or "pool" in name or name.startswith("nll_loss")
-    return _By.CONSUMER if is_consumer else _By.ITSELF
 
 
 def _is_gradient(op: Op, tensor: TensorSpec, parameters: frozenset[Shape]) -> bool:
@@ -174,37 +121,6 @@ def _is_gradient(op: Op, tensor: TensorSpec, parameters: frozenset[Shape]) -> bo
     family = family_of(op)
     may_be = family.compute.tensor_cores or family is EMBEDDING or len(tensor.shape) < 2
     return may_be and _is_of(parameters, tensor)
-
-
-def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
-    """By elements, how many consumers share their operand with another.
-
-    Gradients are summed where a tensor has several consumers; sums of the forward pass are residuals, of
-    which one branch reads nothing.
-    """
-    signs = {Phase.BACKWARD: 1, Phase.FORWARD: -1}
-    sums: Counter[int] = Counter()
-    for op in ops:
-        if op.phase in signs and base_name(op.name) in _SUMS and _is_of_two(op):
-            sums[_numel(op.inputs[0])] += signs[op.phase] * (op.count // accumulation)
-    return sums
-
-
-def _casts(ops: Iterable[Op], parameters: frozenset[Shape], accumulation: int) -> Counter[_Kind]:
-    """Operands that autocast casts, which it does for each consumer anew.
-
-    A profile of a real GPU tells no shape of a number, so a cast of one has no operand.
-    """
-    casts: Counter[_Kind] = Counter()
-    for op in ops:
-        if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy" and op.inputs and op.outputs:
-            kind = _Kind(_numel(op.inputs[0]), op.outputs[0].dtype, _is_of(parameters, op.inputs[0]))
-            casts[kind] += op.count // accumulation
-    return casts
-
-
-def _is_of_two(op: Op) -> bool:
-    return len(op.inputs) == 2 and _numel(op.inputs[0]) == _numel(op.inputs[1])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -217,37 +133,29 @@ class _Stock:
         sizes: bytes of one.
     """
 
-    tensors: dict[_Kind, float]
-    readers: dict[_Kind, float]
-    sizes: dict[_Kind, int]
+    tensors: dict[Hashable, float]
+    readers: dict[Hashable, float]
+    sizes: dict[Hashable, int]
     num_bytes: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.num_bytes = sum(self._bytes(kind) for kind in self.readers)
 
     @classmethod
-    def of(cls, calls: Iterable[_Call], sums: Counter[int], casts: Counter[_Kind]) -> _Stock:
-        """Results that their producers read are among the operands that consumers read."""
-        readers: dict[_Kind, dict[_By, float]] = {}
-        sizes: dict[_Kind, int] = {}
+    def of(cls, calls: Iterable[_Call], saved: Saved[Any]) -> _Stock:
+        readers: dict[Hashable, float] = {}
+        sizes: dict[Hashable, int] = {}
         for call in calls:
             for read in call.reads:
-                by = readers.setdefault(read.kind, dict.fromkeys(_By, 0.0))
-                by[read.by] += read.weight * call.count
+                readers[read.kind] = readers.get(read.kind, 0.0) + read.weight * call.count
                 sizes[read.kind] = read.num_bytes
-        tensors = {}
-        for kind, by in readers.items():
-            consumed = by[_By.CONSUMER]
-            if not kind.is_parameter:  # which has a copy of its own
-                consumed -= min(max(0, sums[kind.num_elements] - casts[kind]), max(consumed - 1, 0))
-            tensors[kind] = max(by[_By.PRODUCER], consumed) + by[_By.ITSELF]
-        all_readers = {kind: sum(by.values()) for kind, by in readers.items()}
-        return cls(tensors=tensors, readers=all_readers, sizes=sizes)
+        tensors = {kind: saved.num_tensors(kind) for kind in readers}
+        return cls(tensors=tensors, readers=readers, sizes=sizes)
 
-    def _bytes(self, kind: _Kind) -> float:
+    def _bytes(self, kind: Hashable) -> float:
         return min(self.tensors[kind], max(self.readers[kind], 0.0)) * self.sizes[kind]
 
-    def take(self, reads: Iterable[_Read], count: float) -> None:
+    def take(self, reads: Iterable[Read[Any]], count: float) -> None:
         for read in reads:
             before_bytes = self._bytes(read.kind)
             self.readers[read.kind] -= read.weight * count

@@ -213,8 +213,8 @@ ESTIMATES: Words = {
     ),
     Code.WHAT_IF_FED_FASTER: "what if: the input pipeline was changed on paper, the script was not run so",
     Code.WHAT_IF_AUTOCAST: (
-        "what if: the forward pass and the loss under autocast to {dtype}; casts estimated from the order of"
-        " operators, activations still counted in FP32 (an upper bound); not profiled so"
+        "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for the"
+        " backward pass follow from the operators; not profiled so"
     ),
     Code.WHAT_IF_REWRITTEN: "what if: {change}, written into the trace by its rules; not profiled so",
     Code.WHAT_IF_ALREADY: "the script does so already",

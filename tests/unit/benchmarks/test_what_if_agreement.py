@@ -10,16 +10,17 @@ import pytest
 from benchmarks.what_if_agreement import GPUS, Agreement, agreements, table
 from benchmarks.what_if_scripts import SCRIPTS, WhatIfScript
 
-# Of the benchmark's GPUs the one whose memory is slowest: what is cast wrongly shows there most.
-GPU = "L4"
-MOST_TIME_OFF = 0.03
-# The detector under autocast is the worst: 2.6 %.
+# Of the benchmark's GPUs those whose memory is slowest and whose host is: bytes and launches show there most.
+SLOWEST = ("L4", "A100-SXM-80GB")
+# A fused step is the worst, 0.3 % without H100s.
+MOST_TIME_OFF = 0.01
+# The LSTM under autocast is the worst: 2.5 %.
 MOST_MEMORY_OFF = 0.03
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[Agreement]:
-    return list(agreements(gpus=[GPU]))
+    return list(agreements(gpus=SLOWEST))
 
 
 @pytest.mark.parametrize("change", ["batch", "accumulate", "bf16", "tf32", "channels_last", "fused"])
@@ -31,6 +32,16 @@ def test_a_what_if_is_the_changed_script_profiled(rows: list[Agreement], change:
         assert abs(row.memory_off) <= MOST_MEMORY_OFF, row
 
 
+@pytest.mark.parametrize("change", ["batch", "bf16"])
+def test_it_nearly_is_where_shapes_alone_tell(change: str) -> None:
+    """GPT's launches are the worst: 3.7 % of time."""
+    own = [row for row in agreements(gpus=SLOWEST, by_shapes=True) if row.change == change]
+    assert len(own) == len(SCRIPTS)
+    for row in own:
+        assert row.worst_time_off <= 0.04, row
+        assert abs(row.memory_off) <= MOST_MEMORY_OFF, row
+
+
 def test_what_is_refused_makes_no_difference_to_the_real_script_either(rows: list[Agreement]) -> None:
     refused = [(row.script, row.change) for row in rows if row.refused is not None]
     # Convolutions take TF32 unasked, and there are no other products.
@@ -38,7 +49,7 @@ def test_what_is_refused_makes_no_difference_to_the_real_script_either(rows: lis
 
 
 def test_the_table_has_a_row_for_each(rows: list[Agreement]) -> None:
-    head, rule, *lines = table([replace(row, time_off=row.time_off * len(GPUS)) for row in rows])
+    head, rule, *lines = table([replace(row, time_off=row.time_off[:1] * len(GPUS)) for row in rows])
     assert len(lines) == len(rows)
     assert {line.count("|") for line in (head, rule, *lines)} == {len(GPUS) + 4}
 

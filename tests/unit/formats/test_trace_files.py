@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import TraceError
-from advisor.core.values import Collective, Kernel, Op, Phase, TensorSpec
+from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Role, TensorSpec
 from advisor.formats.trace_files import SCHEMA_VERSION, is_trace, read_trace, write_trace
 from advisor.formats.warning_facts import WARNING_FACTS
 from tests.builders import make_op, make_trace
@@ -63,7 +64,24 @@ OPS = st.builds(
 )
 
 
-@given(st.lists(OPS, min_size=1, max_size=5))
+def followed(op: Op) -> st.SearchStrategy[Op]:
+    """The operator with each of its calls from anywhere, in at most two flows."""
+    numbers = st.integers(0, 10**6)
+    flows = st.builds(
+        Flow,
+        id=st.integers(len(Role), 10**6),
+        count=st.just(1),
+        sources=st.tuples(*(numbers for _ in op.inputs)),
+        new_parameters=st.integers(0, 9),
+        forward=st.none() | numbers,
+        is_of_view=st.booleans(),
+    )
+    return st.tuples(flows, flows).map(
+        lambda two: replace(op, flows=(two[0], replace(two[1], count=op.count)), count=op.count + 1)
+    )
+
+
+@given(st.lists(OPS | OPS.flatmap(followed), min_size=1, max_size=5))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
     collectives = (collective,)
@@ -101,6 +119,41 @@ def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
         del document[name]
     (tmp_path / "t.json").write_text(json.dumps(document))
     assert read_trace(tmp_path / "t.json") == make_trace()
+
+
+def test_a_file_of_before_operands_were_followed(tmp_path: Path) -> None:
+    write_trace(make_trace(), tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    for entry in document["ops"]:
+        del entry["flows"]
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    assert read_trace(tmp_path / "t.json") == make_trace()
+
+
+FLOW = {"id": 3, "count": 1, "sources": [0], "new_parameters": 0, "forward": None, "is_of_view": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": 2}, "the id of a flow of aten::op0 is 2"),
+        ({"count": 2}, "the flows of aten::op0 are not of its 1 calls"),
+        ({"count": 0}, "count of a flow of aten::op0 is 0"),
+        ({"sources": []}, "a flow of aten::op0 has 0 sources of 1 operands"),
+        ({"sources": [-1]}, "a source of aten::op0 is -1"),
+        ({"sources": "3"}, "which is no list"),
+        ({"new_parameters": True}, "new_parameters of aten::op0 is True"),
+        ({"forward": 0.5}, "the forward call of aten::op0 is 0.5"),
+        ({"is_of_view": 1}, "is_of_view of aten::op0 is 1"),
+    ],
+)
+def test_flows_that_cannot_be(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    write_trace(make_trace(ops=(make_op("aten::op0"),)), tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    document["ops"][0] |= {"flows": [FLOW | changes]}
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    with pytest.raises(TraceError, match=re.escape(message)):
+        read_trace(tmp_path / "t.json")
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])

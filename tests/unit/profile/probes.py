@@ -3,6 +3,7 @@
 from tests.unit.profile import framework_probes
 from tests.unit.profile.distributed_probes import COLLECTIVE_PROBES, DISTRIBUTED_PROBES
 from tests.unit.profile.file_probes import FILE_PROBES
+from tests.unit.profile.flow_probes import FLOW_PROBES
 from tests.unit.profile.semantics_probes import SEMANTICS_PROBES
 
 PATCH_PROBES = {
@@ -406,6 +407,7 @@ for mode in (torch.inference_mode, torch.no_grad):
     result.append(sorted([entry["name"], entry["count"]] for entry in session.recorder.operators()))
 """,
     **framework_probes.VALUE_PROBES,
+    **FLOW_PROBES,
     "memory of a model": """
 session.memory.start_span()
 model = nn.Linear(256, 256).to("cuda")

@@ -62,6 +62,9 @@ class Part:
     def calls(self) -> list[list[int]]:
         return [[self.starts]]
 
+    def flows(self) -> list[list[int]]:
+        return [[self.starts]]
+
     def entries(self) -> list[str]:
         return [f"collective {self.starts}"]
 
@@ -163,6 +166,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
     assert run.iterations.last == {
         "operators": ["span 1"],
         "calls": [[1]],
+        "flows": [[1]],
         "num_backward_passes": 1,
         "memory": None,
         "collectives": ["collective 1"],

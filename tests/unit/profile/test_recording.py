@@ -3,7 +3,7 @@ import json
 import pytest
 
 from advisor.core.errors import InputError, ProfileError, UnknownGpuError
-from advisor.core.values import Collective, Phase
+from advisor.core.values import Collective, Flow, Phase
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.kineto.events import DeviceEvent
 from advisor.payload.protocol import VERSION
@@ -60,7 +60,8 @@ def recording(**changes):
         "compile_mode": None,
         "parallel_by": "transformers",
     }
-    return whole | changes
+    whole |= changes
+    return {"flows": [[] for _ in whole["operators"]]} | whole
 
 
 def test_a_trace_survives_its_file(tmp_path):
@@ -79,6 +80,18 @@ def test_operators_get_their_costs():
     (op,) = trace_of(recording(), "train.py", []).ops
     assert (op.phase, op.count, op.flops, op.bytes) == (Phase.BACKWARD, 3, 128, 192)
     assert op.attributes == {"sizes": (1, (2,)), "flag": True}
+
+
+def test_operators_keep_what_made_their_operands():
+    flow = {"id": 3, "count": 3, "sources": [1, 0], "new_parameters": 2, "forward": 7, "is_of_view": True}
+    (op,) = trace_of(recording(flows=[[flow]]), "train.py", []).ops
+    assert op.flows == (Flow(id=3, count=3, sources=(1, 0), new_parameters=2, forward=7, is_of_view=True),)
+
+
+@pytest.mark.parametrize("flows", [[], [[], []], [[{"id": 3}]]])
+def test_flows_of_other_operators_are_refused(flows):
+    with pytest.raises(ProfileError, match="damaged recording"):
+        trace_of(recording(flows=flows), "train.py", [])
 
 
 def test_an_epoch_by_the_loader():

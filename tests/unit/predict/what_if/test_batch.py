@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values import MemoryUse, Op, Phase, TensorSpec
+from advisor.core.values import MemoryUse, Op, Phase, Role, TensorSpec
 from advisor.operators.costs import cost_of
 from advisor.predict.what_if.batch import with_batch
 from tests.builders import make_trace
+from tests.unit.predict.what_if.following import flow, followed
 
 BATCH, LENGTH, WIDTH = 8, 512, 768
 Shape = tuple[int, ...]
@@ -161,3 +162,23 @@ def test_where_work_does_not_grow_shapes_were_read_wrongly() -> None:
 def test_without_a_batch_nothing_is_known() -> None:
     assert with_batch(make_trace(batch_size=None), 2) is None
     assert with_batch(make_trace(batch_size=9, accumulation=2), 2) is None
+
+
+SQUARE = tensor(WIDTH, WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [((3, 3), (2 * WIDTH, 2 * WIDTH)), ((3, Role.PARAMETER), (2 * WIDTH, WIDTH))],
+)
+def test_an_activation_of_a_weights_shape_grows_where_it_is_followed(
+    sources: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    """As many rows in a pass as columns: a batch of 8 sequences of 96 tokens, of width 768."""
+    assert WIDTH == BATCH * 96
+    rows = followed("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)], flow(3, Role.OUTSIDE))
+    scaled = followed("mul", [SQUARE, SQUARE], [SQUARE], flow(4, *sources))
+    trace = with_batch(make_trace(ops=(rows, scaled, ACTIVATIONS, STEP), batch_size=BATCH), 2)
+    assert trace is not None
+    assert tuple(given.shape[0] for given in trace.ops[1].inputs) == expected
+    assert trace.ops[1].outputs[0].shape == (2 * WIDTH, WIDTH)
