@@ -25,8 +25,8 @@ class Scaling:
     """
 
     slowdown: float = 0.3
-    spread: float = 0.05
-    sigma: float = 0.053
+    spread: float = 0.06
+    sigma: float = 0.057
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.
