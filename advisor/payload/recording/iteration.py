@@ -26,6 +26,7 @@ from .evaluations import Evaluations
 from .extent import samples_of
 from .nominal import nominal_batch
 from .parallel import parallel_by
+from .partitioned import gradient_of, part_of
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
@@ -288,16 +289,17 @@ class Iterations:
 
     def _tag_weights(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
-            _tag(self._session, tensor, "parameter")
-            _tag(self._session, tensor.grad, "gradient")
-            if _holds_a_part(tensor):
+            part = part_of(tensor)
+            _tag(self._session, tensor if part is None else part, "parameter")
+            _tag(self._session, gradient_of(tensor), "gradient")
+            if part is not None or _holds_a_part(tensor):
                 self._session.world.is_sharded = True
 
     def _tag_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
         if not self._session.is_watched:
             return
         for tensor in tensors:
-            _tag(self._session, tensor.grad, "gradient")
+            _tag(self._session, gradient_of(tensor), "gradient")
 
     def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
         compiled = self._session.compiled

@@ -73,7 +73,8 @@ class MemoryTracker:
         self.num_storages += 1
 
     def tag(self, tensor: torch.Tensor, kind: str) -> None:
-        """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
+        """Say what the tensor's storage holds: ``parameter``, ``gradient``, ``optimizer``, or else ``kept``,
+        which no batch changes.
 
         A storage made while nobody watched is counted from now on.
         """
@@ -127,7 +128,7 @@ class MemoryTracker:
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
         for serial, kind in self._kinds.items():
             # Gradients of the step before may also have been alive during this span.
-            if serial in ever and (serial in still or kind != "gradient"):
+            if kind in sums and serial in ever and (serial in still or kind != "gradient"):
                 sums[kind] += ever[serial]
         return {
             "parameter_bytes": sums["parameter"],

@@ -20,7 +20,7 @@ from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import tensor_bytes
 from advisor.predict.distinct import Same
-from advisor.predict.exchange.collectives import buckets_of_pass
+from advisor.predict.exchange.collectives import buckets_of_pass, exchanged_bytes
 from advisor.predict.exchange.partition import updated_tensors
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
@@ -63,7 +63,7 @@ class Buckets:
 def buckets_of(trace: Trace) -> Buckets:
     """The buckets of one backward pass: recorded, else as DDP would make them."""
     recorded = buckets_of_pass(trace)
-    total = trace.memory.gradient_bytes or sum(recorded)
+    total = exchanged_bytes(trace) or sum(recorded)
     return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation)
 
 

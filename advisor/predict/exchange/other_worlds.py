@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.core.values import Collective, MemoryUse, Trace
 from advisor.operators.work import tensor_bytes
-from advisor.predict.exchange.collectives import group_at, sent_tensors, sharding_group, state_group
+from advisor.predict.exchange.collectives import gathered_bytes, group_at, sent_tensors, sharding_group, state_group
 from advisor.predict.exchange.partition import first_part, updated_tensors
 
 # A file may tell any number of tensors, and none may fill our memory.
@@ -30,7 +30,7 @@ def resharded(trace: Trace, num_ranks: int) -> Trace:
     if world is None or num_ranks == world:
         return trace
     if state_group(trace) is not None:
-        memory = _with_state(trace.memory, shard_growth(trace, num_ranks))
+        memory = _with_state(trace.memory, shard_growth(trace, num_ranks), gathered_bytes(trace))
         return _in_world(trace, num_ranks, {world: num_ranks}, memory)
     group, other = sharding_group(trace), group_at(trace, num_ranks)
     if group is None or other is None:
@@ -44,8 +44,7 @@ def undivided(trace: Trace) -> Trace:
     """The trace of a script whose ranks share no optimizer state, where they do."""
     if state_group(trace) is None:
         return trace
-    sent = sent_tensors(trace)
-    kept = tuple(c for c in trace.collectives if c not in sent)
+    kept = tuple(c for c in trace.collectives if c.kind not in ("broadcast", "all_gather"))
     return replace(trace, memory=resharded(trace, 1).memory, collectives=kept)
 
 
@@ -54,6 +53,8 @@ def _state_part(trace: Trace, ranks: int, recorded: int) -> float:
 
     Where each recorded rank sent its tensors in one piece, more ranks are taken to share pieces evenly.
     """
+    if gathered_bytes(trace) is not None:
+        return 1 / ranks
     sizes = _sizes(trace)
     known = min(ranks, recorded) if len(sizes) <= recorded else ranks
     return first_part(sizes, known) * known / ranks if sizes else 1 / ranks
@@ -92,17 +93,27 @@ def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
     )
 
 
-def _with_state(memory: MemoryUse, growth: float) -> MemoryUse:
-    """With a rank's part of the optimizer's state that is so many times as large."""
-    state, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
-    if state is None or peak_bytes is None:
+def _with_state(memory: MemoryUse, growth: float, gathered: int | None) -> MemoryUse:
+    """With a rank's part of the optimizer's state that is so many times as large.
+
+    Where ranks gather the weights, each keeps its part of them once more, in FP32; and it has its part of all
+    gradients when it steps.
+    """
+    optimizer, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
+    weights, gradients = memory.parameter_bytes, memory.gradient_bytes
+    if optimizer is None or peak_bytes is None or weights is None or gradients is None:
         return replace(memory, peak_bytes=None, pass_peak_bytes=None)
+    copied, stepped = (0, 0) if gathered is None else (max(weights - gathered, 0), gradients)
+    state = optimizer + copied
     moments = [(peak_bytes if pass_bytes is None else pass_bytes) + (growth - 1) * state]
     if pass_bytes is not None and peak_bytes > pass_bytes:
-        moments.append(peak_bytes + (growth - 1) * (state + _made_by_step(memory, peak_bytes, pass_bytes)))
+        of_step = state + stepped + _made_by_step(memory, peak_bytes, pass_bytes)
+        moments.append(peak_bytes + (growth - 1) * of_step)
     return replace(
         memory,
-        optimizer_bytes=round(growth * state),
+        parameter_bytes=round(weights + (growth - 1) * copied),
+        gradient_bytes=round(gradients + (growth - 1) * stepped),
+        optimizer_bytes=round(growth * optimizer),
         peak_bytes=round(max(moments)),
         pass_peak_bytes=None if pass_bytes is None else round(moments[0]),
     )
@@ -124,7 +135,14 @@ def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -
         return round(memory.peak_bytes + (growth - 1) * sum(part or 0 for part in parts))
     # Of a step that exceeds the passes all is state, and what is made of it.
     is_of_step = memory.peak_bytes > memory.pass_peak_bytes
-    return max(pass_peak_bytes, round(growth * memory.peak_bytes) if is_of_step else 0)
+    kept = _kept_bytes(memory)
+    return max(pass_peak_bytes, round(kept + growth * (memory.peak_bytes - kept)) if is_of_step else 0)
+
+
+def _kept_bytes(memory: MemoryUse) -> int:
+    """What is there at any time beside the model's state, such as buffers of a library."""
+    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes, memory.pass_activation_bytes)
+    return max((memory.pass_peak_bytes or 0) - sum(part or 0 for part in parts), 0)
 
 
 def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:
