@@ -77,7 +77,6 @@ class Iterations:
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self._depth = 0
         self._first_call = 0
-        self._step_depth = 0
         self._num_backward_calls = 0
         self._seen_backward = False
         self._num_evaluations = 0
@@ -126,7 +125,6 @@ class Iterations:
             # What looked like updates by hand was preparation.
             self.num_spans = self._most_samples = 0
         self._period.begin_step(optimizer)
-        self._step_depth += 1
         session.recorder.begin_step()
         session.memory.begin_step()
         self._tag_gradients(parameters(optimizer))
@@ -148,15 +146,13 @@ class Iterations:
             try:
                 return value(*args, **kwargs)
             finally:
-                recorder.begin_step()
+                recorder.resume_step()
 
         return evaluate
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Args, kwargs: Kwargs) -> None:  # noqa: ARG002
-        self._step_depth -= 1
         self._session.memory.end_step()
-        if self._step_depth <= 0:
-            self._session.recorder.phase = "forward"
+        self._session.recorder.end_step()
         if self._period.is_bound_by(optimizer) and not self._holds_training():
             return  # Schedulers are wound forward by steps without gradients.
         ends, moved = self._period.end_step(optimizer)

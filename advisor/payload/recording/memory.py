@@ -35,6 +35,7 @@ class MemoryTracker:
         self._span_events: list[tuple[int, int]] = []
         self._of_steps: list[range] = []
         self._step_began = 0
+        self._step_depth = 0
 
     def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
@@ -101,11 +102,14 @@ class MemoryTracker:
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
 
     def begin_step(self) -> None:
-        """An optimizer's step begins, whose own tensors do not grow with the batch."""
-        self._step_began = len(self._span_events)
+        """An optimizer's step begins, whose own tensors do not grow with the batch; perhaps inside another."""
+        self._step_depth += 1
+        if self._step_depth == 1:
+            self._step_began = len(self._span_events)
 
     def end_step(self) -> None:
-        """The optimizer's step is over."""
+        """The innermost step is over."""
+        self._step_depth -= 1
         self._of_steps.append(range(self._step_began, len(self._span_events)))
 
     def usage(self) -> Memory:

@@ -28,7 +28,7 @@ class Part:
     """A recorder, tracker or loading that counts the starts of spans and tells what was tagged."""
 
     def __init__(self) -> None:
-        self.starts = 0
+        self.starts = self.depth = 0
         self.phase = "forward"
         self.num_backward_passes = 1
         self.tags: dict[int, str] = {}
@@ -42,10 +42,16 @@ class Part:
         self.num_evaluated = 0
 
     def begin_step(self) -> None:
+        self.depth += 1
+        self.resume_step()
+
+    def resume_step(self) -> None:
         self.phase = "optimizer"
 
     def end_step(self) -> None:
-        """Nothing of a step is counted here."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.phase = "forward"
 
     def has_forward_work(self) -> bool:
         return self.works

@@ -33,17 +33,23 @@ def install(session: Session) -> None:
     when_imported("deepspeed.ops.op_builder.builder", _stand_in)
     when_imported("deepspeed.comm.comm", _ask_for_torchrun)
     zero = "deepspeed.runtime.zero"
-    each_call(f"{zero}.stage_1_and_2", "DeepSpeedZeroOptimizer.__init__", _tell_shared)
-    each_call(f"{zero}.stage_1_and_2", "DeepSpeedZeroOptimizer.setup_buckets", _name_staging)
+    first = f"{zero}.stage_1_and_2"
+    each_call(first, "DeepSpeedZeroOptimizer.__init__", _tell_shared)
+    each_call(first, "DeepSpeedZeroOptimizer.setup_buckets", _name_staging)
+    when_imported(first, lambda module: _count_as_backward(session, module.DeepSpeedZeroOptimizer))
     each_call(f"{zero}.stage3", "DeepSpeedZeroOptimizer_Stage3.__init__", _name_buffers)
-    each_call("deepspeed.runtime.engine", "DeepSpeedEngine.__init__", _tell_offload)
+    engine = "deepspeed.runtime.engine"
+    each_call(engine, "DeepSpeedEngine.__init__", _tell_offload)
+    when_imported(engine, lambda module: _count_as_step(session, module.DeepSpeedEngine))
 
 
 def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None:
     """Call ``then(instance)`` when such a method has run."""
     owner, _, name = dotted.partition(".")
     cls: Any = getattr(module, owner)
-    method: Callable[..., object] = getattr(cls, name)
+    method: Callable[..., object] | None = getattr(cls, name, None)
+    if method is None:
+        return
 
     @functools.wraps(method)
     def run(self: object, *args: object, **kwargs: object) -> object:
@@ -102,12 +108,13 @@ def _tell_shared(session: Session, optimizer: Any) -> None:
 
 
 def _name_staging(session: Session, optimizer: Any) -> None:
-    for bucket in optimizer.ipg_buckets.values():
+    for bucket in getattr(optimizer, "ipg_buckets", {}).values():
         _name(session, bucket.buffer, "kept")
 
 
 def _name_buffers(session: Session, optimizer: Any) -> None:
-    _name(session, [bucket.buffer for bucket in optimizer.ipg_buckets.values()], "kept")
+    buckets = getattr(optimizer, "ipg_buckets", {})
+    _name(session, [bucket.buffer for bucket in buckets.values()], "kept")
     _name(session, [optimizer.grad_partitions_flat_buffer], "gradient")
 
 
@@ -115,6 +122,43 @@ def _name(session: Session, tensors: Iterable[torch.Tensor | None], kind: str) -
     for tensor in tensors:
         if tensor is not None and session.is_fake(tensor):
             session.memory.tag(tensor, kind)
+
+
+def _count_as_backward(session: Session, cls: Any) -> None:
+    """It reads gradients after the pass, as an update of weights by hand does, but all of them on each rank."""
+    for name in ("reduce_gradients", "independent_gradient_partition_epilogue"):
+        original: Callable[..., object] = getattr(cls, name)
+        replace(cls, **{name: _in_backward(session, original)})
+
+
+def _in_backward(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def reduce(*args: object, **kwargs: object) -> object:
+        recorder = session.recorder
+        before, recorder.phase = recorder.phase, "backward"
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.phase = before
+
+    return reduce
+
+
+def _count_as_step(session: Session, engine: Any) -> None:
+    """Around the optimizer's own step it clips, casts and gathers."""
+    take: Callable[..., object] = engine._take_model_step
+
+    @functools.wraps(take)
+    def take_model_step(*args: object, **kwargs: object) -> object:
+        session.recorder.begin_step()
+        session.memory.begin_step()
+        try:
+            return take(*args, **kwargs)
+        finally:
+            session.memory.end_step()
+            session.recorder.end_step()
+
+    replace(engine, _take_model_step=take_model_step)
 
 
 def _tell_offload(session: Session, engine: Any) -> None:
