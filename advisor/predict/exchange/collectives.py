@@ -14,6 +14,8 @@ from advisor.core.values import Collective, Trace
 SHARDING = ("all_gather", "reduce_scatter")
 """What shards of a model are exchanged by."""
 
+# Shards are scattered, and stages of a pipeline send what they compute to the next.
+_OF_PARTS = ("reduce_scatter", "send", "recv")
 # Gradients that a hook compresses to half their precision are still all gradients.
 _LEAST_SHARE_REDUCED = 0.45
 # A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
@@ -76,7 +78,7 @@ def sharded_over(trace: Trace) -> int | None:
         return trace.world_size
     if trace.world_size in (None, 1):
         return None
-    if any(c.kind == "reduce_scatter" and c.world_size != 1 for c in trace.collectives):
+    if any(c.kind in _OF_PARTS and c.world_size != 1 for c in trace.collectives):
         return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0
     reduces_all = (reduced_bytes(trace) or 0) >= _LEAST_SHARE_REDUCED * all_gradients
