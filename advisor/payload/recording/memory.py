@@ -74,10 +74,9 @@ class MemoryTracker:
         self.num_storages += 1
 
     def tag(self, tensor: torch.Tensor, kind: str) -> None:
-        """Say what the tensor's storage holds: ``parameter``, ``gradient``, ``optimizer``, or else ``kept``,
-        which no batch changes.
+        """Say what the tensor's storage holds: ``parameter``, ``gradient``, ``optimizer``, or what is ``kept``.
 
-        A storage made while nobody watched is counted from now on.
+        Of the last no batch changes the size. A storage made while nobody watched is counted from now on.
         """
         # A DTensor's own storage is empty; its shard holds the data.
         tensor = getattr(tensor, "_local_tensor", tensor)
@@ -102,7 +101,7 @@ class MemoryTracker:
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
 
     def begin_step(self) -> None:
-        """An optimizer's step begins, whose own tensors do not grow with the batch; perhaps inside another."""
+        """An optimizer steps, perhaps inside another; its own tensors do not grow with the batch."""
         self._step_depth += 1
         if self._step_depth == 1:
             self._step_began = len(self._span_events)

@@ -91,7 +91,7 @@ class Recorder:
         self._evaluation = {}
 
     def begin_step(self) -> None:
-        """An optimizer steps, perhaps inside another one, or the backward pass that computes its gradients."""
+        """An optimizer steps, perhaps inside another, or the backward pass that computes its gradients."""
         self._step_depth += 1
         self.resume_step()
 

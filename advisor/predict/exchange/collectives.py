@@ -105,8 +105,8 @@ def state_group(trace: Trace) -> int | None:
     """Ranks that share the optimizer's state, each with a whole model; None if each has all of it.
 
     Each reduces all gradients and updates its part of the weights, which all get once in an iteration: by
-    broadcasts of tensors (ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it), or by a gather of equal parts
-    (ZeRO-1 and 2, as DeepSpeed does them).
+    broadcasts of tensors (ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it), or by a gather of equal
+    parts (ZeRO-1 and 2, as DeepSpeed does them).
     """
     return trace.world_size if gathered_bytes(trace) or _broadcasts_state(trace) else None
 

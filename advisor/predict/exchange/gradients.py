@@ -72,7 +72,11 @@ def buckets_of(trace: Trace) -> Buckets:
 
 @lru_cache(maxsize=8)
 def _buckets_of(
-    same: Same, total_bytes: int, recorded: tuple[int, ...], accumulation: int, tensors: tuple[TensorSpec, ...]
+    same: Same,
+    total_bytes: int,
+    recorded: tuple[int, ...],
+    accumulation: int,
+    tensors: tuple[TensorSpec, ...],
 ) -> Buckets:
     backward = [(i, op) for i, op in enumerate(same.ops) if op.phase is Phase.BACKWARD]
     stretch_of = np.full(len(same.ops), -1)

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from advisor.core.values import Collective, MemoryUse, Trace
 from advisor.operators.work import tensor_bytes
-from advisor.predict.exchange.collectives import gathered_bytes, group_at, sent_tensors, sharding_group, state_group
+from advisor.predict.exchange.collectives import (
+    gathered_bytes,
+    group_at,
+    sent_tensors,
+    sharding_group,
+    state_group,
+)
 from advisor.predict.exchange.partition import first_part, updated_tensors
 
 # A file may tell any number of tensors, and none may fill our memory.
@@ -141,8 +147,9 @@ def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -
 
 def _kept_bytes(memory: MemoryUse) -> int:
     """What is there at any time beside the model's state, such as buffers of a library."""
-    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes, memory.pass_activation_bytes)
-    return max((memory.pass_peak_bytes or 0) - sum(part or 0 for part in parts), 0)
+    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
+    held = (memory.pass_activation_bytes or 0) + sum(part or 0 for part in parts)
+    return max((memory.pass_peak_bytes or 0) - held, 0)
 
 
 def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:

@@ -94,8 +94,8 @@ def no_step(*, has_updates: bool) -> str:
 def offload_uncounted(*, parts: Sequence[str]) -> str:
     """What is kept in main memory, and how that misleads."""
     return (
-        f"DeepSpeed keeps {' and '.join(parts)} in main memory (offload): copies over PCIe and the CPU's work are"
-        " not counted, so it is slower than predicted. Without offload all is counted"
+        f"DeepSpeed keeps {' and '.join(parts)} in main memory (offload): copies to it and the CPU's work"
+        " are not counted, so that it is slower than predicted; without offload all is counted"
     )
 
 

@@ -101,7 +101,7 @@ _STAND_INS = {
 }
 
 
-def _tell_shared(session: Session, optimizer: Any) -> None:
+def _tell_shared(session: Session, optimizer: object) -> None:  # noqa: ARG001
     """Alone it exchanges nothing that shows what others would keep of the state."""
     if session.world.used == 1:
         session.world.is_sharded = True
@@ -125,7 +125,7 @@ def _name(session: Session, tensors: Iterable[torch.Tensor | None], kind: str) -
 
 
 def _count_as_backward(session: Session, cls: Any) -> None:
-    """It reads gradients after the pass, as an update of weights by hand does, but all of them on each rank."""
+    """It reads gradients after the pass, as an update of weights by hand does, but all on each rank."""
     for name in ("reduce_gradients", "independent_gradient_partition_epilogue"):
         original: Callable[..., object] = getattr(cls, name)
         replace(cls, **{name: _in_backward(session, original)})
