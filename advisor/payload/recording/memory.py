@@ -74,9 +74,10 @@ class MemoryTracker:
         self.num_storages += 1
 
     def tag(self, tensor: torch.Tensor, kind: str) -> None:
-        """Say what the tensor's storage holds: ``parameter``, ``gradient``, ``optimizer``, or what is ``kept``.
+        """Say what the tensor's storage holds.
 
-        Of the last no batch changes the size. A storage made while nobody watched is counted from now on.
+        It is ``parameter``, ``gradient``, ``optimizer``, or ``kept``: no batch changes that. A storage
+        made while nobody watched is counted from now on.
         """
         # A DTensor's own storage is empty; its shard holds the data.
         tensor = getattr(tensor, "_local_tensor", tensor)
