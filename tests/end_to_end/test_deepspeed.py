@@ -17,8 +17,8 @@ from tests.findings import named, said
 SCRIPT = Path(__file__).parents[1] / "compatibility" / "scripts" / "deepspeed_gpt.py"
 # Stage of ZeRO, ranks (None: nobody asked), other arguments.
 RUNS = {
-    "1 of 2": (1, 2, ()),
     "1 of 8": (1, 8, ()),
+    "2 of 2": (2, 2, ("--accumulation", "4")),
     "2 of 8": (2, 8, ("--accumulation", "4")),
     "2 alone": (2, None, ()),
     "3 of 2": (3, 2, ()),
@@ -62,7 +62,7 @@ def optimizer_bytes(trace):
     return sum(op.bytes * op.count for op in trace.ops if op.phase is Phase.OPTIMIZER)
 
 
-@pytest.mark.parametrize(("name", "ranks"), [("1 of 2", 2), ("1 of 8", 8), ("2 of 8", 8)])
+@pytest.mark.parametrize(("name", "ranks"), [("1 of 8", 8), ("2 of 2", 2), ("2 of 8", 8)])
 def test_a_rank_keeps_its_part_of_the_state_and_gathers_weights_once(traces, name, ranks):
     trace = traces[name]
     weights = 2 * PARAMETERS
@@ -89,16 +89,17 @@ def test_a_rank_of_zero_3_keeps_its_part_of_everything(traces, name, ranks):
     assert total_bytes(trace, "reduce_scatter") == pytest.approx(2 * PARAMETERS, rel=0.001)
 
 
-@pytest.mark.parametrize("stage", [1, 3])
-def test_two_ranks_tell_what_eight_do(traces, stage):
+# Under ZeRO-2 gradients that earlier passes left are of whole tensors, which do not divide evenly.
+@pytest.mark.parametrize(("stage", "off"), [(2, 0.02), (3, 0.001)])
+def test_two_ranks_tell_what_eight_do(traces, stage, off):
     recorded, profiled, gpu = traces[f"{stage} of 2"], traces[f"{stage} of 8"], resolve_gpu("A100-SXM-80GB")
     there = resharded(recorded, 8)
     assert parts(there) == pytest.approx(parts(profiled), rel=0.001)
-    assert there.memory.pass_peak_bytes == pytest.approx(profiled.memory.pass_peak_bytes, rel=0.001)
+    assert there.memory.pass_peak_bytes == pytest.approx(profiled.memory.pass_peak_bytes, rel=off)
     assert there.collectives == profiled.collectives
     assert optimizer_bytes(recorded) / 4 == pytest.approx(optimizer_bytes(profiled), rel=0.02)
     estimates = [predict_counts(trace, gpu, [8])[0] for trace in (recorded, profiled)]
-    assert estimates[0].memory_bytes == pytest.approx(estimates[1].memory_bytes, rel=0.01)
+    assert estimates[0].memory_bytes == pytest.approx(estimates[1].memory_bytes, rel=off)
     assert estimates[0].communication_s == pytest.approx(estimates[1].communication_s, rel=0.03)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.core.values import Collective, MemoryUse, Trace
 from advisor.operators.work import tensor_bytes
 from advisor.predict.exchange.collectives import (
+    exchanging_passes,
     gathered_bytes,
     group_at,
     sent_tensors,
@@ -36,7 +37,7 @@ def resharded(trace: Trace, num_ranks: int) -> Trace:
     if world is None or num_ranks == world:
         return trace
     if state_group(trace) is not None:
-        memory = _with_state(trace.memory, shard_growth(trace, num_ranks), gathered_bytes(trace))
+        memory = _with_state(trace.memory, shard_growth(trace, num_ranks), _parts(trace))
         return _in_world(trace, num_ranks, {world: num_ranks}, memory)
     group, other = sharding_group(trace), group_at(trace, num_ranks)
     if group is None or other is None:
@@ -99,30 +100,58 @@ def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
     )
 
 
-def _with_state(memory: MemoryUse, growth: float, gathered: int | None) -> MemoryUse:
-    """With a rank's part of the optimizer's state that is so many times as large.
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights.
 
-    Where ranks gather the weights, each keeps its part of them once more, in FP32; and it has its part of all
-    gradients when it steps.
+    Attributes:
+        copied: of the weights once more, in FP32.
+        stepped: of all gradients when it steps.
+        between: of gradients that earlier passes of the iteration left, which count as activations.
     """
+
+    copied: int = 0
+    stepped: int = 0
+    between: float = 0.0
+
+
+def _parts(trace: Trace) -> _Parts:
+    gathered, memory = gathered_bytes(trace), trace.memory
+    if gathered is None:
+        return _Parts()
+    leaves = 1 < trace.accumulation == exchanging_passes(trace)
+    return _Parts(
+        copied=max((memory.parameter_bytes or 0) - gathered, 0),
+        stepped=memory.gradient_bytes or 0,
+        between=min(gathered / (trace.world_size or 1), memory.pass_activation_bytes or 0) if leaves else 0.0,
+    )
+
+
+def _with_state(memory: MemoryUse, growth: float, parts: _Parts) -> MemoryUse:
+    """With a rank's part of the optimizer's state that is so many times as large."""
     optimizer, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
-    weights, gradients = memory.parameter_bytes, memory.gradient_bytes
-    if optimizer is None or peak_bytes is None or weights is None or gradients is None:
+    if optimizer is None or peak_bytes is None:
         return replace(memory, peak_bytes=None, pass_peak_bytes=None)
-    copied, stepped = (0, 0) if gathered is None else (max(weights - gathered, 0), gradients)
-    state = optimizer + copied
-    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + (growth - 1) * state]
+    state, more = optimizer + parts.copied, growth - 1
+    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + more * (state + parts.between)]
     if pass_bytes is not None and peak_bytes > pass_bytes:
-        of_step = state + stepped + _made_by_step(memory, peak_bytes, pass_bytes)
-        moments.append(peak_bytes + (growth - 1) * of_step)
+        of_step = state + parts.stepped + _made_by_step(memory, peak_bytes, pass_bytes)
+        moments.append(peak_bytes + more * of_step)
     return replace(
         memory,
-        parameter_bytes=round(weights + (growth - 1) * copied),
-        gradient_bytes=round(gradients + (growth - 1) * stepped),
+        parameter_bytes=_plus(memory.parameter_bytes, more * parts.copied),
+        gradient_bytes=_plus(memory.gradient_bytes, more * parts.stepped),
         optimizer_bytes=round(growth * optimizer),
+        activation_bytes=_plus(memory.activation_bytes, more * parts.between),
+        pass_activation_bytes=_plus(memory.pass_activation_bytes, more * parts.between),
+        most_activation_bytes=_plus(memory.most_activation_bytes, more * parts.between),
         peak_bytes=round(max(moments)),
         pass_peak_bytes=None if pass_bytes is None else round(moments[0]),
     )
+
+
+def _plus(num_bytes: int | None, more: float) -> int | None:
+    return None if num_bytes is None else round(num_bytes + more)
 
 
 def _made_by_step(memory: MemoryUse, peak_bytes: int, pass_bytes: int) -> int:

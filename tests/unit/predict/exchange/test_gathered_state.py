@@ -106,6 +106,16 @@ def test_gradients_are_reduced_once_or_in_each_pass(accumulation: int, reduction
     assert state_group(trace) == 8
 
 
+@given(recorded=WORLDS, ranks=WORLDS)
+def test_what_each_reducing_pass_leaves_is_of_a_rank_s_part(recorded: int, ranks: int) -> None:
+    # 16-bit gradients between passes, which count as activations.
+    once, each = (recorded_among(recorded, accumulation=4, reductions=count) for count in (1, 4))
+    more = WEIGHTS // ranks - WEIGHTS // recorded
+    for name in ("pass_activation_bytes", "most_activation_bytes", "pass_peak_bytes", "peak_bytes"):
+        left, without = (getattr(resharded(trace, ranks).memory, name) for trace in (each, once))
+        assert left - without == more
+
+
 def test_weights_are_gathered_in_the_open_on_any_number_of_gpus() -> None:
     gather_s = collective_time("all_gather", WEIGHTS, EIGHT, GPU).seconds
     for recorded in (2, 8):
