@@ -75,6 +75,10 @@ def test_a_rank_keeps_its_part_of_the_state_and_gathers_weights_once(traces, nam
     assert total_bytes(trace, "all_reduce") == pytest.approx(trace.accumulation * weights, rel=0.001)
 
 
+def test_without_overlap_the_backward_pass_waits_for_gradients(traces):
+    assert traces["2 of 8"].awaits_reductions
+
+
 def test_accumulation_and_the_epoch_are_known(traces):
     trace = traces["2 of 8"]
     assert (trace.accumulation, trace.batch_size, trace.iterations_per_epoch) == (4, 16, 64)

@@ -54,6 +54,7 @@ def test_ddp_reduces_every_gradient_once(traces):
     parameters = 1024 * 4096 + 4096 + 4096 * 1024 + 1024
     assert total_bytes(traces["spawn"], "all_reduce") == 4 * parameters
     assert {c.world_size for c in traces["spawn"].collectives} == {8}
+    assert not traces["spawn"].awaits_reductions
     assert (traces["spawn"].world_size, sharded_over(traces["spawn"])) == (8, None)
 
 

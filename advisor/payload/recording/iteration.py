@@ -202,6 +202,7 @@ class Iterations:
             "num_backward_passes": session.recorder.num_backward_passes // max(1, self._num_evaluations),
             "memory": session.memory.usage(),
             "collectives": session.collectives.entries(),
+            "awaits_reductions": session.collectives.awaits_reductions,
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "compile_mode": session.compiled.mode(),

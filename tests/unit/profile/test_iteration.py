@@ -38,6 +38,7 @@ class Part:
         self.value_calls: dict[str, list[int]] = {}
         self.works = True
         self.next_call = 0
+        self.awaits_reductions = False
         self.is_evaluating = False
         self.num_evaluated = 0
 
@@ -172,6 +173,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "num_backward_passes": 1,
         "memory": None,
         "collectives": ["collective 1"],
+        "awaits_reductions": False,
         "loading": {"samples": 8},
         "amp_dtype": "float16",
         "compile_mode": None,
