@@ -452,6 +452,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.NO_SHAPE_RULE: {"operator": "mine::conv", "error": "NotImplementedError"},
     Code.NO_STEP: {"has_updates": True},
     Code.NOT_DOWNLOADED: {"name": "https://host/resnet50.pth"},
+    Code.OFFLOAD_UNCOUNTED: {"parts": ["optimizer", "parameters"]},
     Code.OPTIMIZER_IDLE: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
     Code.PROFILED_WITHOUT_GPU: {"reason": "the GPU has no memory left"},
     Code.ROLLOUTS_LEFT_OUT: {"num_passes": 1025},

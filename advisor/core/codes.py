@@ -279,6 +279,7 @@ class Code(StrEnum):
     NO_SHAPES = "no-shapes", Severity.WARNING
     NO_SHAPE_RULE = "no-shape-rule", Severity.WARNING
     NO_STEP = "no-step", Severity.WARNING
+    OFFLOAD_UNCOUNTED = "offload-uncounted", Severity.WARNING
     OPTIMIZER_IDLE = "optimizer-idle", Severity.WARNING
     PROFILED_WITHOUT_GPU = "profiled-without-gpu", Severity.WARNING
     RECURRENT_MEMORY = "recurrent-memory", Severity.WARNING

@@ -123,6 +123,7 @@ def _check_words(trace: Trace) -> None:
     check_type("backend", trace.backend, str)
     check_type("origin_gpu", trace.origin_gpu, str | None)
     check_type("is_sharded", trace.is_sharded, bool)
+    check_type("awaits_reductions", trace.awaits_reductions, bool)
     check_type("has_sparse_gradients", trace.has_sparse_gradients, bool)
     check_type("compile_mode", trace.compile_mode, str | None)
     check_type("parallel_by", trace.parallel_by, str | None)

@@ -197,6 +197,7 @@ def _trace(members: TraceJson) -> Trace:
         # Files written before scripts of several processes could be profiled have none.
         world_size=members.get("world_size"),
         is_sharded=members.get("is_sharded", False),
+        awaits_reductions=members.get("awaits_reductions", False),
         has_sparse_gradients=members.get("has_sparse_gradients", False),
         work_elsewhere=None if (work := members.get("work_elsewhere")) is None else RankWork(**work),
         # Nor have those from before CPU seconds were told from other ones.

@@ -126,6 +126,7 @@ class TraceJson(TypedDict):
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
     has_sparse_gradients: NotRequired[bool]
+    awaits_reductions: NotRequired[bool]
     compile_mode: NotRequired[str | None]
     work_elsewhere: NotRequired[RankWorkJson | None]
     loader_cpu_s_per_sample: NotRequired[float | None]

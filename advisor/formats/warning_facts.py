@@ -42,6 +42,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.NO_SHAPE_RULE: {"operator": str, "error": str},
     Code.NO_STEP: {"has_updates": bool},
     Code.NOT_DOWNLOADED: {"name": str},
+    Code.OFFLOAD_UNCOUNTED: {"parts": list[str]},
     Code.OPTIMIZER_IDLE: {"optimizers": list[str], "num_steps": int},
     Code.RECURRENT_MEMORY: {},
     Code.ROLLOUTS_LEFT_OUT: {"num_passes": int},

@@ -122,6 +122,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._foreach_utils:_foreach_supported_types",
         "torch._C:_group_tensors_by_device_and_dtype",
     ),
+    "deepspeed": ("torch:_fused_adam_", "torch:_fused_adamw_"),
     "memory_format": (
         "torch._C:_conv_determine_backend_memory_format",
         "torch._prims_common:suggest_memory_format",

@@ -124,10 +124,16 @@ def _calls(op: Op, launch: Launch) -> Mapping[Call, int]:
             return {Call.NODE: op.count}
 
 
-def launching(trace: Trace) -> Mapping[Phase, float]:
-    """Median seconds in which the host launches each phase, no more than a measured step took."""
+def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
+    """Median seconds in which the host launches each phase, no more than a measured step took.
+
+    Args:
+        trace: of the step.
+        stepping: calls of the optimizer, over those of the trace.
+    """
     costs = host_costs()
     by_phase = {phase: costs.seconds(calls) for phase, calls in calls_of(trace.ops, trace.launch).items()}
+    by_phase[Phase.OPTIMIZER] *= stepping
     whole_s, measured_s = sum(by_phase.values()), _waited_s(trace)
     if measured_s is None:
         measured_s = whole_s if trace.iteration_s is None else min(whole_s, trace.iteration_s)
@@ -148,20 +154,23 @@ def _waited_s(trace: Trace) -> float | None:
     return step_s if is_fed and step_s > LEAST_WAIT * gpu_s else None
 
 
-def launching_s(trace: Trace) -> Interval:
-    """Seconds in which the host launches a step."""
-    return spread(sum(launching(trace).values()), host_costs().sigma)
+def launching_s(trace: Trace, stepping: float = 1.0) -> Interval:
+    """Seconds in which the host launches a step; arguments as of :func:`launching`."""
+    return spread(sum(launching(trace, stepping).values()), host_costs().sigma)
 
 
-def launched(trace: Trace, computing_s: Mapping[Phase, float], sigma: float) -> Interval:
+def launched(
+    trace: Trace, computing_s: Mapping[Phase, float], sigma: float, stepping: float = 1.0
+) -> Interval:
     """Seconds of a step of one GPU and its host, the quantiles one by one, as if both were slow together.
 
     Args:
         trace: of the step.
         computing_s: median seconds of the GPU, by phase.
         sigma: log-normal, of these.
+        stepping: calls of the optimizer, over those of the trace.
     """
-    own_s, sigma_host, waits = launching(trace), host_costs().sigma, waits_in(trace.ops)
+    own_s, sigma_host, waits = launching(trace, stepping), host_costs().sigma, waits_in(trace.ops)
 
     def at(z: float) -> float:
         return step_s(

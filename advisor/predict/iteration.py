@@ -27,7 +27,7 @@ from advisor.predict.bounds import bounds_of
 from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import SameTrace, merged
-from advisor.predict.exchange.collectives import holds_buckets, sharded_over
+from advisor.predict.exchange.collectives import gathered_bytes, holds_buckets, sharded_over
 from advisor.predict.exchange.other_worlds import resharded, shard_growth, undivided
 from advisor.predict.exchange.zero import shared_state_ranks
 from advisor.predict.footprint.fitting import fitted
@@ -198,7 +198,9 @@ def _at_share(step: RankStep, timed: _Timed) -> IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch, without its input."""
     trace, share, layout, split = step.trace, step.share, step.layout, step.rank.split
     growth = shard_growth(trace, layout.num_gpus) / shared_state_ranks(split.sharding, split.copies(layout))
-    step = replace(step, trace=resharded(trace, layout.num_gpus))
+    # Of equal parts a rank looks at each tensor in its own by itself.
+    stepping = 1.0 if gathered_bytes(trace) is None else growth
+    step = replace(step, trace=resharded(trace, layout.num_gpus), stepping=stepping)
     if share == BatchShare() and growth == 1:
         return _estimate(step, timed.by_bound, timed.notes)
     there, sums = in_flight(trace_at(step.trace, share), split), sums_of(times_at(timed.times, share, growth))

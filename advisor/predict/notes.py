@@ -126,7 +126,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
     ]
     if step.measured_s is None:
-        notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace))))
+        notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace, step.stepping))))
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
     notes.append(finding(Code.HOST_BOUND if is_host_bound else Code.HOST_HIDDEN))
     notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))

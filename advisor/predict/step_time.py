@@ -41,6 +41,7 @@ class RankStep:
         rank: how the model is divided among them.
         share: of the profiled batch.
         sums: of its operators.
+        stepping: calls of the optimizer, over those of the trace.
     """
 
     trace: Trace
@@ -50,6 +51,7 @@ class RankStep:
     share: BatchShare
     sums: OpSums
     scaling: Scaling
+    stepping: float = 1.0
 
     @property
     def measured_s(self) -> float | None:
@@ -117,7 +119,7 @@ def _own_s(step: RankStep) -> Interval:
     """Of one GPU and its host."""
     if step.measured_s is not None:
         return beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
-    return launched(step.trace, step.sums.by_phase, step.sums.sigma)
+    return launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping)
 
 
 def _within(step: RankStep) -> Within:
@@ -204,6 +206,6 @@ def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -
     if step.measured_s is not None or not host_s:
         return by_bound
     gpu_s = sum(by_bound.values())
-    if launching_s(step.trace).p50 > gpu_s:
+    if launching_s(step.trace, step.stepping).p50 > gpu_s:
         return {Bound.HOST: gpu_s + host_s}
     return {**by_bound, Bound.HOST: host_s}

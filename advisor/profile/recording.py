@@ -217,6 +217,7 @@ def _trace_of(
         has_sparse_gradients=recording["has_sparse_gradients"],
         compile_mode=recording["compile_mode"],
         parallel_by=recording["parallel_by"],
+        awaits_reductions=recording["awaits_reductions"],
         batch_variation=loading.batch_variation,
     )
 

@@ -40,7 +40,7 @@ def with_second_world(
         is_scaling_known: somebody said what becomes of its batch.
     """
     # Imported late: with numpy, which nobody waits for who looks at the package.
-    from advisor.predict.exchange.collectives import sharding_group
+    from advisor.predict.exchange.collectives import sharding_group, state_group
 
     size = _other_size(trace, script)
     # Whether a script shards its model shows in the other world alone.
@@ -51,7 +51,8 @@ def with_second_world(
     except ProfileError:
         listener.note(f"as one of {size} the script cannot be profiled: how it scales is assumed")
         return trace
-    if is_world_asked or sharding_group(other) is None:
+    shows_more = state_group(other) is not None and state_group(trace) is None
+    if is_world_asked or not (shows_more or sharding_group(other) is not None):
         return replace(trace, work_elsewhere=_work_of(other, trace))
     warning = finding(Code.WORLD_OF_SHARDS, num_ranks=other.world_size)
     return replace(other, work_elsewhere=_work_of(trace, other), warnings=(warning, *other.warnings))

@@ -38,6 +38,16 @@ _BLOCK_FLOPS = 4 * linear_flops(64, 256, 4 * 256, 256, input_needs_gradient=True
 _ZERO = ((4096, 512), *dense(*17 * (512,)))
 
 
+# Words, a head and four layers, in passes of 4 x 64 words.
+_GPT = (*2 * ((2048, _WIDTH),), *4 * _LAYER)
+_GPT_FLOPS = 4 * (
+    linear_flops(256, _WIDTH, 3 * _WIDTH, input_needs_gradient=True)
+    + linear_flops(256, _WIDTH, _WIDTH, input_needs_gradient=True)
+    + linear_flops(256, _WIDTH, 4 * _WIDTH, _WIDTH, input_needs_gradient=True)
+) + linear_flops(256, _WIDTH, 2048, input_needs_gradient=True)
+_BF16_BYTES = fp32_bytes(*_GPT) // 2
+
+
 def _sharded(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """What one of eight holds: parts of the first dimension."""
     return tuple((shape[0] // 8, *shape[1:]) for shape in shapes)
@@ -99,6 +109,13 @@ GROUPS = (
             calls={"embedding": 1, "embedding_dense_backward": 1, ADAM: 1},
         )
         for arguments in ((), ("--bucket-view",))
+    ),
+    # Gradients are reduced in both passes, weights gathered once, a flag of one byte and a norm reduced.
+    Row(
+        script="deepspeed_gpt", library="deepspeed", arguments=("--accumulation", "2"), world=8,
+        batch=8, samples=1024, iterations=128, accumulation=2, product_flops=2 * _GPT_FLOPS,
+        collectives={"all_reduce": 2 * _BF16_BYTES + 5, "all_gather": _BF16_BYTES},
+        calls={"_fused_adamw_": 1, FLASH: 2 * 4},
     ),
     # A quarter of the inner width each; the second layer's bias is whole. Its output is summed.
     Row(

@@ -174,6 +174,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("iteration_s",), 0, "iteration_s is 0"),
         (("loader_cpu_s_per_sample",), -1.0, "loader_cpu_s_per_sample is -1.0"),
         (("is_sharded",), "false", "is_sharded is 'false'"),
+        (("awaits_reductions",), 0, "awaits_reductions is 0"),
         (("has_sparse_gradients",), 1, "has_sparse_gradients is 1"),
         (("compile_mode",), 3, "compile_mode is 3"),
         (("parallel_by",), 3, "parallel_by is 3"),

@@ -183,6 +183,8 @@ class Trace:
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters; alone, all parts.
         has_sparse_gradients: a gradient on the GPU was a sparse tensor; False where the profiler cannot tell.
+        awaits_reductions: work stopped until gradients were reduced, piece by piece; False where the profiler
+            cannot tell.
         work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
             GPUs are added; None if it was profiled in one world.
         compile_mode: of torch.compile, under which most of the forward pass runs; operators are those of
@@ -223,6 +225,7 @@ class Trace:
     launch: Launch = Launch.EAGER
     batch_variation: float | None = None
     parallel_by: str | None = None
+    awaits_reductions: bool = False
 
     @property
     def flops(self) -> int:

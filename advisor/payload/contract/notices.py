@@ -42,6 +42,7 @@ class Warned(StrEnum):
     NO_SHAPE_RULE = "no-shape-rule"
     NO_STEP = "no-step"
     NOT_DOWNLOADED = "not-downloaded"
+    OFFLOAD_UNCOUNTED = "offload-uncounted"
     OPTIMIZER_IDLE = "optimizer-idle"
     RECURRENT_MEMORY = "recurrent-memory"
     ROLLOUTS_LEFT_OUT = "rollouts-left-out"

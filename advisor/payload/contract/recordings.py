@@ -102,6 +102,7 @@ class Iteration(TypedDict, total=False):
     amp_dtype: Name | None
     compile_mode: Name | None
     parallel_by: Name | None
+    awaits_reductions: bool
     # A real GPU adds them.
     iteration_s: float
     device_name: Name

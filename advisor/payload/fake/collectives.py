@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..protocol import Communication
 from . import equal_ranks
+from .patches.streams import is_on_main_stream
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -27,17 +28,26 @@ _KINDS = (
     "send", "recv",
 )  # fmt: skip
 
+_MOST = 0.5  # of the bytes: norms and flags are waited for as well
+
 
 class Collectives:
     """Runs collective operators of the script and counts those of the current span."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int, int], int] = {}
+        self._awaited_bytes = self._reduced_bytes = 0
         self._owned: dict[OpOverload, bool] = {}
 
     def start_span(self) -> None:
         """Forget the collectives so far."""
         self._counts = {}
+        self._awaited_bytes = self._reduced_bytes = 0
+
+    @property
+    def awaits_reductions(self) -> bool:
+        """Whether the span's all-reduces were waited for, rather than left to go on beside other work."""
+        return self._awaited_bytes > _MOST * self._reduced_bytes
 
     def entries(self) -> list[Communication]:
         """One entry for each kind, size and group size, in the order in which each was first seen."""
@@ -77,6 +87,10 @@ class Collectives:
         given = (*args, *kwargs.values())
         largest = max((_num_bytes(value) for value in given), default=0)
         largest = max(largest, _num_bytes(tensors[len(_tensors((args, kwargs))) :]))
+        if kind == "all_reduce" and func.namespace == "c10d":
+            self._reduced_bytes += largest
+            is_async = _named(func, args, kwargs).get("async_op", True)
+            self._awaited_bytes += 0 if is_async or not is_on_main_stream() else largest
         key = (kind, largest, _group_size(func, args, kwargs))
         self._counts[key] = self._counts.get(key, 0) + 1
 
@@ -98,10 +112,14 @@ def _done(func: OpOverload, output: object) -> object:
     return work if len(func._schema.returns) == 1 else (output, work)
 
 
+def _named(func: OpOverload, args: Args, kwargs: Kwargs) -> dict[str, Any]:
+    names = [argument.name for argument in func._schema.arguments]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
 def _group_size(func: OpOverload, args: Args, kwargs: Kwargs) -> int:
     distributed: Any = torch._C._distributed_c10d
-    names = [argument.name for argument in func._schema.arguments]
-    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    named = _named(func, args, kwargs)
     if "process_group" in named:
         return int(distributed.ProcessGroup.unbox(named["process_group"]).size())
     return int(distributed._resolve_process_group(named["group_name"]).size())

@@ -16,7 +16,7 @@ ORDER = (
     "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded", "dtensor", "storage",
     "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries", "safetensors_files",
     "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types", "torchvision_ops",
-    "transformers_tracing",
+    "transformers_tracing", "deepspeed",
 )  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.

@@ -26,6 +26,7 @@ from .evaluations import Evaluations
 from .extent import samples_of
 from .nominal import nominal_batch
 from .parallel import parallel_by
+from .partitioned import gradient_of, part_of
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
@@ -76,7 +77,6 @@ class Iterations:
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self._depth = 0
         self._first_call = 0
-        self._step_depth = 0
         self._num_backward_calls = 0
         self._seen_backward = False
         self._num_evaluations = 0
@@ -125,7 +125,6 @@ class Iterations:
             # What looked like updates by hand was preparation.
             self.num_spans = self._most_samples = 0
         self._period.begin_step(optimizer)
-        self._step_depth += 1
         session.recorder.begin_step()
         session.memory.begin_step()
         self._tag_gradients(parameters(optimizer))
@@ -147,15 +146,13 @@ class Iterations:
             try:
                 return value(*args, **kwargs)
             finally:
-                recorder.begin_step()
+                recorder.resume_step()
 
         return evaluate
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Args, kwargs: Kwargs) -> None:  # noqa: ARG002
-        self._step_depth -= 1
         self._session.memory.end_step()
-        if self._step_depth <= 0:
-            self._session.recorder.phase = "forward"
+        self._session.recorder.end_step()
         if self._period.is_bound_by(optimizer) and not self._holds_training():
             return  # Schedulers are wound forward by steps without gradients.
         ends, moved = self._period.end_step(optimizer)
@@ -206,6 +203,7 @@ class Iterations:
             "num_backward_passes": session.recorder.num_backward_passes // max(1, self._num_evaluations),
             "memory": session.memory.usage(),
             "collectives": session.collectives.entries(),
+            "awaits_reductions": session.collectives.awaits_reductions,
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "compile_mode": session.compiled.mode(),
@@ -289,16 +287,17 @@ class Iterations:
 
     def _tag_weights(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
-            _tag(self._session, tensor, "parameter")
-            _tag(self._session, tensor.grad, "gradient")
-            if _holds_a_part(tensor):
+            part = part_of(tensor)
+            _tag(self._session, tensor if part is None else part, "parameter")
+            _tag(self._session, gradient_of(tensor), "gradient")
+            if part is not None or _holds_a_part(tensor):
                 self._session.world.is_sharded = True
 
     def _tag_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
         if not self._session.is_watched:
             return
         for tensor in tensors:
-            _tag(self._session, tensor.grad, "gradient")
+            _tag(self._session, gradient_of(tensor), "gradient")
 
     def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
         compiled = self._session.compiled

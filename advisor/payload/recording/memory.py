@@ -35,6 +35,7 @@ class MemoryTracker:
         self._span_events: list[tuple[int, int]] = []
         self._of_steps: list[range] = []
         self._step_began = 0
+        self._step_depth = 0
 
     def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
@@ -73,9 +74,10 @@ class MemoryTracker:
         self.num_storages += 1
 
     def tag(self, tensor: torch.Tensor, kind: str) -> None:
-        """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
+        """Say what the tensor's storage holds.
 
-        A storage made while nobody watched is counted from now on.
+        It is ``parameter``, ``gradient``, ``optimizer``, or ``kept``: no batch changes that. A storage
+        made while nobody watched is counted from now on.
         """
         # A DTensor's own storage is empty; its shard holds the data.
         tensor = getattr(tensor, "_local_tensor", tensor)
@@ -105,11 +107,14 @@ class MemoryTracker:
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
 
     def begin_step(self) -> None:
-        """An optimizer's step begins, whose own tensors do not grow with the batch."""
-        self._step_began = len(self._span_events)
+        """An optimizer steps, perhaps inside another; its own tensors do not grow with the batch."""
+        self._step_depth += 1
+        if self._step_depth == 1:
+            self._step_began = len(self._span_events)
 
     def end_step(self) -> None:
-        """The optimizer's step is over."""
+        """The innermost step is over."""
+        self._step_depth -= 1
         self._of_steps.append(range(self._step_began, len(self._span_events)))
 
     def usage(self) -> Memory:
@@ -132,7 +137,7 @@ class MemoryTracker:
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
         for serial, kind in self._kinds.items():
             # Gradients of the step before may also have been alive during this span.
-            if serial in ever and (serial in still or kind != "gradient"):
+            if kind in sums and serial in ever and (serial in still or kind != "gradient"):
                 sums[kind] += ever[serial]
         return {
             "parameter_bytes": sums["parameter"],

@@ -61,6 +61,7 @@ class Recorder:
 
     def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
         self.phase: OperatorPhase = "forward"
+        self._step_depth = 0
         self.next_call = 0
         self.wrote_weights = False
         self.follows_leaves = False
@@ -93,7 +94,18 @@ class Recorder:
         self._evaluation = {}
 
     def begin_step(self) -> None:
-        """An optimizer steps, perhaps inside the backward pass that computes its gradients."""
+        """An optimizer steps, perhaps inside another, or the backward pass that computes its gradients."""
+        self._step_depth += 1
+        self.resume_step()
+
+    def end_step(self) -> None:
+        """The innermost step is over."""
+        self._step_depth -= 1
+        if self._step_depth <= 0:
+            self.phase = "forward"
+
+    def resume_step(self) -> None:
+        """What a step called that is no work of its own is over."""
         self.phase = "optimizer"
         self._step_task = torch._C._current_graph_task_id()
 

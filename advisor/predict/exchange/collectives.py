@@ -7,11 +7,15 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from advisor.core.values import Collective, Trace
 
 SHARDING = ("all_gather", "reduce_scatter")
 """What shards of a model are exchanged by."""
 
+# Shards are scattered, and stages of a pipeline send what they compute to the next.
+_OF_PARTS = ("reduce_scatter", "send", "recv")
 # Gradients that a hook compresses to half their precision are still all gradients.
 _LEAST_SHARE_REDUCED = 0.45
 # A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
@@ -23,12 +27,12 @@ _LEAST_SHARE_SENT, _MOST_SHARE_SENT = 0.9, 1.05
 def reduced_bytes(trace: Trace) -> int | None:
     """Bytes that a rank all-reduces per iteration; None where none were recorded."""
     reductions = [c for c in trace.collectives if c.kind == "all_reduce" and c.num_bytes is not None]
-    return sum((c.num_bytes or 0) * c.count for c in reductions) if reductions else None
+    return _num_bytes(reductions) if reductions else None
 
 
 def exchanging_passes(trace: Trace) -> int:
     """Backward passes of an iteration after which all gradients are reduced: one, under `no_sync`."""
-    reduced, once = reduced_bytes(trace), trace.memory.gradient_bytes
+    reduced, once = reduced_bytes(trace), exchanged_bytes(trace)
     if not reduced or not once:
         return 1
     return min(max(round(reduced / once), 1), trace.accumulation)
@@ -46,7 +50,7 @@ def kinds_of_each_pass(trace: Trace) -> frozenset[str]:
 
 
 def _scattered_bytes(trace: Trace) -> int:
-    return sum((c.num_bytes or 0) * c.count for c in trace.collectives if c.kind == "reduce_scatter")
+    return _num_bytes(c for c in trace.collectives if c.kind == "reduce_scatter")
 
 
 def buckets_of_pass(trace: Trace) -> tuple[int, ...]:
@@ -74,7 +78,7 @@ def sharded_over(trace: Trace) -> int | None:
         return trace.world_size
     if trace.world_size in (None, 1):
         return None
-    if any(c.kind == "reduce_scatter" and c.world_size != 1 for c in trace.collectives):
+    if any(c.kind in _OF_PARTS and c.world_size != 1 for c in trace.collectives):
         return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0
     reduces_all = (reduced_bytes(trace) or 0) >= _LEAST_SHARE_REDUCED * all_gradients
@@ -100,14 +104,41 @@ def sharding_group(trace: Trace) -> int | None:
 def state_group(trace: Trace) -> int | None:
     """Ranks that share the optimizer's state, each with a whole model; None if each has all of it.
 
-    Each reduces all gradients, updates its part of the weights and broadcasts it, once in an iteration:
-    ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it.
+    Each reduces all gradients and updates its part of the weights, which all get once in an iteration: by
+    broadcasts of tensors (ZeRO-1, as PyTorch's ZeroRedundancyOptimizer does it), or by a gather of equal
+    parts (ZeRO-1 and 2, as DeepSpeed does them).
     """
-    once, sent = trace.memory.gradient_bytes, sent_tensors(trace)
-    if not once or {c.world_size for c in sent} != {trace.world_size} or sharded_over(trace) is not None:
+    return trace.world_size if gathered_bytes(trace) or _broadcasts_state(trace) else None
+
+
+def _broadcasts_state(trace: Trace) -> bool:
+    return _is_sent_once(trace, sent_tensors(trace), trace.memory.gradient_bytes)
+
+
+def gathered_bytes(trace: Trace) -> int | None:
+    """Bytes of the weights that ranks gather after each has updated an equal part; None if they do not."""
+    if trace.world_size in (None, 1):
         return None
-    sent_bytes = sum((c.num_bytes or 0) * c.count for c in sent)
-    return trace.world_size if _LEAST_SHARE_SENT * once <= sent_bytes <= _MOST_SHARE_SENT * once else None
+    gathers = tuple(c for c in trace.collectives if c.kind == "all_gather")
+    sent_bytes, reduced = _num_bytes(gathers), reduced_bytes(trace) or 0
+    passes = max(round(reduced / sent_bytes), 1) if sent_bytes else 1
+    is_of_weights = passes <= trace.accumulation and _is_sent_once(trace, gathers, reduced / passes)
+    return sent_bytes if is_of_weights else None
+
+
+def _is_sent_once(trace: Trace, sent: tuple[Collective, ...], once: float | None) -> bool:
+    if not once or {c.world_size for c in sent} != {trace.world_size} or sharded_over(trace) is not None:
+        return False
+    return _LEAST_SHARE_SENT * once <= _num_bytes(sent) <= _MOST_SHARE_SENT * once
+
+
+def _num_bytes(collectives: Iterable[Collective]) -> int:
+    return sum((c.num_bytes or 0) * c.count for c in collectives)
+
+
+def exchanged_bytes(trace: Trace) -> int | None:
+    """Bytes of all gradients, as a rank that has all of them exchanges them once."""
+    return gathered_bytes(trace) or trace.memory.gradient_bytes
 
 
 def sent_tensors(trace: Trace) -> tuple[Collective, ...]:

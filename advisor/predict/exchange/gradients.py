@@ -21,7 +21,7 @@ from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import tensor_bytes
 from advisor.predict.distinct import Same
-from advisor.predict.exchange.collectives import buckets_of_pass
+from advisor.predict.exchange.collectives import buckets_of_pass, exchanged_bytes, gathered_bytes
 from advisor.predict.exchange.partition import updated_tensors
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
@@ -65,14 +65,22 @@ class Buckets:
 def buckets_of(trace: Trace) -> Buckets:
     """The buckets of one backward pass: recorded, else as DDP would make them."""
     recorded = buckets_of_pass(trace)
-    total = trace.memory.gradient_bytes or sum(recorded)
-    return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation)
+    total = exchanged_bytes(trace) or sum(recorded)
+    # Equal parts are cut out of one long tensor, which shows no shapes.
+    is_cut = gathered_bytes(trace) is not None
+    tensors = () if is_cut else tuple(updated_tensors(trace.ops, total))
+    return _buckets_of(Same(trace.ops), total, recorded, trace.accumulation, tensors)
 
 
 @lru_cache(maxsize=8)
-def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumulation: int) -> Buckets:
+def _buckets_of(
+    same: Same,
+    total_bytes: int,
+    recorded: tuple[int, ...],
+    accumulation: int,
+    tensors: tuple[TensorSpec, ...],
+) -> Buckets:
     backward = [(i, op) for i, op in enumerate(same.ops) if op.phase is Phase.BACKWARD]
-    tensors = updated_tensors(same.ops, total_bytes)
     stretch_of = np.full(len(same.ops), -1)
     stretches = _stretches([op for _, op in backward], accumulation) if tensors else repeat(0)
     places: Sequence[tuple[int, Op]] = [(s, op) for s, (_, op) in zip(stretches, backward, strict=False)]

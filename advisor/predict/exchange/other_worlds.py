@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.core.values import Collective, MemoryUse, Trace
 from advisor.operators.work import tensor_bytes
-from advisor.predict.exchange.collectives import group_at, sent_tensors, sharding_group, state_group
+from advisor.predict.exchange.collectives import (
+    exchanging_passes,
+    gathered_bytes,
+    group_at,
+    sent_tensors,
+    sharding_group,
+    state_group,
+)
 from advisor.predict.exchange.partition import first_part, updated_tensors
 
 # A file may tell any number of tensors, and none may fill our memory.
@@ -30,7 +37,7 @@ def resharded(trace: Trace, num_ranks: int) -> Trace:
     if world is None or num_ranks == world:
         return trace
     if state_group(trace) is not None:
-        memory = _with_state(trace.memory, shard_growth(trace, num_ranks))
+        memory = _with_state(trace.memory, shard_growth(trace, num_ranks), _parts(trace))
         return _in_world(trace, num_ranks, {world: num_ranks}, memory)
     group, other = sharding_group(trace), group_at(trace, num_ranks)
     if group is None or other is None:
@@ -44,8 +51,7 @@ def undivided(trace: Trace) -> Trace:
     """The trace of a script whose ranks share no optimizer state, where they do."""
     if state_group(trace) is None:
         return trace
-    sent = sent_tensors(trace)
-    kept = tuple(c for c in trace.collectives if c not in sent)
+    kept = tuple(c for c in trace.collectives if c.kind not in ("broadcast", "all_gather"))
     return replace(trace, memory=resharded(trace, 1).memory, collectives=kept)
 
 
@@ -54,6 +60,8 @@ def _state_part(trace: Trace, ranks: int, recorded: int) -> float:
 
     Where each recorded rank sent its tensors in one piece, more ranks are taken to share pieces evenly.
     """
+    if gathered_bytes(trace) is not None:
+        return 1 / ranks
     sizes = _sizes(trace)
     known = min(ranks, recorded) if len(sizes) <= recorded else ranks
     return first_part(sizes, known) * known / ranks if sizes else 1 / ranks
@@ -92,20 +100,58 @@ def _grown(memory: MemoryUse, growth: float) -> MemoryUse:
     )
 
 
-def _with_state(memory: MemoryUse, growth: float) -> MemoryUse:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Bytes of its part that a rank keeps beside the optimizer's state, where ranks gather the weights.
+
+    Attributes:
+        copied: of the weights once more, in FP32.
+        stepped: of all gradients when it steps.
+        between: of gradients that earlier passes of the iteration left, which count as activations.
+    """
+
+    copied: int = 0
+    stepped: int = 0
+    between: float = 0.0
+
+
+def _parts(trace: Trace) -> _Parts:
+    gathered, memory = gathered_bytes(trace), trace.memory
+    if gathered is None:
+        return _Parts()
+    leaves = 1 < trace.accumulation == exchanging_passes(trace)
+    return _Parts(
+        copied=max((memory.parameter_bytes or 0) - gathered, 0),
+        stepped=memory.gradient_bytes or 0,
+        between=min(gathered / (trace.world_size or 1), memory.pass_activation_bytes or 0) if leaves else 0.0,
+    )
+
+
+def _with_state(memory: MemoryUse, growth: float, parts: _Parts) -> MemoryUse:
     """With a rank's part of the optimizer's state that is so many times as large."""
-    state, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
-    if state is None or peak_bytes is None:
+    optimizer, peak_bytes, pass_bytes = memory.optimizer_bytes, memory.peak_bytes, memory.pass_peak_bytes
+    if optimizer is None or peak_bytes is None:
         return replace(memory, peak_bytes=None, pass_peak_bytes=None)
-    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + (growth - 1) * state]
+    state, more = optimizer + parts.copied, growth - 1
+    moments = [(peak_bytes if pass_bytes is None else pass_bytes) + more * (state + parts.between)]
     if pass_bytes is not None and peak_bytes > pass_bytes:
-        moments.append(peak_bytes + (growth - 1) * (state + _made_by_step(memory, peak_bytes, pass_bytes)))
+        of_step = state + parts.stepped + _made_by_step(memory, peak_bytes, pass_bytes)
+        moments.append(peak_bytes + more * of_step)
     return replace(
         memory,
-        optimizer_bytes=round(growth * state),
+        parameter_bytes=_plus(memory.parameter_bytes, more * parts.copied),
+        gradient_bytes=_plus(memory.gradient_bytes, more * parts.stepped),
+        optimizer_bytes=round(growth * optimizer),
+        activation_bytes=_plus(memory.activation_bytes, more * parts.between),
+        pass_activation_bytes=_plus(memory.pass_activation_bytes, more * parts.between),
+        most_activation_bytes=_plus(memory.most_activation_bytes, more * parts.between),
         peak_bytes=round(max(moments)),
         pass_peak_bytes=None if pass_bytes is None else round(moments[0]),
     )
+
+
+def _plus(num_bytes: int | None, more: float) -> int | None:
+    return None if num_bytes is None else round(num_bytes + more)
 
 
 def _made_by_step(memory: MemoryUse, peak_bytes: int, pass_bytes: int) -> int:
@@ -124,7 +170,15 @@ def _grown_peak(memory: MemoryUse, growth: float, pass_peak_bytes: int | None) -
         return round(memory.peak_bytes + (growth - 1) * sum(part or 0 for part in parts))
     # Of a step that exceeds the passes all is state, and what is made of it.
     is_of_step = memory.peak_bytes > memory.pass_peak_bytes
-    return max(pass_peak_bytes, round(growth * memory.peak_bytes) if is_of_step else 0)
+    kept = _kept_bytes(memory)
+    return max(pass_peak_bytes, round(kept + growth * (memory.peak_bytes - kept)) if is_of_step else 0)
+
+
+def _kept_bytes(memory: MemoryUse) -> int:
+    """What is there at any time beside the model's state, such as buffers of a library."""
+    parts = (memory.parameter_bytes, memory.gradient_bytes, memory.optimizer_bytes)
+    held = (memory.pass_activation_bytes or 0) + sum(part or 0 for part in parts)
+    return max((memory.pass_peak_bytes or 0) - held, 0)
 
 
 def _grown_pass_peak(memory: MemoryUse, growth: float) -> int | None:

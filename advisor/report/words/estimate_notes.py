@@ -199,8 +199,8 @@ ESTIMATES: Words = {
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,
     Code.STATE_SHARED: (
-        "ZeRO-1: each of {num_gpus} GPUs updates its part of the weights and sends it to the others; nothing"
-        " of that hides"
+        "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the others;"
+        " nothing of that hides"
     ),
     Code.STEP_COMPILED: (
         "compiled (torch.compile, mode {mode}): operators were recorded in eager mode, and chains of what"

@@ -91,6 +91,14 @@ def no_step(*, has_updates: bool) -> str:
     )
 
 
+def offload_uncounted(*, parts: Sequence[str]) -> str:
+    """What is kept in main memory, and how that misleads."""
+    return (
+        f"DeepSpeed keeps {' and '.join(parts)} in main memory (offload): copies to it and the CPU's work"
+        " are not counted, so that it is slower than predicted; without offload all is counted"
+    )
+
+
 def optimizer_idle(*, optimizers: Sequence[str], num_steps: int) -> str:
     """Which optimizer the iteration is without."""
     return (
@@ -218,6 +226,7 @@ TRACE_WARNINGS: Words = {
     ),
     Code.NO_STEP: no_step,
     Code.NOT_DOWNLOADED: "{name} was not downloaded: the model keeps the weights it began with",
+    Code.OFFLOAD_UNCOUNTED: offload_uncounted,
     Code.OPTIMIZER_IDLE: optimizer_idle,
     Code.PROFILED_WITHOUT_GPU: "profiled without the GPU: {reason}",
     Code.RECURRENT_MEMORY: (

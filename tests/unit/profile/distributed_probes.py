@@ -161,6 +161,20 @@ dist.recv(own, src=1)
 dist.barrier()
 result = session.collectives.entries()
 """,
+    "who waits for reductions": _GROUP
+    + """
+gradient, side = torch.zeros(100, device="cuda"), torch.cuda.Stream()
+def awaits(reduce):
+    session.collectives.start_span()
+    reduce()
+    return session.collectives.awaits_reductions
+def on(stream, **how):
+    with torch.cuda.stream(stream):
+        dist.all_reduce(gradient, **how)
+result = [awaits(lambda: on(torch.cuda.current_stream())), awaits(lambda: on(None)), awaits(lambda: on(side)),
+          awaits(lambda: on(torch.cuda.default_stream(), async_op=True)), awaits(lambda: None),
+          awaits(lambda: [dist.all_reduce(gradient[:10]), dist.all_reduce(gradient, async_op=True)])]
+""",
     "functional collectives": _GROUP
     + """
 import torch.distributed._functional_collectives as functional

@@ -31,6 +31,91 @@ result = sorted(name for name in ops() if "attention" in name)
 """,
         ["aten::_scaled_dot_product_flash_attention"],
     ),
+    # What the patch changes of it, and no more: DeepSpeed itself is in tests/end_to_end/test_deepspeed.py.
+    "deepspeed": (
+        """
+import importlib, pathlib, sys, tempfile
+sys.path.insert(0, tempfile.mkdtemp())
+SOURCES = {
+    "ops.op_builder.builder": '''
+class OpBuilder:
+    name = "utils"
+    def load(self):
+        return self.name
+class CUDAOpBuilder(OpBuilder):
+    name = "fused_adam"
+''',
+    "comm.comm": '''
+def mpi_discovery():
+    from mpi4py_that_is_not_there import MPI
+''',
+    "runtime.zero.stage_1_and_2": '''
+class DeepSpeedZeroOptimizer:
+    def __init__(self):
+        self.ipg_buckets = {}
+    def setup_buckets(self):
+        self.ipg_buckets["fp32"] = types.SimpleNamespace(buffer=[torch.empty(1024, device="cuda")])
+    def reduce_gradients(self, session):
+        return session.recorder.phase
+    independent_gradient_partition_epilogue = reduce_gradients
+''',
+    "runtime.zero.stage3": '''
+class DeepSpeedZeroOptimizer_Stage3:
+    def __init__(self):
+        self.ipg_buckets = {}
+        self.grad_partitions_flat_buffer = torch.empty(1024, device="cuda")
+''',
+    "runtime.engine": '''
+class DeepSpeedEngine:
+    def __init__(self):
+        there = types.SimpleNamespace(device="cpu")
+        zero = types.SimpleNamespace(offload_optimizer=there, offload_param=None)
+        self._config = types.SimpleNamespace(zero_config=zero)
+    def _take_model_step(self, session):
+        return session.recorder.phase
+''',
+}
+modules = {}
+for name, source in SOURCES.items():
+    path = pathlib.Path(sys.path[0], "deepspeed", *name.split(".")).with_suffix(".py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("import types, torch" + source)
+    modules[name.rpartition(".")[2]] = importlib.import_module("deepspeed." + name)
+def said(work, *args):
+    try:
+        return work(*args)
+    except Exception as error:
+        return repr(error)
+session.world.used = 1
+builder, zero = modules["builder"].CUDAOpBuilder(), modules["stage_1_and_2"].DeepSpeedZeroOptimizer()
+zero_3 = modules["stage3"].DeepSpeedZeroOptimizer_Stage3()
+zero.setup_buckets()
+lists = [[torch.ones(4, device="cuda")] for _ in range(4)]
+said(lambda: builder.load().multi_tensor_adam(2048, None, lists, 1e-3, 0.9, 0.99, 1e-8, 1, 1, 1, 0.0))
+builder.name = "evoformer_attn"
+result = [said(modules["comm"].mpi_discovery), said(builder.load),
+          modules["builder"].OpBuilder().load(),
+          sorted(name for name in ops() if "adam" in name),
+          session.world.is_sharded, session.memory.kind(zero.ipg_buckets["fp32"].buffer[0]),
+          session.memory.kind(zero_3.grad_partitions_flat_buffer),
+          zero.reduce_gradients(session), modules["engine"].DeepSpeedEngine()._take_model_step(session),
+          session.recorder.phase,
+          [warning["facts"] for warning in session.all_warnings() if warning["code"] == "offload-uncounted"]]
+""",
+        [
+            "KeyError('RANK')",
+            "RuntimeError(\"Error building extension 'evoformer_attn': DeepSpeed compiles it for a GPU\")",
+            "utils",
+            ["aten::_fused_adamw_"],
+            True,
+            "kept",
+            "gradient",
+            "backward",
+            "optimizer",
+            "forward",
+            [{"parts": ["optimizer"]}],
+        ],
+    ),
     "lazy_modules": (
         """
 import copy

@@ -256,10 +256,12 @@ result = [weight.abs().max().item(), bias.sum().item()]
         """
 layer = nn.Linear(2, 2)
 double = torch.compile(lambda x: x + x)
-result = [torch.compile(layer, mode="max-autotune") is layer, session.compiled.mode_of(layer),
+helper = torch.compile(lambda x: x)
+asked = [session.compiled.is_asked, helper(2), session.compiled.is_asked]
+result = [asked, torch.compile(layer, mode="max-autotune") is layer, session.compiled.mode_of(layer),
           double(2), torch.compile(layer.forward, disable=True) == layer.forward]
 """,
-        [True, "max-autotune", 4, True],
+        [[False, 2, True], True, "max-autotune", 4, True],
     ),
     "exporting": (
         """

@@ -87,3 +87,7 @@ def test_sync_batch_norm_gathers_its_statistics(probe):
 
 def test_an_optimizer_that_shares_its_state_sends_parameters_around(probe):
     assert probe("ZeroRedundancyOptimizer") == ["all_reduce", "broadcast"]
+
+
+def test_a_reduction_on_a_stream_of_its_own_or_asynchronous_is_not_waited_for(probe):
+    assert probe("who waits for reductions") == [True, True, False, False, False, False]

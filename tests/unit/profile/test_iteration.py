@@ -28,7 +28,7 @@ class Part:
     """A recorder, tracker or loading that counts the starts of spans and tells what was tagged."""
 
     def __init__(self) -> None:
-        self.starts = 0
+        self.starts = self.depth = 0
         self.phase = "forward"
         self.num_backward_passes = 1
         self.tags: dict[int, str] = {}
@@ -38,14 +38,21 @@ class Part:
         self.value_calls: dict[str, list[int]] = {}
         self.works = True
         self.next_call = 0
+        self.awaits_reductions = False
         self.is_evaluating = False
         self.num_evaluated = 0
 
     def begin_step(self) -> None:
+        self.depth += 1
+        self.resume_step()
+
+    def resume_step(self) -> None:
         self.phase = "optimizer"
 
     def end_step(self) -> None:
-        """Nothing of a step is counted here."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.phase = "forward"
 
     def has_forward_work(self) -> bool:
         return self.works
@@ -170,6 +177,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "num_backward_passes": 1,
         "memory": None,
         "collectives": ["collective 1"],
+        "awaits_reductions": False,
         "loading": {"samples": 8},
         "amp_dtype": "float16",
         "compile_mode": None,

@@ -261,3 +261,28 @@ def test_storages_may_end_while_they_are_counted(tracker, count):
     finally:
         sys.settrace(before)
     assert len(tensors) < 5000
+
+
+def test_a_step_inside_of_another_is_a_part_of_it(tracker):
+    weight = tracked(tracker, 2048, "parameter")
+    tracker.start_span()
+    tracker.begin_step()
+    cast = tracked(tracker, 4096)
+    tracker.begin_step()
+    tracker.end_step()
+    gathered = tracked(tracker, 8192)
+    tracker.end_step()
+    usage = tracker.usage()
+    assert (usage["pass_peak_bytes"], usage["peak_bytes"]) == (2048, 2048 + 4096 + 8192)
+    del weight, cast, gathered
+
+
+def test_what_is_kept_is_no_activation_and_part_of_no_state(tracker):
+    weight = tracked(tracker, 2048, "parameter")
+    buffer = tracked(tracker, 8192, "kept")
+    tracker.start_span()
+    activation = tracked(tracker, 512)
+    usage = tracker.usage()
+    assert [usage[name] for name in KIND_BYTES] == [2048, 0, 0, 512]
+    assert (usage["peak_bytes"], usage["most_activation_bytes"]) == (2048 + 8192 + 512, 512)
+    del weight, buffer, activation

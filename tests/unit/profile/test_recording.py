@@ -59,6 +59,7 @@ def recording(**changes):
         "has_sparse_gradients": True,
         "compile_mode": None,
         "parallel_by": "transformers",
+        "awaits_reductions": True,
     }
     whole |= changes
     return {"flows": [[] for _ in whole["operators"]]} | whole
@@ -102,6 +103,7 @@ def test_an_epoch_by_the_loader():
     assert trace.precision.amp_dtype == "float16"
     assert trace.parallel_by == "transformers"
     assert trace.has_sparse_gradients
+    assert trace.awaits_reductions
     assert trace.warnings == texts("careful")
 
 

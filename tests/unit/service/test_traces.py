@@ -243,17 +243,19 @@ def worlds(tmp_path, monkeypatch):
 
 TORCHRUN = "init_process_group; WORLD_SIZE"
 FSDP, TENSORS = f"{TORCHRUN}; fully_shard", f"{TORCHRUN}; shard_columns"
+ZERO_2 = f"{TORCHRUN}; shards its state alone, as DeepSpeed's ZeRO-2 does"
+EXCHANGED = {FSDP: ("all_gather", "reduce_scatter"), ZERO_2: ("all_gather", "all_reduce"), TENSORS: ()}
 
 
 def _dividing(trace: Trace, text: str) -> Trace:
-    """As FSDP shows it: gathers and scatters among several ranks, and shards alone; else no such exchange."""
+    """As FSDP and ZeRO-2 show it: whole models exchanged among several ranks, and shards alone."""
     size, gradients = trace.world_size or 1, trace.memory.gradient_bytes or 0
-    exchanged = [
+    exchanged = (
         Collective(kind=kind, num_bytes=size * gradients, world_size=size, count=1)
-        for kind in ("all_gather", "reduce_scatter")
-    ]
-    has_exchange = size > 1 and "fully_shard" in text
-    return replace(trace, is_sharded=True, collectives=tuple(exchanged if has_exchange else ()))
+        for kind in EXCHANGED[text]
+    )
+    is_sharded = size == 1 or text != ZERO_2
+    return replace(trace, is_sharded=is_sharded, collectives=tuple(exchanged) if size > 1 else ())
 
 
 def test_a_distributed_script_is_profiled_alone_as_well(worlds):
@@ -303,6 +305,12 @@ def test_a_script_that_shards_is_the_trace_of_one_of_two(worlds, settings):
     assert asked == [None, 2]
     assert (trace.world_size, trace.is_sharded) == (2, True)
     assert trace.work_elsewhere.world_size == 1
+    assert [warning.code for warning in trace.warnings] == [Code.WORLD_OF_SHARDS]
+
+
+def test_a_script_whose_state_is_shared_among_several_alone_is_the_trace_of_one_of_two(worlds):
+    trace, asked, _ = worlds(ZERO_2, lambda _: 64)
+    assert (trace.world_size, trace.is_sharded, asked) == (2, False, [None, 2])
     assert [warning.code for warning in trace.warnings] == [Code.WORLD_OF_SHARDS]
 
 

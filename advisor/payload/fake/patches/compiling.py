@@ -55,15 +55,18 @@ def _mode(settings: dict[str, Any]) -> str | None:
 
 def _marked(session: Session, given: Function, mode: str | None) -> object:
     """What is given, remembered if it is a module; else a function that tells when it runs."""
-    session.compiled.is_asked = True
+    if mode is None or isinstance(given, torch.nn.Module):
+        session.compiled.is_asked = True
     if mode is None:
         return given
     if isinstance(given, torch.nn.Module):
         session.compiled.add(given, mode)
         return given
 
+    # Libraries compile helpers when they are imported, of which a script may need none.
     @functools.wraps(given)
     def run(*args: object, **kwargs: object) -> object:
+        session.compiled.is_asked = True
         with session.compiled.region(mode):
             return given(*args, **kwargs)
 

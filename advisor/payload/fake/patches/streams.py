@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -83,15 +84,38 @@ class Stream:
         return False
 
 
+_MAIN = Stream()
+_entered: list[Stream] = []
+
+
+def is_on_main_stream() -> bool:
+    """Whether work goes where that of the model goes, which waits for what is not asynchronous."""
+    return not _entered or _entered[-1] is _MAIN
+
+
+def _current_stream(device: object = None) -> Stream:  # noqa: ARG001
+    return _entered[-1] if _entered else _MAIN
+
+
+@contextlib.contextmanager
+def _on(stream: Stream | None) -> Iterator[Stream | None]:
+    """Work goes to the stream; to the same as before if it is None."""
+    _entered.append(_current_stream() if stream is None else stream)
+    try:
+        yield stream
+    finally:
+        _entered.pop()
+
+
 def install(session: Session) -> None:  # noqa: ARG001
     """Replace the classes and the functions that hand out streams."""
     replace(torch.cuda, Event=Event, Stream=Stream)
     replace(torch.cuda.streams, Event=Event, Stream=Stream)
     replace(
         torch.cuda,
-        current_stream=lambda device=None: Stream(),  # noqa: ARG005
-        default_stream=lambda device=None: Stream(),  # noqa: ARG005
+        current_stream=_current_stream,
+        default_stream=lambda device=None: _MAIN,  # noqa: ARG005
         set_stream=lambda stream: None,  # noqa: ARG005
-        stream=lambda stream: contextlib.nullcontext(stream),
+        stream=_on,
     )
     replace(torch.Tensor, record_stream=lambda tensor, stream: None)  # noqa: ARG005

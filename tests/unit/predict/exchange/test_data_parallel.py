@@ -61,6 +61,13 @@ def test_only_the_last_bucket_shows_behind_a_long_backward_pass() -> None:
     assert exchange(10.0).seconds == pytest.approx(bucket_s(24 * MIB) + COPIES_S)
 
 
+@pytest.mark.parametrize("backward_s", [0.0, 1.0, 10.0])
+def test_who_waits_for_each_reduction_hides_none_and_slows_no_kernel(backward_s: float) -> None:
+    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    awaiting = exchange(backward_s, trace_of(awaits_reductions=True), slowdown=0.5)
+    assert awaiting.seconds == pytest.approx(whole_s + COPIES_S)
+
+
 def test_without_a_backward_pass_all_of_it_shows() -> None:
     whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     assert exchange(0.0).seconds == pytest.approx(whole_s + COPIES_S)
