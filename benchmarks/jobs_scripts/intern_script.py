@@ -79,10 +79,13 @@ def main(args):
     with device:
         model = InternLM(args).bfloat16()
     model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=BUCKET_MB, gradient_as_bucket_view=True)
-    group = torch.distributed.new_subgroups(args.group)[0] if args.group else None
-    optimizer = ZeroRedundancyOptimizer(
-        model.parameters(), torch.optim.AdamW, process_group=group, lr=3e-4, fused=True
-    )
+    if args.whole:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    else:
+        group = torch.distributed.new_subgroups(args.group)[0] if args.group else None
+        optimizer = ZeroRedundancyOptimizer(
+            model.parameters(), torch.optim.AdamW, process_group=group, lr=3e-4, fused=True
+        )
     for _ in range(6):
         for number in range(args.passes):
             is_last = number == args.passes - 1
@@ -100,5 +103,6 @@ if __name__ == "__main__":
     for name in ("layers", "length", "batch", "passes"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--group", type=int, help="ranks that share the optimizer's state; all by default")
+    parser.add_argument("--whole", action="store_true", help="each rank keeps all of the state")
     parser.add_argument("--checkpoint", action="store_true")
     main(parser.parse_args())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from advisor.core.values import GpuSpec, Interval, Layout, Trace
+from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split, Trace
 from advisor.operators.attention import kernel_of
 from advisor.operators.attention_backends import Backend, backend_of
 from advisor.operators.attention_call import attention_call
@@ -46,7 +46,7 @@ def judged(run: Run, trace_of: Callable[[Recipe], Trace]) -> Judged:
     """
     trace = in_passes(trace_of(run.recipe), run.passes)
     trace = (compiled(trace) or trace) if run.compiles else trace
-    step = step_s(trace, run.gpu, run.layout, run.attention)
+    step = step_s(trace, run.gpu, run.layout, run.attention, split=run.split)
     tokens = run.passes * run.tokens
     return Judged(
         run=run,
@@ -65,7 +65,13 @@ def in_passes(trace: Trace, passes: int) -> Trace:
 
 
 def step_s(
-    trace: Trace, gpu: GpuSpec, layout: Layout, attention: Interval, *, knowledge: Knowledge | None = None
+    trace: Trace,
+    gpu: GpuSpec,
+    layout: Layout,
+    attention: Interval,
+    *,
+    split: Split = WHOLE,
+    knowledge: Knowledge | None = None,
 ) -> Interval:
     """Seconds of a step with another kernel of attention than PyTorch takes today.
 
@@ -76,11 +82,12 @@ def step_s(
         gpu: of which kind all are.
         layout: how many they are.
         attention: time of their kernel of attention over FlashAttention 2's.
+        split: how the model is divided; a part has its share of attention.
         knowledge: constants and networks, by default what ships.
     """
-    step = predict(trace, gpu, layout, knowledge=knowledge).iteration_s
-    flash_s = attention_s(trace, gpu, Backend.FLASH_2)
-    p50 = step.p50 + attention.p50 * flash_s - attention_s(trace, gpu, None)
+    step = predict(trace, gpu, layout, split=split, knowledge=knowledge).iteration_s
+    flash_s = attention_s(trace, gpu, Backend.FLASH_2) / split.gpus_per_copy
+    p50 = step.p50 + attention.p50 * flash_s - attention_s(trace, gpu, None) / split.gpus_per_copy
     early_s = math.hypot(step.p50 - step.p10, (attention.p50 - attention.p10) * flash_s)
     late_s = math.hypot(step.p90 - step.p50, (attention.p90 - attention.p50) * flash_s)
     return Interval(p10=p50 - early_s, p50=p50, p90=p50 + late_s)

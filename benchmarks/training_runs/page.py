@@ -25,8 +25,9 @@ cancels, and nothing was fitted to them.
   boards of their own, with HBM2e and 500 of 700 W; they are predicted as an H100 SXM, which is faster.
   Selective checkpointing is taken to be by operator, which is torchtitan's default.
 - **InternEvo** (Shanghai AI Laboratory, Apache-2.0): InternLM-7B on 8 to 1,024 A100, four cards of 100 Gb/s a
-  node, the optimizer's state divided among all GPUs or those of a node. Rows with tensor parallelism are left
-  out. Its worst rows are at 1,024 GPUs, of which no collective was measured.
+  node, the optimizer's state divided among all GPUs or those of a node. Layers in two parts are supposed,
+  with the state whole where a node divides it. Its worst rows are at 1,024 GPUs, of which no collective was
+  measured.
 - **VectorLM**: Llama 3 8B on 1 to 4 A100, all weights and LoRA. Blocks are taken to be checkpointed, since
   activations would not fit without, and adapters to be of rank 8 beside queries and values.
 
@@ -46,7 +47,7 @@ published as 22 % slower a GPU than the same on 64: something else than the mode
 
 Meta's boards may draw 500 of an H100's 700 W. Jobs that a limit holds back keep 0.88 to 0.92 of their rate
 at that share (Zeus's V100, A40 and RTX 6000: `python -m benchmarks.power_limits`). With 0.9 torchtitan's rows
-would be 4, 2, 9 and 6 % too fast. The catalog has no such board, so they are told as predicted."""
+would be 2, 0, 8 and 5 % too fast. The catalog has no such board, so they are told as predicted."""
 _HEAD = "| {} | rows | mean | median | worst | too fast by | inside p10..p90 |\n|---|--:|--:|--:|--:|--:|--:|"
 
 

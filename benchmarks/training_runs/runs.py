@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.core.values import GpuSpec, Interval, Layout
+from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split
 from benchmarks.training_runs.recipes import Recipe
 
 FLASH_2 = Interval(p10=1.0, p50=1.0, p90=1.0)
@@ -21,6 +21,7 @@ class Run:
         passes: of a step, before the optimizer's.
         tokens: of one pass of one GPU.
         tokens_per_s: of one GPU, as published.
+        split: how the recipe's model is supposed to be divided.
         compiles: by torch.compile.
         attention: time of its kernel of attention over that of FlashAttention 2.
         chooses: it chose that, and judges nothing.
@@ -34,6 +35,7 @@ class Run:
     passes: int
     tokens: int
     tokens_per_s: float
+    split: Split = WHOLE
     compiles: bool = False
     attention: Interval = FLASH_2
     chooses: bool = False

@@ -153,6 +153,8 @@ class Iterations:
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Args, kwargs: Kwargs) -> None:  # noqa: ARG002
         self._session.memory.end_step()
         self._session.recorder.end_step()
+        if self._period.leave_step(optimizer):
+            return
         if self._period.is_bound_by(optimizer) and not self._holds_training():
             return  # Schedulers are wound forward by steps without gradients.
         ends, moved = self._period.end_step(optimizer)

@@ -27,6 +27,7 @@ class Period:
         self._bound: int | None = None
         self._last_step: dict[int, int] = {}
         self._in_span: Counter[int] = Counter()
+        self._open: list[int] = []
 
     @property
     def has_begun(self) -> bool:
@@ -39,9 +40,18 @@ class Period:
 
     def begin_step(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer begins to step; of nested ones the outermost begins first."""
-        self.optimizers[id(optimizer)] = optimizer
+        key = id(optimizer)
+        self.optimizers[key] = optimizer
         if self._bound is None:
-            self._bound = id(optimizer)
+            self._bound = key
+        if key in self._open:  # its last step ended in an error
+            del self._open[self._open.index(key) :]
+        self._open.append(key)
+
+    def leave_step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the step that is over was a part of another one, as that of a ZeroRedundancyOptimizer's."""
+        del self._open[self._open.index(id(optimizer)) :]
+        return bool(self._open)
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> tuple[bool, bool]:
         """Whether this step ends an iteration, and whether another optimizer than before bounds it."""

@@ -76,6 +76,25 @@ def test_of_nested_steps_the_outer_one_counts():
     assert not period.is_bound_by(inner)
 
 
+def test_a_step_within_another_is_a_part_of_it():
+    period, outer, inner = Period(), optimizer(), optimizer()
+    period.begin_step(outer)
+    period.begin_step(inner)
+    assert period.leave_step(inner)
+    assert not period.leave_step(outer)
+    period.begin_step(inner)
+    assert not period.leave_step(inner)
+
+
+def test_a_step_that_ended_in_an_error_is_no_longer_open():
+    period, outer, inner = Period(), optimizer(), optimizer()
+    for _ in range(3):
+        period.begin_step(outer)
+        period.begin_step(inner)
+    assert period.leave_step(inner)
+    assert not period.leave_step(outer)
+
+
 def test_missing_are_those_with_weights_of_their_own():
     period, shared, own = Period(), weight(), weight()
     stepping, same, other = optimizer(shared), optimizer(shared), optimizer(shared, own)
