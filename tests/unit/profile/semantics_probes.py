@@ -273,6 +273,32 @@ with torch.inference_mode():
     inferred = [there[0].item(), there.add_(1)[0].item()]
 result = [by_out[0].item(), moved[0].item(), inferred, made[0].item()]
 """,
+    "tokens of a router's experts": """
+def rows_of(way):
+    def run(expert):
+        if way == "where":
+            return tokens[torch.where(one_hot[expert])[1]]
+        if way == "any":
+            return tokens[(chosen == expert).any(-1)]
+        slots = chosen.flatten()
+        return tokens[slots.argsort() // 2].split(slots.bincount(minlength=4).tolist())[expert]
+    return [run(expert).shape[0] for expert in range(4)]
+mode = session.mode
+kept = dict(mode.assumptions)
+mode.assumptions.clear()
+mode.has_made_up = False
+tokens = torch.zeros(30, 8, device="cuda")
+router = nn.Linear(8, 4).cuda()
+found = []
+for _ in range(2):  # the second time by known forms
+    chosen = router(tokens).softmax(-1).topk(2)[1]
+    one_hot = torch.nn.functional.one_hot(chosen, 4).permute(2, 1, 0)
+    first_of_four = router(tokens).argmax(-1).eq(0).sum()
+    before = list(mode.assumptions) if not found else before
+    found.append([rows_of(way) for way in ("where", "any", "sort")])
+result = [found, before, list(mode.assumptions), mode.has_made_up, first_of_four.item(), mode.has_made_up]
+mode.assumptions.update(kept)
+""",
     "workers of a loader made again": """
 data = torch.utils.data.TensorDataset(torch.zeros(8, 3))
 first = torch.utils.data.DataLoader(data, 4, num_workers=3)
