@@ -71,8 +71,8 @@ _HINTS = {
         ),
         _NETWORK,
     ),
-    "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"
-    " and the common libraries can be read back.",
+    "FileNotFoundError": " If this is a file from before, pass its path after `--`. Of what the script saves"
+    " while it is profiled, only files of torch.save, safetensors and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
     " needs an __init__.py, or call advisor from that folder's parent.",
     "device_count": " It sees one GPU while it is profiled: let it accept that, or say `world_size` N.",
