@@ -458,6 +458,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SAMPLER_WITHOUT_LENGTH: {"num_iterations": 20019},
     Code.SEVERAL_LOADERS: {"num_batches": 100, "others": [5, None]},
     Code.SIZES_ASSUMED: {"assumptions": ["all elements are unique", "half of a mask is true"]},
+    Code.STEPS_UNEQUAL: {"most_steps": 5},
     Code.STEP_TAKEN: {"step": "ProfilerStep#2", "num_steps": 3},
     Code.TORCH_UNTESTED: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
     Code.TRACKER_SILENT: {"tracker": "wandb"},

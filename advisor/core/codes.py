@@ -286,6 +286,7 @@ class Code(StrEnum):
     SAMPLER_WITHOUT_LENGTH = "sampler-without-length", Severity.WARNING
     SEVERAL_LOADERS = "several-loaders", Severity.WARNING
     SIZES_ASSUMED = "sizes-assumed", Severity.WARNING
+    STEPS_UNEQUAL = "steps-unequal", Severity.WARNING
     STEP_TAKEN = "step-taken", Severity.WARNING
     TORCH_UNTESTED = "torch-untested", Severity.WARNING
     TRACKER_SILENT = "tracker-silent", Severity.WARNING

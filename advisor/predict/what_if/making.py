@@ -23,7 +23,7 @@ from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_NOT_COMPARED, C
 from advisor.predict.what_if.channels_last import in_channels_last
 from advisor.predict.what_if.compiled import compiled, is_compiled
 from advisor.predict.what_if.flash import with_fused_attention
-from advisor.predict.what_if.fused_optimizer import with_fused_optimizer
+from advisor.predict.what_if.fused_optimizer import is_fused, with_fused_optimizer
 from advisor.predict.what_if.tf32 import allow_tf32
 
 BATCH_FACTOR = 2
@@ -122,7 +122,8 @@ def _compile(trace: Trace) -> Change | Finding:
 def _fused(trace: Trace) -> Change | Finding:
     changed = with_fused_optimizer(trace)
     if changed is None:
-        return _nothing("Adam, AdamW or SGD that steps over lists of tensors")
+        plain = "Adam, AdamW or SGD that steps over lists of tensors"
+        return _already() if is_fused(trace) else _nothing(plain)
     return Change(
         name="fused",
         trace=changed,

@@ -42,6 +42,15 @@ def test_what_the_script_does_already_is_said(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "code"), [("_fused_adamw_", Code.WHAT_IF_ALREADY), ("mul_", Code.WHAT_IF_NOTHING)]
+)
+def test_a_fused_optimizer_is_no_missing_one(step: str, code: Code) -> None:
+    why = CHANGES["fused"](make_trace(ops=(make_op(), make_op(name=f"aten::{step}", phase=Phase.OPTIMIZER))))
+    assert isinstance(why, Finding)
+    assert why.code is code
+
+
+@pytest.mark.parametrize(
     ("name", "batch_size", "code"),
     [
         ("batch", None, Code.WHAT_IF_BATCH_UNKNOWN),
