@@ -316,6 +316,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.WHAT_IF_BF16_INSTEAD: {"gpu": "A100-SXM-80GB"},
     Code.WHAT_IF_NO_RATE: {"gpu": "P100-PCIE-16GB", "rate": "bf16"},
     Code.WHAT_IF_NOT_FEASIBLE: {"gpu": "T4", "removed_by": ["memory"]},
+    Code.WHAT_IF_GRAPH_BREAKS: {"num_breaks": 128},
     Code.WHAT_IF_NOTHING: {"lacking": "products in FP32"},
     Code.WHAT_IF_REWRITTEN: {"change": "batch"},
     Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},

@@ -273,6 +273,16 @@ with torch.inference_mode():
     inferred = [there[0].item(), there.add_(1)[0].item()]
 result = [by_out[0].item(), moved[0].item(), inferred, made[0].item()]
 """,
+    "frozen parameters that move": """
+layer = nn.Linear(3, 2).cuda()
+layer(torch.zeros(4, 3, device="cuda")).sum().backward()
+weight = layer.weight.requires_grad_(False)
+layer.cpu()
+places = [str(layer.weight.device)]
+layer.cuda()
+result = [*places, str(layer.weight.device), layer.weight is weight, weight.requires_grad,
+          layer.bias.requires_grad, list(weight.grad.shape)]
+""",
     "tokens of a router's experts": """
 def rows_of(way):
     def run(expert):
