@@ -239,6 +239,7 @@ class Code(StrEnum):
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
     DATA_PLACE_UNKNOWN = "data-place-unknown", Severity.WARNING
     DATA_REGION_UNKNOWN = "data-region-unknown", Severity.WARNING
+    DATA_SIZE_UNKNOWN = "data-size-unknown", Severity.WARNING
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
     OPT_IN_REGIONS = "opt-in-regions"
