@@ -47,6 +47,17 @@ def test_so_is_the_largest_alone(given_scores, keeps_dim, func):
     assert counts(supposed, values.shape[dim]).max() - counts(supposed, values.shape[dim]).min() <= 1
 
 
+@given(st.integers(1, 5), st.integers(1, 9), st.data())
+def test_draws_of_a_row_are_among_its_choices(rows, num_choices, data):
+    count = data.draw(st.integers(1, num_choices))
+    weights = torch.ones(rows, num_choices)
+    drawn = weights.multinomial(count)
+    chosen, supposed = choices.spread(aten.multinomial.default, (weights, count), {}, drawn)
+    assert supposed.shape == chosen.shape
+    assert counts(supposed, num_choices).max() - counts(supposed, num_choices).min() <= 1
+    assert all(len(set(row)) == count for row in supposed.tolist())
+
+
 def test_the_dimension_may_be_named_or_left_out():
     values = torch.zeros(3, 4)
     largest = values.topk(2)

@@ -1,7 +1,8 @@
 """Which of several a script chooses by scores that nobody computes, such as a router its experts.
 
 Each is taken to be chosen equally often: what trainings of routed models aim at, with a loss for it. So the
-sizes that follow from a choice, such as the tokens of an expert, add up to what the real ones add up to.
+sizes that follow from a choice, such as the tokens of an expert, add up to what the real ones add up to. And
+who generates text until it is long enough, or at its end, comes to an end.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 aten = torch.ops.aten
 ASSUMPTION = "what scores decide is chosen equally often"
-# The place of the dimension among the arguments.
-_DIMENSION = {aten.topk.default: 2, aten.argmax.default: 1, aten.max.dim: 1}
+# The place of the dimension among the arguments, None where it is the last.
+_DIMENSION = {aten.topk.default: 2, aten.argmax.default: 1, aten.max.dim: 1, aten.multinomial.default: None}
 
 
 def is_choice(func: OpOverload) -> bool:
@@ -40,9 +41,8 @@ def spread(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> tupl
     """
     chosen = cast("torch.Tensor", result[-1] if isinstance(result, (list, tuple)) else result)
     scores, place = cast("torch.Tensor", args[0]), _DIMENSION[func]
-    dim = cast("int | None", args[place] if place < len(args) else kwargs.get("dim"))
-    if dim is None and func is aten.topk.default:
-        dim = -1
+    given = args[place] if place is not None and place < len(args) else kwargs.get("dim")
+    dim = -1 if given is None and func is not aten.argmax.default else cast("int | None", given)
     num_choices = scores.numel() if dim is None else scores.shape[dim] if scores.dim() else 1
     return chosen, _in_turn(chosen.shape, num_choices, dim if chosen.dim() == scores.dim() else None)
 

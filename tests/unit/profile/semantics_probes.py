@@ -283,6 +283,21 @@ layer.cuda()
 result = [*places, str(layer.weight.device), layer.weight is weight, weight.requires_grad,
           layer.bias.requires_grad, list(weight.grad.shape)]
 """,
+    "texts that grow until all have ended": """
+def grown(choose, most):
+    text, unfinished = (torch.ones(shape, dtype=torch.int64, device="cuda") for shape in ((3, 1), 3))
+    while text.shape[1] < 50:
+        scores = head(torch.zeros(3, 8, device="cuda")).softmax(-1)
+        text = torch.cat([text, choose(scores)], -1)
+        is_long = torch.full((3,), text.shape[1] >= most, device="cuda")
+        unfinished = unfinished & ~(is_long | torch.isin(text[:, -1], torch.tensor([2], device="cuda")))
+        if unfinished.max() == 0:
+            break
+    return text.shape[1]
+head = nn.Linear(8, 20).cuda()
+result = [grown(choose, 7) for choose in (lambda scores: scores.multinomial(1),
+                                          lambda scores: scores.argmax(-1, keepdim=True))]
+""",
     "tokens of a router's experts": """
 def rows_of(way):
     def run(expert):

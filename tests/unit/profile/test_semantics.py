@@ -22,6 +22,10 @@ def test_values_are_forgotten_where_torch_counts_no_version(probe):
     assert (by_out, moved, inferred, untouched) == (0, 0, [6, 0], 6)
 
 
+def test_a_text_is_generated_until_it_is_long_enough(probe):
+    assert probe("texts that grow until all have ended") == [7, 7]
+
+
 def test_a_parameter_that_was_frozen_after_a_backward_pass_can_move(probe):
     assert probe("frozen parameters that move") == ["cpu", "cuda:0", True, False, True, [2, 3]]
 
