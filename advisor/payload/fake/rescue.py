@@ -35,6 +35,10 @@ HANDLED = (
 )
 
 
+# The shape of what they take follows from the second input alone.
+_BY_INDEX = ("aten::index", "aten::masked_select")
+
+
 def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mode: Maker) -> object:
     """The true shape where the values are known or supposed, else: half of a mask is true, all are unique.
 
@@ -45,7 +49,7 @@ def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mo
     name = func._schema.name
     computed = values.compute(func, args, kwargs)
     if computed is not None:
-        _tell_supposed(mode, args)
+        _tell_supposed(mode, args[1] if name in _BY_INDEX else args)
         return _like(computed, mode)
     if not func._schema.returns:
         return None  # it works in place, so there is no shape to find

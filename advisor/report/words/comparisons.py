@@ -53,8 +53,8 @@ def trade(
     cost = _times(times_dearer, format_usd(more_usd), "dearer")
     counted = _counted(change_usd, faster, slower)
     return (
-        f"{faster} is on average {time} and {cost} than {slower}{counted}: worth it where an hour until the job is done"
-        f" is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
+        f"{faster} is on average {time} and {cost} than {slower}{counted}: worth it where an hour until the"
+        f" job is done is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
         f" (--value-of-time) take {take}{_sure(p_sooner)}"
     )
 
