@@ -159,6 +159,7 @@ class Code(StrEnum):
     WHAT_IF_BATCH_UNKNOWN = "what-if-batch-unknown"
     WHAT_IF_BF16_INSTEAD = "what-if-bf16-instead"
     WHAT_IF_COPIED = "what-if-copied"
+    WHAT_IF_GRAPH_BREAKS = "what-if-graph-breaks"
     WHAT_IF_NO_MACHINE = "what-if-no-machine"
     WHAT_IF_NO_RATE = "what-if-no-rate"
     WHAT_IF_NOT_COPIED = "what-if-not-copied"
@@ -169,6 +170,7 @@ class Code(StrEnum):
 
     # Why a change has no safe place in a script.
     PATCH_BY_HAND = "patch-by-hand"
+    PATCH_FUSED_NOT_CLIPPED = "patch-fused-not-clipped"
     PATCH_LOOP_UNCLEAR = "patch-loop-unclear"
     PATCH_NO_MODEL = "patch-no-model"
     PATCH_NO_OPTIMIZER = "patch-no-optimizer"
@@ -237,6 +239,7 @@ class Code(StrEnum):
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
     DATA_PLACE_UNKNOWN = "data-place-unknown", Severity.WARNING
     DATA_REGION_UNKNOWN = "data-region-unknown", Severity.WARNING
+    DATA_SIZE_UNKNOWN = "data-size-unknown", Severity.WARNING
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
     OPT_IN_REGIONS = "opt-in-regions"
@@ -287,6 +290,7 @@ class Code(StrEnum):
     SAMPLER_WITHOUT_LENGTH = "sampler-without-length", Severity.WARNING
     SEVERAL_LOADERS = "several-loaders", Severity.WARNING
     SIZES_ASSUMED = "sizes-assumed", Severity.WARNING
+    STEPS_UNEQUAL = "steps-unequal", Severity.WARNING
     STEP_TAKEN = "step-taken", Severity.WARNING
     TORCH_UNTESTED = "torch-untested", Severity.WARNING
     TRACKER_SILENT = "tracker-silent", Severity.WARNING

@@ -50,8 +50,17 @@ def fused(script: Script) -> Placed:
     excluding = (k.arg for call in calls for k in call.keywords if k.arg in _EXCLUDE_FUSED)
     if (name := next(excluding, "")) != "":
         return finding(Code.PATCH_SET_ALREADY, name=name or "**")
+    if _lightning_clips(script):
+        return finding(Code.PATCH_FUSED_NOT_CLIPPED)
     ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
     return tuple(Edit(start=end, end=end, text=", fused=True") for end in ends)
+
+
+def _lightning_clips(script: Script) -> bool:
+    """Whether Lightning is to clip gradients: under mixed precision it refuses to for a fused optimizer."""
+    given = (keyword for call in script.calls("Trainer") for keyword in call.keywords)
+    by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
+    return by_trainer or any(True for _ in script.calls("clip_gradients"))
 
 
 def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:

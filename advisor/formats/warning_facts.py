@@ -47,6 +47,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.RECURRENT_MEMORY: {},
     Code.ROLLOUTS_LEFT_OUT: {"num_passes": int},
     Code.SIZES_ASSUMED: {"assumptions": list[str]},
+    Code.STEPS_UNEQUAL: {"most_steps": int},
     Code.TORCH_UNTESTED: {"version": str, "tested": str, "is_newer": bool},
     Code.TRACKER_SILENT: {"tracker": str},
     Code.WORLD_OF_ONE: {},

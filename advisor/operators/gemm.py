@@ -14,6 +14,8 @@ from advisor.operators.tensor_core_gemm import FP8_GEMM, TELLING_SIZES, TENSOR_G
 from advisor.operators.tiles import alignment, padding, tiles
 from advisor.operators.work import Attributes, Tensors, item_bytes, numel
 
+_BATCHED = 3
+
 # --- FLOPs -----------------------------------------------------------------------------------------
 
 
@@ -32,6 +34,16 @@ def _batch_reducing_product(
 ) -> int:
     batches, _, inner = inputs[1].shape
     return 2 * numel(outputs[0]) * inner * batches
+
+
+def _product_of_groups(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Groups share the rows, columns or inner sizes of a matrix, or are a batch of two; experts are groups.
+
+    [M, K] with [G, K, N]: rows; [M, K] with [K, N]: inner; [G, M, K] with [K, N]: columns.
+    """
+    left, right = inputs[0].shape, inputs[1].shape
+    batches = left[0] if len(left) == len(right) == _BATCHED else 1
+    return 2 * batches * left[-2] * left[-1] * right[-1]
 
 
 def _dot(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
@@ -156,11 +168,12 @@ def _half_product(batch: int, rows: int, columns: int, inner: int) -> Case:
 
 GEMM = Family(
     word="gemm",
-    others=names("linear linear_backward _grouped_mm"),
+    others=names("linear linear_backward"),
     flops={
         **each("mm bmm matmul _scaled_mm _int_mm mv", _product),
         **each("addmm baddbmm _addmm_activation addmv", _product_with_addend),
         "addbmm": _batch_reducing_product,
+        **each("_grouped_mm _scaled_grouped_mm", _product_of_groups),
         **each("dot vdot", _dot),
     },
     compute=Compute(fraction="gemm_fraction", tensor_cores=True),

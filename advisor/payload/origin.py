@@ -22,7 +22,10 @@ _PAYLOAD = str(Path(__file__).parent)
 
 
 def origin_of(error: BaseException) -> Origin:
-    """``script``, or ``pretended`` where torch or a patch of ours raised it or what led to it."""
+    """``script``, or ``pretended`` where torch or a patch of ours raised it or what led to it.
+
+    What the operating system answers is the script's, whoever asked: no GPU is in a folder that exists.
+    """
     return "script" if all(_is_scripts_own(cause) for cause in _chain(error)) else "pretended"
 
 
@@ -46,11 +49,16 @@ def _is_scripts_own(error: BaseException) -> bool:
     if not steps:
         return True
     if steps[-1].tb_frame.f_code.co_filename.startswith(_hidden()):
-        return False
+        return _is_systems(error, steps[-1])
     if _opcode(steps[-1]) in _RAISES:
         return True
     is_of_operator = isinstance(error, _OF_OPERATORS) and not isinstance(error, RecursionError)
     return not is_of_operator and "FakeTensor" not in str(error)
+
+
+def _is_systems(error: BaseException, last: TracebackType) -> bool:
+    """Whether torch or a patch only handed on what the operating system answered."""
+    return isinstance(error, OSError) and error.errno is not None and _opcode(last) not in _RAISES
 
 
 def _hidden() -> tuple[str, ...]:

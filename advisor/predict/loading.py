@@ -204,7 +204,8 @@ def input_note(
         loading_s=load_s.p50,
         samples_per_s=None if work.num_samples is None else work.num_samples / load_s.p50,
         num_workers=work.num_workers,
-        vcpus_per_gpu=vcpus_per_gpu,
+        # Without a number of workers the machine's vCPUs load, or as many as are assumed.
+        vcpus_per_gpu=vcpus_per_gpu if work.num_workers else num_cores(work, vcpus_per_gpu),
         cpu_s=work.cpu_s.p50,
         gpu_s=gpu_s,
     )

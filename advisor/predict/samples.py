@@ -25,6 +25,8 @@ KINDS = (IMAGE, TOKENS, ARRAY)
 _COPY = "advisor::h2d_copy"
 # Depth maps and masks included; more channels are features that somebody computed.
 _MOST_CHANNELS = 4
+# Sequences of a sample's several choices; stacked frames of a game have one more.
+_MOST_DIMENSIONS_OF_TEXT = 3
 # Below it the last two dimensions are no picture but a filter or a patch.
 _LEAST_SIDE = 16
 _NS = 1e-9
@@ -46,10 +48,13 @@ def kind_of(batch: TensorSpec) -> str:
     'image'
     >>> kind_of(TensorSpec(shape=(12, 1024), dtype="int64"))
     'tokens'
+    >>> kind_of(TensorSpec(shape=(512, 9, 84, 84), dtype="uint8"))
+    'array'
     """
     if len(batch.shape) >= 4 and _num_pixels(batch.shape) is not None:
         return IMAGE
-    return TOKENS if batch.dtype.startswith(("int", "uint")) else ARRAY
+    is_text = len(batch.shape) <= _MOST_DIMENSIONS_OF_TEXT and batch.dtype.startswith(("int", "uint"))
+    return TOKENS if is_text else ARRAY
 
 
 def copied_batches(trace: Trace) -> tuple[Op, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.profile.hints import hint_of
+from advisor.profile.hints import FULL, hint_of
 
 if TYPE_CHECKING:
     from advisor.profile.recording import Recording
@@ -19,7 +19,8 @@ def crash(recording: Recording, script: str) -> str:
     """The message for an error that was not caught, without its traceback."""
     message = recording.get("message", "").rstrip(".")
     hint = hint_of(recording)
-    if recording.get("origin") != "pretended":
+    # A full folder may have stopped our own writing, in the midst of the script.
+    if recording.get("origin") != "pretended" and hint != FULL:
         made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
         return (
             f"{script!r} raised {message}. It must run up to its third optimizer step: fix it,"

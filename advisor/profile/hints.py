@@ -25,9 +25,9 @@ _NETWORK = (
     f" its path after `--`. For a torch data set, samples of its form can stand in:"
     f" `profile.fake_data` {EXAMPLE}."
 )
-_FULL = (
-    " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
-    " with the variable TMPDIR."
+FULL = (
+    " What it saves, and what is recorded of it, goes to the temporary folder while it is profiled: make room"
+    " there, or name another one with the variable TMPDIR."
 )
 _NOBODY = (
     " Root's scripts run as nobody in the sandbox: let others read what it needs, or profile it as the owner"
@@ -54,8 +54,8 @@ _HINTS = {
     "Error building extension": _EXTENSION,
     "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
     " without `profile.sandbox`, or have it write below tempfile.gettempdir().",
-    "No space left on device": _FULL,
-    "PytorchStreamWriter failed": _FULL,
+    "No space left on device": FULL,
+    "PytorchStreamWriter failed": FULL,
     "OfflineModeIsEnabled": _DOWNLOADS,
     "couldn't connect to": _DOWNLOADS,
     "Couldn't reach": _DOWNLOADS,
@@ -71,8 +71,8 @@ _HINTS = {
         ),
         _NETWORK,
     ),
-    "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"
-    " and the common libraries can be read back.",
+    "FileNotFoundError": " If this is a file from before, pass its path after `--`. Of what the script saves"
+    " while it is profiled, only files of torch.save, safetensors and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
     " needs an __init__.py, or call advisor from that folder's parent.",
     "device_count": " It sees one GPU while it is profiled: let it accept that, or say `world_size` N.",

@@ -6,8 +6,11 @@ import re
 
 from advisor.profile.fake_data import EXAMPLE
 
-# What a script saves and reads back is no data set.
-_CHECKPOINT = re.compile(r"\.(pt|pth|ckpt|safetensors|bin)\b|checkpoint", re.IGNORECASE)
+# What a script saves and reads back is no data set; but train.bin holds tokens, pytorch_model.bin weights.
+_CHECKPOINT = re.compile(
+    r"\.(pt|pth|ckpt|safetensors)\b|(model|weights|optimizer|scheduler|args)[\w-]*\.bin\b|checkpoint",
+    re.IGNORECASE,
+)
 # Not the apostrophe of "couldn't".
 _QUOTED = re.compile(r"""(?<!\w)['"]([^'"]+)['"]""")
 # The error of a missing data set: the system's, torchvision's, Hugging Face's, a download's.

@@ -19,7 +19,7 @@ _FORMS = "s3://BUCKET@REGION, gs://BUCKET@REGION, a region such as us-east-1, or
 
 
 def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tuple[Finding, ...]]:
-    """The data set of the settings, and what is not known of its place; None without one.
+    """The data set of the settings, and what is not known of it; None where its size is 0 or not known.
 
     A bucket without a region is looked up if the caller named it, not a file: a file of a stranger must not
     make this account's credentials call on a bucket of his.
@@ -36,7 +36,8 @@ def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tup
     else:
         place = place_of(cloud.data, listener.name_of("cloud.data"))
     if not cloud.dataset_gb:
-        return None, ()
+        is_said = "cloud.dataset_gb" in config.origins
+        return None, () if is_said else (finding(Code.DATA_SIZE_UNKNOWN),)
     if place is None:
         return DataSet(gib=cloud.dataset_gb), (finding(Code.DATA_PLACE_UNKNOWN),)
     place, warnings = _looked_up(place, config)

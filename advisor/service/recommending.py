@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.changes import ALL, CHANGE_NAMES
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.findings import Code, Finding
 from advisor.core.values import Job, Recommendation, Scaling, Split, Trace
 from advisor.service.feeding import with_input
 from advisor.service.listening import Silence
@@ -17,7 +18,6 @@ from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.findings import Finding
     from advisor.core.values import Plan
     from advisor.edits.patch import Patch
     from advisor.predict.calibration.receipt_corrections import Correction
@@ -191,8 +191,14 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         policy=rules,
         spent=spent,
         corrections=past.corrections,
-        warnings=(*doubts, *warnings, *drifts),
+        warnings=(*_that_matter(doubts, plans), *warnings, *drifts),
     )
+
+
+def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[Finding]:
+    """Data is copied to rented machines alone, so without one its size is no matter."""
+    is_rented = any(plan.offer is not None for plan in plans)
+    return (doubt for doubt in doubts if is_rented or doubt.code is not Code.DATA_SIZE_UNKNOWN)
 
 
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:

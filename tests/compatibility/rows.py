@@ -89,7 +89,7 @@ _ONE_GPU = (
     ),
     # Each critic step: generator forward, critic for real and for fake; at the end once through both.
     Row(
-        script="wgan", batch=5 * 64, samples=60_000, iterations=188,
+        script="wgan", batch=5 * 64, samples=60_000, iterations=188, warning="5 steps of another",
         parameters=(*dense(100, 128, 256), (256,), (256,), *dense(256, 784), *dense(784, 512, 256, 1)),
         product_flops=5 * 2 * linear_flops(64, 784, 512, 256, 1)
         + 5 * 2 * 64 * (100 * 128 + 128 * 256 + 256 * 784)
@@ -240,8 +240,11 @@ _ONE_GPU = (
         calls={"_cudnn_rnn": 1, "_cudnn_rnn_backward": 1, "_pack_padded_sequence": 1, "addmm": 1},
     ),
     Row(
-        script="mixture_of_experts", batch=8, samples=96, iterations=12, warning="half of a mask is true",
-        # Two layers of four experts, three products each, and two gates.
+        script="mixture_of_experts", batch=8, samples=96, iterations=12, warning="chosen equally often",
+        # Two layers of four experts, three products each, and two gates; each of 256 tokens has two experts.
+        product_flops=2 * 3 * linear_flops(2 * 256, 64, 128, input_needs_gradient=True)
+        + 2 * linear_flops(256, 64, 4, input_needs_gradient=True)
+        + linear_flops(256, 64, 500, input_needs_gradient=True),
         calls={"topk": 2, "nonzero": 8, "index_add_": 8, "mm": 26 + 2 * (26 + 1), "addmm": 1},
     ),
     Row(

@@ -35,6 +35,8 @@ PASSES = {
     "evaluates 300 times": (1, 1),
 }
 SAID = {
+    "five critic steps first": "5 steps of another",
+    "every fifth, from the first on": "5 steps of another",
     "by hand, through data": "an update of the weights between them",
     "by hand, without modules": "an update of the weights between them",
     "by hand, accumulating": "an update of the weights between them",

@@ -47,6 +47,7 @@ class Warned(StrEnum):
     RECURRENT_MEMORY = "recurrent-memory"
     ROLLOUTS_LEFT_OUT = "rollouts-left-out"
     SIZES_ASSUMED = "sizes-assumed"
+    STEPS_UNEQUAL = "steps-unequal"
     TORCH_UNTESTED = "torch-untested"
     TRACKER_SILENT = "tracker-silent"
     WORLD_OF_ONE = "world-of-one"

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
-from . import recurrent, sparse, values
+from . import choices, recurrent, sparse, values
 from .sync_batch_norm import SYNC_BATCH_NORM_RULES
 
 if TYPE_CHECKING:
@@ -35,8 +35,12 @@ HANDLED = (
 )
 
 
+# The shape of what they take follows from the second input alone.
+_BY_INDEX = ("aten::index", "aten::masked_select")
+
+
 def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mode: Maker) -> object:
-    """The true shape where the values are known, else: half of a mask is true, all elements are unique.
+    """The true shape where the values are known or supposed, else: half of a mask is true, all are unique.
 
     Raises:
         NotImplementedError: a tensor is sparse.
@@ -45,6 +49,7 @@ def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mo
     name = func._schema.name
     computed = values.compute(func, args, kwargs)
     if computed is not None:
+        _tell_supposed(mode, args[1] if name in _BY_INDEX else args)
         return _like(computed, mode)
     if not func._schema.returns:
         return None  # it works in place, so there is no shape to find
@@ -79,9 +84,15 @@ def _like(result: object, mode: Maker) -> object:
     return tree_map(fake, result)
 
 
+def _tell_supposed(mode: Maker, inputs: object) -> None:
+    if values.are_supposed(inputs):
+        mode.assumptions[choices.ASSUMPTION] = None
+
+
 def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:
     known = values.of(mask)
     if known is not None:
+        _tell_supposed(mode, mask)
         return int(known.expand(shape).count_nonzero())
     mode.assumptions["half of a mask is true"] = None
     num_elements: int = shape.numel()

@@ -2,7 +2,8 @@
 
 Labels, lengths, masks and indices decide shapes and loop lengths: ``x[mask]``, ``lengths.max().item()``.
 They come from the CPU, where they are real, so the operators on them are computed there, too. Parameters
-stay unknown, and with them all that depends on them; so does what is large.
+stay unknown, and with them all that depends on them, but for indices that are chosen by it (see `choices`);
+so does what is large.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
 from ..replacing import replace
+from . import choices
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
     from ..dispatch import Args, Kwargs
 
-_MOST_INTEGERS, _MOST_FLOATS = 2**17, 2**13
+_MOST_INTEGERS, _MOST_FLOATS = 2**20, 2**13
 _FROM_SHAPE = {
     "aten::arange", "aten::eye", "aten::full", "aten::full_like", "aten::new_full", "aten::new_ones",
     "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::scalar_tensor", "aten::zeros",
@@ -33,17 +35,25 @@ _TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
 
 def of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tensor's value as a CPU tensor, None if it is not known (any more)."""
-    entry = getattr(tensor, "_advisor_value", None)
-    if entry is None:
-        return None
-    value, content = cast("tuple[torch.Tensor, object]", entry)
-    return value if _content(tensor) is content else None
+    entry = _entry(tensor)
+    return None if entry is None else entry[0]
 
 
-def remember(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Keep the value until the tensor is written to."""
+def remember(tensor: torch.Tensor, value: torch.Tensor, *, is_supposed: bool = False) -> None:
+    """Keep the value until the tensor is written to, and whether it follows from supposed choices."""
     if _is_small(tensor) and tensor.shape == value.shape:
-        replace(tensor, _advisor_value=(value, _content(tensor)))
+        replace(tensor, _advisor_value=(value, _content(tensor), is_supposed))
+
+
+def are_supposed(inputs: object) -> bool:
+    """Whether what is known of any of these tensors follows from choices that are supposed."""
+    entries = (_entry(tensor) for tensor in _tensors(inputs))
+    return any(entry is not None and entry[2] for entry in entries)
+
+
+def _entry(tensor: torch.Tensor) -> tuple[torch.Tensor, object, bool] | None:
+    entry = cast("tuple[torch.Tensor, object, bool] | None", getattr(tensor, "_advisor_value", None))
+    return entry if entry is not None and _content(tensor) is entry[1] else None
 
 
 def _content(tensor: torch.Tensor) -> object:
@@ -84,21 +94,25 @@ def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None
     if func._schema.is_mutable:
         forget_written(func, args, kwargs)
     tensors = list(_tensors(result))
+    if choices.is_choice(func) and not _can_follow(func, args):
+        remember(*choices.spread(func, args, kwargs, result), is_supposed=True)
+        return
     if not _are_small(tensors):
         return
     if "empty" in name or (name in _FROM_SHAPE and tensors[0].dtype.is_floating_point):
         return
     computed = compute(func, args, kwargs)
     if computed is not None:
+        is_supposed = are_supposed((args, tuple(kwargs.values())))
         for tensor, value in zip(tensors, _tensors(computed), strict=True):
-            remember(tensor, value)
+            remember(tensor, value, is_supposed=is_supposed)
     elif name in _TRUE_IF_UNKNOWN:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
 
 
 def may_be_known(func: OpOverload, result: object) -> bool:
     """Whether ``follow`` has anything to do for a result of this form."""
-    return func._schema.is_mutable or _are_small(list(_tensors(result)))
+    return func._schema.is_mutable or choices.is_choice(func) or _are_small(list(_tensors(result)))
 
 
 def forget_written(func: OpOverload, args: Args, kwargs: Kwargs) -> None:

@@ -239,6 +239,8 @@ class Iterations:
         if missing:
             names = sorted({type(optimizer).__name__ for optimizer in missing})
             warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
+        if self._period.num_in_span > 1 and self._period.most_steps > 1 and not self._by_call:
+            warnings.append(notice(Warned.STEPS_UNEQUAL, most_steps=self._period.most_steps))
         if self._session.compiled.is_asked and self._session.compiled.mode() is None:
             warnings.append(notice(Warned.COMPILE_IGNORED))
         warnings += self._graph_breaks()

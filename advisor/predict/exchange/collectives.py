@@ -8,14 +8,15 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from advisor.core.values import Collective, Trace
 
 SHARDING = ("all_gather", "reduce_scatter")
 """What shards of a model are exchanged by."""
 
-# Shards are scattered, and stages of a pipeline send what they compute to the next.
-_OF_PARTS = ("reduce_scatter", "send", "recv")
+# Stages of a pipeline send what they compute to the next.
+_HANDS_ON = ("send", "recv")
 # Gradients that a hook compresses to half their precision are still all gradients.
 _LEAST_SHARE_REDUCED = 0.45
 # A rank's share is rounded up: parameters to equal shares, tensors to the allocator's blocks.
@@ -78,11 +79,26 @@ def sharded_over(trace: Trace) -> int | None:
         return trace.world_size
     if trace.world_size in (None, 1):
         return None
-    if any(c.kind in _OF_PARTS and c.world_size != 1 for c in trace.collectives):
+    hands_on = any(c.kind in _HANDS_ON and c.world_size != 1 for c in trace.collectives)
+    if hands_on or _scatters_gradients(trace):
         return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0
     reduces_all = (reduced_bytes(trace) or 0) >= _LEAST_SHARE_REDUCED * all_gradients
     return None if reduces_all or not trace.collectives else trace.world_size
+
+
+def _scatters_gradients(trace: Trace) -> bool:
+    """Whether any is scattered, and not only what a loss gathered of all ranks, as contrastive ones do.
+
+    That is little beside the gradients, which all ranks reduce all the same.
+    """
+    scattered = [c for c in trace.collectives if c.kind == "reduce_scatter" and c.world_size != 1]
+    among_all = replace(
+        trace, collectives=tuple(c for c in trace.collectives if c.world_size == trace.world_size)
+    )
+    least = _LEAST_SHARE_REDUCED * (trace.memory.gradient_bytes or 0)
+    is_little = all(c.num_bytes is not None for c in scattered) and _scattered_bytes(trace) < least
+    return bool(scattered) and not (is_little and (reduced_bytes(among_all) or 0) >= least)
 
 
 def sharding_group(trace: Trace) -> int | None:

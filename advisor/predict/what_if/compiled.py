@@ -32,11 +32,29 @@ _STREAMING = frozenset({NORM.word, ELEMENTWISE.word})
 _GRAPHS = frozenset({"reduce-overhead", "max-autotune"})
 _TOLD = frozenset({Code.COMPILE_IGNORED, Code.COMPILE_MEASURED})
 _PASSES = (Phase.FORWARD, Phase.BACKWARD)
+# Their results' shapes follow from values, where a compiled graph ends.
+_BREAK = frozenset({"nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "repeat_interleave"})
+# A judgement: chains of a few operators are all whole in pieces as long as this.
+_LEAST_OPERATORS_OF_A_GRAPH = 50
 
 
 def is_compiled(trace: Trace) -> bool:
     """Whether the script compiles already; older traces only warn of it."""
     return trace.compile_mode is not None or any(warning.code in _TOLD for warning in trace.warnings)
+
+
+def graph_breaks(trace: Trace) -> int:
+    """How often values decide a shape in the forward pass; 0 where that leaves graphs of some length."""
+    forward = [op for op in trace.ops if op.phase is Phase.FORWARD]
+    num_breaks = sum(op.count for op in forward if _breaks(op))
+    is_often = num_breaks * _LEAST_OPERATORS_OF_A_GRAPH > sum(op.count for op in forward)
+    return num_breaks if is_often else 0
+
+
+def _breaks(op: Op) -> bool:
+    name = base_name(op.name)
+    is_masked = name == "index" and any(one.dtype in ("bool", "uint8") for one in op.inputs[1:])
+    return name in _BREAK or is_masked
 
 
 def compiled(trace: Trace) -> Trace | None:

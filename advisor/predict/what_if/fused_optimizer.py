@@ -22,7 +22,7 @@ def with_fused_optimizer(trace: Trace) -> Trace | None:
 
     Clipping by norm keeps its own. None where the optimizer is another or fused already.
     """
-    if any(op.phase is Phase.OPTIMIZER and base_name(op.name).startswith(_FUSED) for op in trace.ops):
+    if is_fused(trace):
         # Such a step still counts itself with a list operator.
         return None
     steps = [op for op in trace.ops if _is_of_step(op)]
@@ -31,6 +31,11 @@ def with_fused_optimizer(trace: Trace) -> Trace | None:
         return None
     kept = tuple(op for op in trace.ops if not _is_of_step(op))
     return replace(trace, ops=(*kept, *fused), memory=of_fused_step(trace.memory), iteration_s=None)
+
+
+def is_fused(trace: Trace) -> bool:
+    """Whether an optimizer of the script steps by one kernel already."""
+    return any(op.phase is Phase.OPTIMIZER and base_name(op.name).startswith(_FUSED) for op in trace.ops)
 
 
 def _is_of_step(op: Op) -> bool:

@@ -21,9 +21,9 @@ from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.batch import with_batch
 from advisor.predict.what_if.change import SIGMA_AUTOCAST, SIGMA_NOT_COMPARED, Change
 from advisor.predict.what_if.channels_last import in_channels_last
-from advisor.predict.what_if.compiled import compiled, is_compiled
+from advisor.predict.what_if.compiled import compiled, graph_breaks, is_compiled
 from advisor.predict.what_if.flash import with_fused_attention
-from advisor.predict.what_if.fused_optimizer import with_fused_optimizer
+from advisor.predict.what_if.fused_optimizer import is_fused, with_fused_optimizer
 from advisor.predict.what_if.tf32 import allow_tf32
 
 BATCH_FACTOR = 2
@@ -108,6 +108,8 @@ def _compile(trace: Trace) -> Change | Finding:
     changed = compiled(trace)
     if changed is None:
         return _already() if is_compiled(trace) else _nothing("operators that could be fused")
+    if num_breaks := graph_breaks(trace):
+        return finding(Code.WHAT_IF_GRAPH_BREAKS, num_breaks=num_breaks)
     return Change(
         name="compile",
         trace=changed,
@@ -122,7 +124,8 @@ def _compile(trace: Trace) -> Change | Finding:
 def _fused(trace: Trace) -> Change | Finding:
     changed = with_fused_optimizer(trace)
     if changed is None:
-        return _nothing("Adam, AdamW or SGD that steps over lists of tensors")
+        plain = "Adam, AdamW or SGD that steps over lists of tensors"
+        return _already() if is_fused(trace) else _nothing(plain)
     return Change(
         name="fused",
         trace=changed,

@@ -76,6 +76,9 @@ CHANGES: Words = {
         " only read"
     ),
     Code.PATCH_BY_HAND: "{change} needs more than a line, which only the author can place",
+    Code.PATCH_FUSED_NOT_CLIPPED: (
+        "Lightning clips no gradients of a fused optimizer under mixed precision, and the script lets it clip"
+    ),
     Code.PATCH_LOOP_UNCLEAR: (
         "no one loop calls the model, makes the loss and calls loss.backward() in plain statements"
     ),

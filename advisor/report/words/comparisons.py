@@ -29,7 +29,7 @@ def better(
     gains = " and ".join(filter(None, (time, cost)))
     counted = _counted(change_usd, slower, faster)
     return (
-        f"{faster} is {gains} than {slower}{counted}: take {faster}, whatever an hour is worth"
+        f"{faster} is on average {gains} than {slower}{counted}: take {faster}, whatever an hour is worth"
         f"{_sure(p_sooner)}"
     )
 
@@ -53,8 +53,8 @@ def trade(
     cost = _times(times_dearer, format_usd(more_usd), "dearer")
     counted = _counted(change_usd, faster, slower)
     return (
-        f"{faster} is {time} and {cost} than {slower}{counted}: worth it where an hour until the job is done"
-        f" is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
+        f"{faster} is on average {time} and {cost} than {slower}{counted}: worth it where an hour until the"
+        f" job is done is worth more than {format_usd(even_usd_per_h)}. At {format_usd(value_usd_per_h)}"
         f" (--value-of-time) take {take}{_sure(p_sooner)}"
     )
 
@@ -70,7 +70,7 @@ def by_time(
 ) -> str:
     """Nobody knows what an hour of one of them costs."""
     time = _times(times_faster, format_duration(less_s), "faster")
-    than = f"{faster} is {time} than {slower}" if time else "A and B are as fast"
+    than = f"{faster} is on average {time} than {slower}" if time else "A and B are as fast"
     return f"{than}; what {' and '.join(unpriced)} costs is unknown, so time alone decides{_sure(p_sooner)}"
 
 

@@ -225,6 +225,10 @@ ESTIMATES: Words = {
     Code.WHAT_IF_BATCH_UNKNOWN: "how many samples a step takes is unknown",
     Code.WHAT_IF_BF16_INSTEAD: "bf16 is as fast on {gpu} and needs no gradient scaler",
     Code.WHAT_IF_COPIED: "the plan copies the data to the machine's own disks already",
+    Code.WHAT_IF_GRAPH_BREAKS: (
+        "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it saves"
+        " is unknown"
+    ),
     Code.WHAT_IF_NO_MACHINE: "no machine is recommended for the script as it is",
     Code.WHAT_IF_NO_RATE: "{gpu} has no tensor cores for {rate}",
     Code.WHAT_IF_NOT_COPIED: "the machine's own disks do not hold the data, or a copy there saves no time",

@@ -42,6 +42,10 @@ LEFT_OUT: Words = {
         "the region of {place} is unknown: it counts as the dearest of {provider} to leave, far from every"
         " machine ({place}@REGION says which it is)"
     ),
+    Code.DATA_SIZE_UNKNOWN: (
+        "nobody said how large the data set is: to copy, keep and read it counts as nothing (--dataset-gb N;"
+        " 0 where nothing is copied)"
+    ),
     Code.LOCAL_GPUS_BUSY: "GPUs of this machine are in use: the wait until they are free counts as 0",
     Code.OPT_IN_REGIONS: opt_in_regions,
     Code.RATES_UNKNOWN: (

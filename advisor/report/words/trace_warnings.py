@@ -244,6 +244,10 @@ TRACE_WARNINGS: Words = {
     ),
     Code.SEVERAL_LOADERS: several_loaders,
     Code.SIZES_ASSUMED: sizes_assumed,
+    Code.STEPS_UNEQUAL: (
+        "an iteration is one step of the optimizer that steps least, and {most_steps} steps of another:"
+        " `iterations` counts the former"
+    ),
     Code.STEP_TAKEN: "{step} was taken, the median of {num_steps} recorded steps",
     Code.TORCH_UNTESTED: torch_untested,
     Code.TRACKER_SILENT: "{tracker} recorded nothing while profiling",

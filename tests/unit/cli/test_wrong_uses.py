@@ -293,3 +293,5 @@ def test_own_machines_are_ranked_though_clouds_have_nothing(
     document = json.loads(capsys.readouterr().out)
     assert [option["id"] for option in document["options"]] == ["local/1xL4"]
     assert any("Without --region there are" in warning for warning in document["warnings"])
+    # Nothing is copied to them.
+    assert not any("how large the data set is" in warning for warning in document["warnings"])

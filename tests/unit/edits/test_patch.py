@@ -59,6 +59,11 @@ def test_tf32_takes_the_place_of_what_forbids_it() -> None:
     ]
 
 
+def test_fused_suits_a_script_that_clips_by_itself_or_a_trainer_that_does_not() -> None:
+    assert after("fused", SCRIPT + "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n")
+    assert after("fused", SCRIPT + "L.Trainer(max_epochs=3)\n")
+
+
 def test_fused_joins_the_arguments_of_every_optimizer() -> None:
     assert after("fused")[-1] == "+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)"
     comma = SCRIPT.replace("lr=1e-3)", "lr=1e-3,\n)")
@@ -96,6 +101,8 @@ UNNAMED = SCRIPT.replace("    loss = ", "    ").replace("labels)\n    loss.backw
         ("fused", SCRIPT.replace("lr=1e-3", "lr=1e-3, foreach=True"), Code.PATCH_SET_ALREADY),
         ("fused", SCRIPT.replace("lr=1e-3", "**options"), Code.PATCH_SET_ALREADY),
         ("fused", SCRIPT.replace("lr=1e-3", "fused=False"), Code.PATCH_SET_ALREADY),
+        ("fused", SCRIPT + "L.Trainer(gradient_clip_val=1.0)\n", Code.PATCH_FUSED_NOT_CLIPPED),
+        ("fused", SCRIPT + "self.clip_gradients(optimizer, 1.0)\n", Code.PATCH_FUSED_NOT_CLIPPED),
         ("channels_last", TWO, Code.PATCH_NO_MODEL),
         ("channels_last", SCRIPT.replace("model.parameters()", "groups"), Code.PATCH_NO_MODEL),
         ("channels_last", SCRIPT.replace("optimizer =", "a = 1; optimizer ="), Code.PATCH_SHARED_LINE),

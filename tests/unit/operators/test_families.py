@@ -46,6 +46,7 @@ def test_the_base_name_has_neither_namespace_nor_overload(name: str, base: str) 
         ("aten::addbmm", GEMM),
         ("aten::linear_backward", GEMM),
         ("aten::_scaled_mm", GEMM),
+        ("aten::_grouped_mm", GEMM),
         ("aten::convolution", CONVOLUTION),
         ("aten::convolution_backward", CONVOLUTION),
         ("aten::cudnn_convolution", CONVOLUTION),

@@ -273,6 +273,16 @@ def test_without_workers_the_note_proposes_them() -> None:
     assert "num_workers" in sentence(slow.assumptions[0])
 
 
+def test_without_a_loader_the_vcpus_that_load_are_named() -> None:
+    """It said 0 workers, whose work would never end."""
+    slow = estimate(ALONE_S * 100, None)
+    assumed, told = input_note(slow, None), input_note(slow, 26.0)
+    assert assumed is not None
+    assert told is not None
+    assert "with 8 vCPUs for each GPU" in sentence(assumed)
+    assert "with 26 vCPUs for each GPU" in sentence(told)
+
+
 def test_without_waiting_there_is_no_note() -> None:
     assert input_note(estimate(None, 8), None) is None
     assert not any(WAITING in name for name in estimate(None, 8).by_family)

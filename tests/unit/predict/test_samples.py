@@ -45,6 +45,8 @@ def copies(*ops: Op) -> Trace:
         ((8, 512, 512, 3), "uint8", IMAGE),
         ((12, 1024), "int64", TOKENS),
         ((64,), "int64", TOKENS),
+        ((8, 4, 512), "int64", TOKENS),  # of four answers each
+        ((512, 9, 84, 84), "uint8", ARRAY),  # three frames of a game
         ((64, 13), "float32", ARRAY),
         ((64, 80, 3000), "float32", ARRAY),  # a spectrogram
         ((64, 256, 14, 14), "float32", ARRAY),  # features

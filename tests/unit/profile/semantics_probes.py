@@ -273,6 +273,59 @@ with torch.inference_mode():
     inferred = [there[0].item(), there.add_(1)[0].item()]
 result = [by_out[0].item(), moved[0].item(), inferred, made[0].item()]
 """,
+    "frozen parameters that move": """
+layer = nn.Linear(3, 2).cuda()
+layer(torch.zeros(4, 3, device="cuda")).sum().backward()
+weight = layer.weight.requires_grad_(False)
+layer.cpu()
+places = [str(layer.weight.device)]
+layer.cuda()
+result = [*places, str(layer.weight.device), layer.weight is weight, weight.requires_grad,
+          layer.bias.requires_grad, list(weight.grad.shape)]
+""",
+    "texts that grow until all have ended": """
+def grown(choose, most):
+    text, unfinished = (torch.ones(shape, dtype=torch.int64, device="cuda") for shape in ((3, 1), 3))
+    while text.shape[1] < 50:
+        scores = head(torch.zeros(3, 8, device="cuda")).softmax(-1)
+        text = torch.cat([text, choose(scores)], -1)
+        is_long = torch.full((3,), text.shape[1] >= most, device="cuda")
+        unfinished = unfinished & ~(is_long | torch.isin(text[:, -1], torch.tensor([2], device="cuda")))
+        if unfinished.max() == 0:
+            break
+    return text.shape[1]
+head = nn.Linear(8, 20).cuda()
+result = [grown(choose, 7) for choose in (lambda scores: scores.multinomial(1),
+                                          lambda scores: scores.argmax(-1, keepdim=True))]
+""",
+    "tokens of a router's experts": """
+def rows_of(way):
+    def run(expert):
+        if way == "where":
+            return tokens[torch.where(one_hot[expert])[1]]
+        if way == "any":
+            return tokens[(chosen == expert).any(-1)]
+        slots = chosen.flatten()
+        return tokens[slots.argsort() // 2].split(slots.bincount(minlength=4).tolist())[expert]
+    return [run(expert).shape[0] for expert in range(4)]
+mode = session.mode
+kept = dict(mode.assumptions)
+mode.assumptions.clear()
+mode.has_made_up = False
+tokens = torch.zeros(30, 8, device="cuda")
+router = nn.Linear(8, 4).cuda()
+found = []
+for _ in range(2):  # the second time by known forms
+    chosen = router(tokens).softmax(-1).topk(2)[1]
+    one_hot = torch.nn.functional.one_hot(chosen, 4).permute(2, 1, 0)
+    first_of_four = router(tokens).argmax(-1).eq(0).sum()
+    # How many predictions a known mask keeps does not depend on them.
+    router(tokens).argmax(-1)[torch.arange(30, device="cuda") < 9]
+    before = list(mode.assumptions) if not found else before
+    found.append([rows_of(way) for way in ("where", "any", "sort")])
+result = [found, before, list(mode.assumptions), mode.has_made_up, first_of_four.item(), mode.has_made_up]
+mode.assumptions.update(kept)
+""",
     "workers of a loader made again": """
 data = torch.utils.data.TensorDataset(torch.zeros(8, 3))
 first = torch.utils.data.DataLoader(data, 4, num_workers=3)

@@ -31,6 +31,13 @@ def test_a_known_cause_is_told_in_place_of_doubt():
     assert "report" not in text
 
 
+def test_a_full_folder_is_not_for_the_script_to_fix():
+    text = message("OSError: [Errno 28] No space left on device", origin="script")
+    assert "was ended before its third optimizer step" in text
+    assert "TMPDIR" in text
+    assert "fix it" not in text
+
+
 def test_a_check_of_made_up_values_is_no_evidence_alone():
     checked = message("AssertionError: loss is 0.5", origin="script", checks_made_up=True)
     assert "made up" in checked

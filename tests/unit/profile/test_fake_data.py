@@ -65,6 +65,7 @@ def test_what_cannot_is_told_with_its_place(text, parts):
     ("message", "name"),
     [
         ("FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'", "'data/train.csv'"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'data/train.bin'", "'data/train.bin'"),
         ("FileNotFoundError: Couldn't find any class folder in /data/imagenet.", "Its data set"),
         ("RuntimeError: Dataset not found or corrupted. You can use download=True", "Its data set"),
         ("DatasetNotFoundError: Dataset 'me/mine' doesn't exist on the Hub", "'me/mine'"),
@@ -83,6 +84,7 @@ def test_a_missing_data_set_is_named_and_fake_data_proposed(message, name):
         "ValueError: too few values",
         "FileNotFoundError: [Errno 2] No such file or directory: 'runs/model.pt'",
         "FileNotFoundError: [Errno 2] No such file or directory: 'checkpoints/last'",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'out/pytorch_model-00001-of-00002.bin'",
     ],
 )
 def test_other_errors_have_other_reasons(message):

@@ -44,6 +44,13 @@ def test_agrees_with_torchs_counter(name, probe):
         ("addmm", [spec(7), spec(3, 5), spec(5, 7)], [spec(3, 7)], {}, 2 * 3 * 5 * 7),
         ("bmm", [spec(4, 3, 5), spec(4, 5, 7)], [spec(4, 3, 7)], {}, 4 * 2 * 3 * 5 * 7),
         ("addbmm", [spec(3, 7), spec(4, 3, 5), spec(4, 5, 7)], [spec(3, 7)], {}, 4 * 2 * 3 * 5 * 7),
+        # 12 tokens of 4 experts: forward, the gradients of the tokens, and those of the experts' weights.
+        ("_grouped_mm", [spec(12, 5), spec(4, 5, 7), spec(4)], [spec(12, 7)], {}, 2 * 12 * 5 * 7),
+        ("_grouped_mm", [spec(12, 7), spec(4, 7, 5), spec(4)], [spec(12, 5)], {}, 2 * 12 * 5 * 7),
+        ("_grouped_mm", [spec(5, 12), spec(12, 7), spec(4)], [spec(4, 5, 7)], {}, 2 * 12 * 5 * 7),
+        # Columns in groups, and a plain batch.
+        ("_grouped_mm", [spec(4, 3, 5), spec(5, 12), spec(4)], [spec(3, 12)], {}, 2 * 3 * 5 * 12),
+        ("_scaled_grouped_mm", [spec(4, 3, 5), spec(4, 5, 7)], [spec(4, 3, 7)], {}, 4 * 2 * 3 * 5 * 7),
         ("mv", [spec(3, 5), spec(5)], [spec(3)], {}, 2 * 3 * 5),
         ("dot", [spec(5), spec(5)], [spec()], {}, 10),
         # Each output of a grouped convolution meets 4 / 2 input channels and 9 taps.

@@ -324,6 +324,14 @@ def test_the_rarest_step_bounds_the_iteration(run):
             steady_at.append(number)
     assert steady_at[0] == 18
     assert run.iterations.last["num_optimizers"] == 2
+    assert run.iterations.warnings == [{"code": "steps-unequal", "facts": {"most_steps": 5}}]
+
+
+def test_optimizers_that_take_turns_are_nothing_to_tell(run):
+    first, second = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
+    for number in range(6):
+        run.step(second if number % 2 else first)
+    assert run.iterations.last["num_optimizers"] == 2
     assert run.iterations.warnings == []
 
 

@@ -51,6 +51,14 @@ def test_what_torch_raises_is_evidence_of_nothing(code):
     assert origin_of(caught(code)) == "pretended"
 
 
+def test_what_the_system_answers_is_no_matter_of_the_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(origin, "_PAYLOAD", "/advisor/payload")
+    patch = "/advisor/payload/fake/patches/removed_paths.py"
+    assert origin_of(caught(f"import os\nos.mkdir({str(tmp_path)!r})", patch)) == "script"
+    assert origin_of(caught("raise FileExistsError(17, 'File exists')", patch)) == "pretended"
+    assert origin_of(caught(f"torch.load({str(tmp_path / 'no.pt')!r})")) == "script"
+
+
 def test_what_a_patch_of_ours_raises_is_not_the_scripts(monkeypatch):
     monkeypatch.setattr(origin, "_PAYLOAD", "/advisor/payload")
     assert origin_of(caught("raise ValueError('x')", "/advisor/payload/fake/mode.py")) == "pretended"

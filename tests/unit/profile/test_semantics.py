@@ -22,6 +22,25 @@ def test_values_are_forgotten_where_torch_counts_no_version(probe):
     assert (by_out, moved, inferred, untouched) == (0, 0, [6, 0], 6)
 
 
+def test_a_text_is_generated_until_it_is_long_enough(probe):
+    assert probe("texts that grow until all have ended") == [7, 7]
+
+
+def test_a_parameter_that_was_frozen_after_a_backward_pass_can_move(probe):
+    assert probe("frozen parameters that move") == ["cpu", "cuda:0", True, False, True, [2, 3]]
+
+
+def test_experts_get_their_even_share_of_the_tokens_by_all_ways_to_ask(probe):
+    found, before, after, made_up_before, first_of_four, made_up_after = probe("tokens of a router's experts")
+    # 30 tokens choose two of four experts each, in turn: 0 and 1, 2 and 3, 0 and 1, ...
+    assert found == [[[15, 15, 15, 15]] * 3] * 2
+    # Only a choice that decides a size is told.
+    assert (before, after) == ([], ["what scores decide is chosen equally often"])
+    assert first_of_four == 8
+    # An error after such a value was read may be advisor's.
+    assert (made_up_before, made_up_after) == (False, True)
+
+
 def test_a_subclass_may_inherit_how_it_takes_operators_apart(probe):
     assert probe("inherited dispatch") == 2
 

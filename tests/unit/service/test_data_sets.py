@@ -62,8 +62,11 @@ def test_no_place(text: str, words: str) -> None:
         place_of(text)
 
 
-def test_without_a_data_set_there_is_none() -> None:
-    assert data_set_of(config(), Silence()) == (None, ())
+def test_a_size_that_nobody_said_counts_as_nothing_and_is_told() -> None:
+    data, (warning,) = data_set_of(config(), Silence())
+    assert (data, warning.code) == (None, Code.DATA_SIZE_UNKNOWN)
+    assert "counts as nothing" in said([warning])
+    assert data_set_of(config(dataset_gb=0), Silence()) == (None, ())
     assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
 
 

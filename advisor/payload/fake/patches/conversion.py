@@ -35,6 +35,11 @@ class _NoWeakReferences:
         return getattr(weakref, name)
 
 
+def _may_have_been_trained(tensor: torch.Tensor) -> bool:
+    can_be_trained = tensor.is_leaf and tensor.dtype.is_floating_point and not tensor.is_inference()
+    return can_be_trained and not tensor.requires_grad
+
+
 def install(session: Session) -> None:
     """Swap on conversion, and in ``parameter.data = fake``; know what an integer means."""
     torch.__future__.set_swap_module_params_on_conversion(True)
@@ -44,7 +49,13 @@ def install(session: Session) -> None:
 
     def swap(tensor: torch.Tensor, fresh: torch.Tensor) -> None:
         noted = {} if session.is_fake(tensor) else dict(vars(tensor))
+        # Of one that was frozen after a backward pass the swap asks for a node that it no longer finds.
+        is_frozen = _may_have_been_trained(tensor)
+        if is_frozen:
+            tensor.requires_grad_()
         exchange(tensor, fresh)
+        if is_frozen:
+            fresh.requires_grad_(False)
         vars(tensor).update({name: value for name, value in noted.items() if name not in vars(tensor)})
 
     torch.utils.swap_tensors = swap

@@ -61,6 +61,11 @@ def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tupl
         # Two ranks shard; one alone has nobody to shard with.
         ((*BUCKETS, collective("reduce_scatter", 10**8, 2)), 8),
         ((*BUCKETS, collective("reduce_scatter", 10**8, 1)), None),
+        # A contrastive loss gathers the features of all ranks, and scatters their gradients.
+        ((*BUCKETS, collective("all_gather", 6 * 10**6), collective("reduce_scatter", 6 * 10**6)), None),
+        # Half of the ranks reduce gradients, so others hold another part of the model.
+        ((replace(BUCKETS[0], world_size=4), *BUCKETS[1:], collective("reduce_scatter", 10**6)), 8),
+        ((*BUCKETS, collective("reduce_scatter", None)), 8),
         # Tensor parallelism reduces activations.
         ((collective("all_reduce", 10**6, count=2),), 8),
     ],
@@ -69,6 +74,15 @@ def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
     collectives: tuple[Collective, ...], world: int | None
 ) -> None:
     assert sharded_over(trace_of(*collectives)) == world
+
+
+def test_features_of_all_ranks_cost_their_way_at_any_count() -> None:
+    features = (collective("all_gather", 10**9), collective("reduce_scatter", 10**9 // 25))
+    plain, with_features = trace_of(*BUCKETS), trace_of(*BUCKETS, *features)
+    for count in (2, 8, 16):
+        (less,), (more,) = (predict_counts(one, make_gpu(), [count]) for one in (plain, with_features))
+        assert more.memory_bytes == less.memory_bytes is not None
+        assert more.communication_s > less.communication_s
 
 
 def test_where_no_gradients_are_known_none_are_missing() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.changes import CHANGE_NAMES
-from advisor.core.findings import Code, Finding, Severity
-from advisor.core.values import Phase, Precision
+from advisor.core.findings import Code, Finding, Severity, finding
+from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.placing import PLACES
 from advisor.predict.what_if.change import Change
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, changes
@@ -39,6 +39,38 @@ def test_what_the_script_does_already_is_said(name: str) -> None:
     made = CHANGES[name](make_trace(precision=LOWERED))
     assert isinstance(made, Finding)
     assert made.code is Code.WHAT_IF_ALREADY
+
+
+@pytest.mark.parametrize(
+    ("step", "code"), [("_fused_adamw_", Code.WHAT_IF_ALREADY), ("mul_", Code.WHAT_IF_NOTHING)]
+)
+def test_a_fused_optimizer_is_no_missing_one(step: str, code: Code) -> None:
+    why = CHANGES["fused"](make_trace(ops=(make_op(), make_op(name=f"aten::{step}", phase=Phase.OPTIMIZER))))
+    assert isinstance(why, Finding)
+    assert why.code is code
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "count", "is_told"),
+    [
+        ("nonzero", ((8, "bool"),), 4, True),
+        ("index", ((8, "float32"), (8, "bool")), 4, True),
+        ("index", ((8, "float32"), (8, "int64")), 4, False),
+        # Once in a hundred operators leaves graphs that are long enough.
+        ("nonzero", ((8, "bool"),), 1, False),
+    ],
+)
+def test_what_compiling_saves_between_many_breaks_is_unknown(
+    name: str, inputs: tuple[tuple[int, str], ...], count: int, *, is_told: bool
+) -> None:
+    specs = tuple(TensorSpec(shape=(size,), dtype=dtype) for size, dtype in inputs)
+    op = replace(make_op(f"aten::{name}"), inputs=specs, count=count)
+    others = (replace(make_op("aten::gelu", num_bytes=10**6), count=80), replace(make_op(), count=20))
+    made = CHANGES["compile"](make_trace(ops=(*others, op)))
+    if is_told:
+        assert made == finding(Code.WHAT_IF_GRAPH_BREAKS, num_breaks=4)
+    else:
+        assert isinstance(made, Change)
 
 
 @pytest.mark.parametrize(
