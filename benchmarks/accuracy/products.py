@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from advisor.core.gpus import load_gpus
 from advisor.formats.recording_files import Measurement
 from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
-from advisor.predict.calibration.calibrating import learned_kernels
+from advisor.predict.calibration.calibrating import learned_kernels, learned_offsets
 from advisor.predict.interval import Z90
 from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
 from advisor.predict.learned.numbers import numbers_of
@@ -77,7 +77,7 @@ def left_out(samples: Samples, without: Mapping[str, Knowledge]) -> list[Product
 def _calibrated(samples: Samples, knowledge: Knowledge) -> Knowledge:
     """With what 20 kernels of each GPU tell of it: those nearest to what is measured that do not judge."""
     design = np.log(np.array(TELLING_SIZES, float))
-    told = dict(knowledge.kernels)
+    told, shares = dict(knowledge.kernels), dict(knowledge.corrections)
     for name in np.unique(samples.gpus).tolist():
         own = samples.where((samples.gpus == name) & (samples.kinds == FORWARD))
         sizes = np.array([numbers_of(op, TENSOR_GEMM) for op in own.ops])[:, : design.shape[1]]
@@ -91,8 +91,12 @@ def _calibrated(samples: Samples, knowledge: Knowledge) -> Knowledge:
             )
             for i in nearest(LIKENESS, sizes, design)
         ]
-        told[name] = learned_kernels(kernels, load_gpus()[name], in_bursts(knowledge))
-    return replace(knowledge, kernels=told)
+        gpu, bursts = load_gpus()[name], in_bursts(knowledge)
+        told[name] = learned_kernels(kernels, gpu, bursts)
+        shares[name] = {
+            share.name.partition(".")[2]: share.after for share in learned_offsets(kernels, gpu, bursts)
+        }
+    return replace(knowledge, kernels=told, corrections=shares)
 
 
 def _errors(samples: Samples, knowledge: Knowledge, state: str) -> list[ProductErrors]:

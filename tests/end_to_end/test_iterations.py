@@ -29,7 +29,7 @@ PASSES = {
     "every fifth, from the first on": (6, 1),
     "one optimizer idles": (1, 1),
     "SAM in two calls": (2, 2),
-    "SAM with a closure": (2, 1),
+    "SAM with a closure": (2, 2),
     "only backward passes": (1, 1),
     "rolls out before its updates": (1, 1),
     "evaluates 300 times": (1, 1),

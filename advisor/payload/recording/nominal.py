@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import TypeVar
 
-from ..protocol import Iteration, Loading, Memory, Notice, Operator, Warned, notice
+from ..protocol import Iteration, Loading, Memory, Notice, Operator, OperatorFlow, Warned, notice
 
 Number = TypeVar("Number", int, float)
 _BATCH = "advisor::h2d_copy"
@@ -89,9 +89,13 @@ def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tu
 
 
 def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
+    operators = _repeated(span["operators"], span["calls"], factor)
     return {
         **span,
-        "operators": _repeated(span["operators"], span["calls"], factor),
+        "operators": operators,
+        "flows": [
+            _followed(own, after["count"]) for own, after in zip(span["flows"], operators, strict=True)
+        ],
         "collectives": [{**entry, "count": entry["count"] * factor} for entry in span["collectives"]],
         "loading": {
             **loading,
@@ -116,6 +120,14 @@ def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) 
         return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
 
     return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
+
+
+def _followed(flows: list[OperatorFlow], count: int) -> list[OperatorFlow]:
+    """The flows of so many calls; of calls of which some are not of a pass nobody knows which are more."""
+    before = sum(flow["count"] for flow in flows)
+    if not before or count % before:
+        return []
+    return [{**flow, "count": flow["count"] * (count // before)} for flow in flows]
 
 
 def _times(value: Number | None, factor: int) -> Number | None:

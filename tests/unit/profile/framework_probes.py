@@ -79,6 +79,9 @@ modules = {}
 for name, source in SOURCES.items():
     path = pathlib.Path(sys.path[0], "deepspeed", *name.split(".")).with_suffix(".py")
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A package without such a file would give way to DeepSpeed itself, where that is installed.
+    for folder in path.relative_to(sys.path[0]).parents[:-1]:
+        (sys.path[0] / folder / "__init__.py").touch()
     path.write_text("import types, torch" + source)
     modules[name.rpartition(".")[2]] = importlib.import_module("deepspeed." + name)
 def said(work, *args):

@@ -102,6 +102,7 @@ def span(*, fetches: int = 1, batch: int = 16, **changes: Any) -> dict[str, Any]
             entry("aten::add_", "optimizer", 3),
         ],
         "calls": [[0], [1], [2, 8], [3, 4], [5, 6, 7]],
+        "flows": [[{"count": 1}], [], [{"count": 1}, {"count": 1}], [{"count": 2}], []],
         "collectives": [{"kind": "all_reduce", "num_bytes": 4, "world_size": 2, "count": 1}],
         "loading": {"fetches": fetches, "samples": fetches * batch, "seconds": 0.5,
                     "cpu_seconds": 0.25, "num_batches": 63, "batch_sizes": [8, batch]},
@@ -119,6 +120,8 @@ def test_passes_are_counted_as_often_as_they_will_run():
     (warning,) = of_child([notice])
     # Before the batch weights are averaged, behind the gradients they are clipped: once a step.
     assert counts(grown) == [1, 4, 1 * 4 + 1, 2 * 4, 3]
+    # Of two products one is of each pass, and nobody knows which.
+    assert grown["flows"] == [[{"count": 1}], [], [], [{"count": 8}], []]
     assert (grown["loading"]["fetches"], grown["loading"]["samples"]) == (4, 64)
     assert (grown["loading"]["seconds"], grown["loading"]["cpu_seconds"]) == (2.0, 1.0)
     assert grown["loading"]["num_batches"] == 63
