@@ -50,7 +50,8 @@ class Period:
 
     def leave_step(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether the step that is over was a part of another one, as that of a ZeroRedundancyOptimizer's."""
-        del self._open[self._open.index(id(optimizer)) :]
+        if id(optimizer) in self._open:
+            del self._open[self._open.index(id(optimizer)) :]
         return bool(self._open)
 
     def end_step(self, optimizer: torch.optim.Optimizer) -> tuple[bool, bool]:

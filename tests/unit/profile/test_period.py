@@ -86,6 +86,13 @@ def test_a_step_within_another_is_a_part_of_it():
     assert not period.leave_step(inner)
 
 
+def test_steps_in_no_order_end_all_the_same():
+    period, outer, inner = Period(), optimizer(), optimizer()
+    for one in (outer, inner, outer):
+        period.begin_step(one)
+    assert [period.leave_step(one) for one in (outer, inner, outer)] == [False, False, False]
+
+
 def test_a_step_that_ended_in_an_error_is_no_longer_open():
     period, outer, inner = Period(), optimizer(), optimizer()
     for _ in range(3):
