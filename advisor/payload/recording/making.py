@@ -15,8 +15,8 @@ from torch.utils import _python_dispatch
 
 from .stopwatch import on_core_s, queued_s
 
-# Enough to tell microseconds, little enough to take no millisecond.
-_TRIES, _CALLS = 5, 20
+# So few that the first, whose caches are cold as in a script, still count among them.
+_CALLS = 20
 
 
 class Making:
@@ -87,11 +87,7 @@ def _dispatch_s() -> float:
 
 def _operator_s() -> float:
     one = torch.ones(1, device="cpu")
-
-    def tried_s() -> float:
-        begin_s = time.thread_time()
-        for _ in range(_CALLS):
-            one + one
-        return (time.thread_time() - begin_s) / _CALLS
-
-    return min(tried_s() for _ in range(_TRIES))
+    begin_s = time.thread_time()
+    for _ in range(_CALLS):
+        one + one
+    return (time.thread_time() - begin_s) / _CALLS
