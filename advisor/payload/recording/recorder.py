@@ -11,8 +11,8 @@ import torch
 from ..protocol import Operator, OperatorFlow, OperatorPhase, Tensor
 from .attention_choice import AttentionChoice
 from .flow import Entry, Flow, flows
-from .making import Making
 from .memory import MemoryTracker
+from .own_samples import Making
 from .signature import Signature
 
 if TYPE_CHECKING:
