@@ -105,6 +105,15 @@ class Session:
         return [*self.warnings.values(), *self.world.warnings(), *unknown]
 
     @property
+    def making_s(self) -> float | None:
+        """Seconds in which the script made what it copied to the GPU in this span.
+
+        None where nobody measures, where samples are made up, or where processes make them unseen.
+        """
+        is_seen = self.backend == "fake" and self.loading.is_timed and not self.num_processes
+        return self.recorder.making.seconds() if is_seen else None
+
+    @property
     def is_watched(self) -> bool:
         """Whether the run may be slowed: on a real GPU not before it was timed."""
         return self.backend != "cuda" or self.watching.marks_calls

@@ -78,6 +78,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._python_dispatch:_disable_current_modes",
         "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
+    "own_samples": ("torch.utils._python_dispatch:_disable_current_modes",),
     "data_loader": ("torch.utils.data:DataLoader._get_iterator",),
     "clocks": ("torch.cuda:_sleep",),
     "recorder": ("torch._C:_current_graph_task_id",),

@@ -40,7 +40,7 @@ def epoch_of(recording: Result) -> Epoch:
     passes = max(1, recording["num_backward_passes"]) if single else 1
     loading = recording["loading"]
     if loading is None:
-        return Epoch(accumulation=passes, warnings=(finding(Code.NO_DATA_LOADER),))
+        return _of_own_samples(recording, passes)
     if loading["fetches"] == 0:
         return Epoch(
             accumulation=passes,
@@ -65,6 +65,18 @@ def epoch_of(recording: Result) -> Epoch:
             *_rival_warnings(loading),
             *_batch_warnings(loading),
         ),
+    )
+
+
+def _of_own_samples(recording: Result, passes: int) -> Epoch:
+    """Without a DataLoader: samples that were made where we measured were made by the script's process."""
+    making_s = recording["making_s"]
+    is_measured = making_s is not None or recording["backend"] == "cuda"
+    return Epoch(
+        accumulation=passes,
+        seconds=making_s,
+        num_workers=0 if is_measured else None,
+        warnings=(finding(Code.NO_DATA_LOADER),),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings import Finding
+from advisor.core.findings import Code, Finding
 from advisor.core.values import Confirmation, Fit, IterationEstimate, Layout, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
@@ -58,7 +58,7 @@ def estimates_document(
         blocks=blocks,
         title=f"Time and memory of {trace.script or 'this script'}",
         page=lambda: (
-            *iterations_chart(estimates),
+            *iterations_chart(list(filter(_has_time, estimates))),
             *blocks,
             *warnings_of(sentences(warnings)),
         ),
@@ -102,7 +102,8 @@ def _memory(
 
 def _throughput(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
     """Where it is one GPU that was asked about, as for memory."""
-    facts = tuple(throughput_facts(estimates[0])) if len(estimates) == 1 else ()
+    has_any = len(estimates) == 1 and _has_time(estimates[0])
+    facts = tuple(throughput_facts(estimates[0])) if has_any else ()
     return (Section("Throughput", facts),) if facts else ()
 
 
@@ -143,16 +144,24 @@ def _number(layout: Layout) -> Cell:
     return layout.num_gpus if layout.num_nodes == 1 else f"{layout.num_nodes} x {layout.gpus_per_node}"
 
 
+def _has_time(estimate: IterationEstimate) -> bool:
+    """Whether the trace tells it: on another number of ranks than share its model it does not."""
+    return all(assumption.code is not Code.OTHER_WORLD for assumption in estimate.assumptions)
+
+
 def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
     total_s = estimate.iteration_s.p50
     largest = list(estimate.by_family.items())[:2]
     methods = sorted(estimate.by_method.items(), key=lambda item: -item[1])
+    is_known = _has_time(estimate)
     return (
         estimate.gpu,
         _number(estimate.layout),
-        estimate.iteration_s,
+        estimate.iteration_s if is_known else "unknown",
         "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
         _FITS[estimate.fit],
-        ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest),
-        ", ".join(f"{s / total_s:.0%} {name}" for name, s in methods if s >= _LEAST_SHARE * total_s),
+        ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest if is_known),
+        ", ".join(
+            f"{s / total_s:.0%} {name}" for name, s in methods if is_known and s >= _LEAST_SHARE * total_s
+        ),
     )

@@ -9,20 +9,23 @@ from advisor.core.values import Fabric, Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, money, operators, time
 from advisor.report.document import BLANK, Block, Document, Fact, Section
 from advisor.report.memory_parts import memory_facts
-from advisor.report.options import gpus, option_facts, status, where
+from advisor.report.options import gpus, has_figures, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
 
 
 def option_document(option: Option, recommendation: Recommendation) -> Document:
     """The whole of it; in Time, Money and iterations lines add up to their last."""
+    has_any = has_figures(option)
     sections = [
         Section(option.plan.id, tuple(_headline(option, recommendation))),
-        Section("Odds", tuple(_odds(option, recommendation))),
-        Section("Time, medians (h:mm:ss)", (time(option),)),
-        Section("Money, medians", (money(option),)),
+        Section("Odds", tuple(_odds(option, recommendation)) if has_any else ()),
+        Section("Time, medians (h:mm:ss)", (time(option),) if has_any else ()),
+        Section("Money, medians", (money(option),) if has_any else ()),
         Section("Rates", tuple(_rates(option))),
-        Section("One iteration", iteration(option)),
-        Section("Its largest operators, and how their time was found", (operators(option),)),
+        Section("One iteration", iteration(option) if has_any else ()),
+        Section(
+            "Its largest operators, and how their time was found", (operators(option),) if has_any else ()
+        ),
         Section("Memory of one GPU", tuple(memory_facts(option.estimate))),
         Section("What to change in the script", tuple(sentences(option.script_changes))),
         Section("Notes", tuple(sentences(option.reasons))),

@@ -59,6 +59,11 @@ def status(option: Option, recommendation: Recommendation) -> str:
     return "" if option.tie_with is None else "near tie"
 
 
+def has_figures(option: Option) -> bool:
+    """Whether its time and cost mean anything: what ranks of another number would do is unknown."""
+    return Code.SHARDING not in option.removed_by
+
+
 def selection(recommendation: Recommendation, top: int | None) -> list[Option]:
     """Options worth showing, a row each: ``top`` of the ranking, one removed for each reason, own machines.
 

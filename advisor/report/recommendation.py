@@ -27,6 +27,7 @@ from advisor.report.document import (
 )
 from advisor.report.options import (
     gpus,
+    has_figures,
     market,
     option_alone,
     options_facts,
@@ -81,6 +82,8 @@ SHEET_COLUMNS = columns(
     "removed_by", "folded_into", "num_nodes",
     kind=PLAIN,
 )  # fmt: skip
+_SHEET_NAMES = [column.name for column in SHEET_COLUMNS]
+_OF_OTHER_RANKS = ("iteration_s_p50", "binds", "time_s_p50", "time_s_p90", "cost_usd_p50", "cost_usd_p90")
 MOST_ROWS_OF_A_NOTEBOOK = 15
 _TONES = {"recommended": Tone.BEST, "frontier": Tone.GOOD, "": Tone.PLAIN}
 _NAMES = {
@@ -199,25 +202,29 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
     machine = where(option) + _alike(option), gpus(option), _rent(option)
+    if not has_figures(option):
+        return state, number, *machine, None, None, _wait_s(option), None, None
+    iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
     return state, number, *machine, iteration_s, binds, _wait_s(option), option.time_s, option.cost_usd
 
 
 def _middle(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     state, number, machine, time_s, usd = _narrow(number, option, state)
-    return state, number, machine, _rent(option), option.estimate.binds, _wait_s(option), time_s, usd
+    binds = option.estimate.binds if has_figures(option) else None
+    return state, number, machine, _rent(option), binds, _wait_s(option), time_s, usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[str, int, tuple[str, str], Cell, Cell]:
     machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
-    return state, number, machine, option.time_s, option.cost_usd.p50
+    figures = (option.time_s, option.cost_usd.p50) if has_figures(option) else (None, None)
+    return state, number, machine, *figures
 
 
 def _stacked(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     _, _, machine, _, _ = _narrow(number, option, state)
-    figures = with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)
-    return number, (*machine, ", ".join(filter(None, (*figures, state))))
+    figures = [with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)]
+    return number, (*machine, ", ".join(filter(None, (*(figures if has_figures(option) else []), state))))
 
 
 def _rent(option: Option) -> Worded:
@@ -252,7 +259,8 @@ def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]
             "cost_usd_p50": option.cost_usd.p50,
             "cost_usd_p90": option.cost_usd.p90,
         }
-        cells = (values[column.name] for column in SHEET_COLUMNS)
+        left_out = () if has_figures(option) else _OF_OTHER_RANKS
+        cells = (None if name in left_out else values[name] for name in _SHEET_NAMES)
         rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
     return Table(columns=SHEET_COLUMNS, rows=tuple(rows))
 

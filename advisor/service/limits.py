@@ -61,12 +61,15 @@ def check_providers(config: Config, known: Collection[str], listener: Listener) 
 def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
     """How to get prices of a provider that has none, or whom else may be meant."""
     from advisor.pricing.catalog.renters import load_renters
+    from advisor.service.live import why_not_pulled
     from advisor.service.price_sources import is_of_untrusted_project
 
     renters = load_renters()
     if provider.lower() in renters:
         if is_of_untrusted_project(config):
             return ": a project that you do not trust adds no provider. Name it in your own settings."
+        if (why := why_not_pulled(config, provider.lower())) is not None:
+            return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
         return (
             " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
             " no account."

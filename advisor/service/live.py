@@ -246,6 +246,23 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
         return [state_of(source, store) for source in sources.sources], sources.warnings
 
 
+def why_not_pulled(config: Config, provider: str) -> str | None:
+    """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
+    from advisor.core.errors import StoreError
+    from advisor.store.database import open_store
+    from advisor.store.pulls import pulls
+
+    try:
+        store = open_store(config.settings.store.url, must_exist=True)
+        if store is None:
+            return None
+        with store:
+            failed = [one for one in pulls(store) if one.scope == provider and one.failure is not None]
+    except StoreError:
+        return None  # who reads prices from it tells that
+    return failed[0].failure if failed else None
+
+
 def failures_in_words(kept: Sequence[Kept]) -> list[str]:
     """One line for each reason: which parts failed, or lack something because of trouble, and why."""
     failed: dict[tuple[str, str], list[str]] = {}

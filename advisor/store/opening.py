@@ -13,7 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from advisor.core.errors import ConfigError, StoreError
 from advisor.store.handle import Store
-from advisor.store.transactions import make_engine
+from advisor.store.transactions import make_engine, reading
 from advisor.store.versions import bring_to_newest
 
 FORMS = "sqlite:///PATH or postgresql://user@host/database"
@@ -60,11 +60,20 @@ def _make_file(path: Path) -> None:
         whole = Path(folder) / path.name
         # SQLite gives its journals the mode of the file.
         whole.touch(mode=0o600, exist_ok=False)
-        with _opened(_file_url(whole), str(path)):
-            pass
+        with _opened(_file_url(whole), str(path)) as store:
+            _gather(store)
         # If another process was first, its file may hold something already.
         with suppress(FileExistsError):
             os.link(whole, path)
+
+
+def _gather(store: Store) -> None:
+    """Bring what was written into the file itself; its journal goes with the folder.
+
+    Closing does so, too, but tells nobody that the disk was full.
+    """
+    with reading(store) as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _opened(url: URL, place: str) -> Store:

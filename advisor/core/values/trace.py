@@ -179,7 +179,7 @@ class Trace:
         iteration_s: measured without a profiler beside it, None from a fake backend.
         data_loading_s: seconds in which one process loads one iteration's samples: its CPU's and those of
             disks and networks, not those in which other work has the cores.
-        num_workers: data-loading processes the script asks for.
+        num_workers: data-loading processes the script asks for; 0 of a script that makes its samples itself.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters; alone, all parts.
         has_sparse_gradients: a gradient on the GPU was a sparse tensor; False where the profiler cannot tell.

@@ -96,6 +96,7 @@ class Iteration(TypedDict, total=False):
     memory: Memory
     collectives: list[Communication]
     loading: Loading | None
+    making_s: float | None  # of what the script copies to the GPU; None if not measured
     num_backward_passes: int
     num_optimizers: int
     most_steps: int

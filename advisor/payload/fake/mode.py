@@ -103,13 +103,17 @@ class HybridMode(TorchDispatchMode):
             # Composite C++ code says meta for our CUDA tensors.
             device = CUDA
             kwargs = {**kwargs, "device": CUDA}
-        if (has_fake or device == CUDA) and func not in _READS_VALUE and is_composite(func):
-            return take_apart(self, func, args, kwargs)
-        if has_fake:
-            return self._fake(func, types, args, kwargs, device)
-        if device == CUDA:
+        if not has_fake and device != CUDA:
+            self.recorder.making.add_operator()
+            return _real(func, args, kwargs)
+        try:
+            if func not in _READS_VALUE and is_composite(func):
+                return take_apart(self, func, args, kwargs)
+            if has_fake:
+                return self._fake(func, types, args, kwargs, device)
             return self._create(func, types, args, kwargs)
-        return _real(func, args, kwargs)
+        finally:
+            self.recorder.making.resume()
 
     @contextlib.contextmanager
     def keep_meta(self) -> Iterator[None]:
@@ -133,6 +137,7 @@ class HybridMode(TorchDispatchMode):
     def _to_gpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
         if sparse.is_sparse(source):
             return sparse.on_gpu(self, source, _dtype_of(kwargs, source), self._to_gpu)
+        self.recorder.making.copied()
         # The converter of FakeTensorMode would keep a weak reference to the real tensor, and
         # Module.to could then not swap the parameter: so make a tensor from the shape alone.
         dtype = _dtype_of(kwargs, source)
@@ -158,6 +163,7 @@ class HybridMode(TorchDispatchMode):
                 known = values.of(source)
                 return target if known is None else target.copy_(known)
             if not isinstance(source, FakeTensor):
+                self.recorder.making.copied()
                 self.recorder.record_copy("advisor::h2d_copy", source, target.dtype)
                 values.forget_written(func, args, kwargs)
                 return target

@@ -207,6 +207,7 @@ class Iterations:
             "collectives": session.collectives.entries(),
             "awaits_reductions": session.collectives.awaits_reductions,
             "loading": session.loading.usage(),
+            "making_s": session.making_s,
             "amp_dtype": session.amp_dtype,
             "compile_mode": session.compiled.mode(),
             "parallel_by": parallel_by(sys._getframe()),
@@ -288,6 +289,7 @@ class Iterations:
         for model in list(self._models.values()):
             self._tag_weights(model.parameters())
         self._tag_weights(self._session.recorder.written_leaves.values())
+        self._session.recorder.making.resume()
 
     def _tag_weights(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:

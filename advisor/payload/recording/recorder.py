@@ -12,6 +12,7 @@ from ..protocol import Operator, OperatorFlow, OperatorPhase, Tensor
 from .attention_choice import AttentionChoice
 from .flow import Entry, Flow, flows
 from .memory import MemoryTracker
+from .own_samples import Making
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Recorder:
         value_calls: numbers of the calls whose results follow from values, by operator name; ``READ`` for
             values that Python reads.
         is_evaluating: whether forward work of now belongs to an evaluation, which is kept apart.
+        making: how long the script takes to make what it copies to the GPU.
     """
 
     def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
@@ -68,6 +70,7 @@ class Recorder:
         self.written_leaves: dict[int, torch.Tensor] = {}
         self.value_calls: dict[str, list[int]] = {}
         self.is_evaluating: Callable[[], bool] = lambda: False
+        self.making = Making()
         self._memory = memory
         self._device_type = device_type
         self._step_task = _NO_TASK
@@ -83,6 +86,7 @@ class Recorder:
         """Forget the operators so far."""
         self._calls, self._evaluation = {}, {}
         self._flow.start_span()
+        self.making.start_span()
         self.value_calls = {}
         self._backward_passes = set()
 

@@ -19,6 +19,7 @@ except ImportError:  # Windows has none, and children count as nothing there.
 
 # Nanoseconds on a core, nanoseconds in the run queue, number of time slices; Linux only.
 _SCHEDULED = Path("/proc/thread-self/schedstat")
+_TASKS = Path("/proc/self/task")
 _TRIES = 5
 
 
@@ -39,10 +40,10 @@ class Stopwatch:
 
     def elapsed_s(self) -> float:
         """Seconds so far."""
-        end_s, queued_s = _instant()
-        if self._queued_s is None or queued_s is None:
+        end_s, after_s = _instant()
+        if self._queued_s is None or after_s is None:
             return self.cpu_s()
-        return max(0.0, end_s - self._begin_s - (queued_s - self._queued_s))
+        return max(0.0, end_s - self._begin_s - (after_s - self._queued_s))
 
 
 def _cpu_s() -> float:
@@ -60,14 +61,24 @@ def _instant() -> tuple[float, float | None]:
     Where that never helps, what is lost matters little.
     """
     for _ in range(_TRIES):
-        before_s, wall_s, queued_s = _queued_s(), time.perf_counter(), _queued_s()
-        if before_s == queued_s:
+        before_s, wall_s, after_s = queued_s(), time.perf_counter(), queued_s()
+        if before_s == after_s:
             break
-    return wall_s, queued_s
+    return wall_s, after_s
 
 
-def _queued_s() -> float | None:
+def queued_s() -> float | None:
+    """Seconds that this thread has waited for a core; None where the system does not tell."""
+    return _scheduled_s(_SCHEDULED, 1)
+
+
+def on_core_s(task: int) -> float | None:
+    """CPU seconds of a thread by its native number; None where it has ended or nobody tells."""
+    return _scheduled_s(_TASKS / str(task) / _SCHEDULED.name, 0)
+
+
+def _scheduled_s(file: Path, field: int) -> float | None:
     try:
-        return int(_SCHEDULED.read_text().split()[1]) / 1e9
+        return int(file.read_text().split()[field]) / 1e9
     except (OSError, ValueError, IndexError):
         return None

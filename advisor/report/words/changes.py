@@ -101,7 +101,7 @@ CHANGES: Words = {
     Code.USE_FUSED_ATTENTION: "call torch.nn.functional.scaled_dot_product_attention for attention",
     Code.USE_NO_SYNC: "accumulate gradients under no_sync(), or every pass exchanges them",
     Code.USE_NVME: "copy the data to a local NVMe disk first, so that workers do not wait for it",
-    Code.USE_WORKERS: "give the DataLoader as many workers as the machine has vCPUs for each GPU",
+    Code.USE_WORKERS: "load by a DataLoader with as many workers as the machine has vCPUs for each GPU",
     Code.WRAP_IN_DDP: (
         "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun"
     ),

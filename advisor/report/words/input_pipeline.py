@@ -60,7 +60,7 @@ def input_in_turn(*, loading_s: float, gpu_s: float | None) -> str:
     then = "" if gpu_s is None else f", then takes {format_duration(gpu_s)}"
     return (
         f"loading takes {format_duration(loading_s)} per iteration in the main process (on the machine that"
-        f" profiled) and the GPU waits{then}: num_workers in the DataLoader would overlap them"
+        f" profiled) and the GPU waits{then}: workers of a DataLoader would overlap them"
     )
 
 

@@ -270,7 +270,7 @@ def test_without_workers_the_note_proposes_them() -> None:
     notes = [input_note(slow, None), input_note(quick, None)]
     assert [note and note.code for note in notes] == [Code.INPUT_BOUND_ALONE, Code.INPUT_IN_TURN]
     assert [slow.binds is Bound.INPUT, quick.binds is Bound.INPUT] == [True, False]
-    assert "num_workers" in sentence(slow.assumptions[0])
+    assert "workers of a DataLoader would overlap" in sentence(slow.assumptions[0])
 
 
 def test_without_a_loader_the_vcpus_that_load_are_named() -> None:

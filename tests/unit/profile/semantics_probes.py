@@ -326,6 +326,25 @@ for _ in range(2):  # the second time by known forms
 result = [found, before, list(mode.assumptions), mode.has_made_up, first_of_four.item(), mode.has_made_up]
 mode.assumptions.update(kept)
 """,
+    "what is made for a copy": """
+from types import SimpleNamespace
+events = []
+kept, session.recorder.making = session.recorder.making, SimpleNamespace(
+    copied=lambda: events.append("copied"), resume=lambda: events.append("resume"),
+    add_operator=lambda: events.append("cpu"), seconds=lambda: 2.5)
+def seen(act):
+    events.clear()
+    act()
+    return list(events)
+on_cpu, on_gpu = torch.zeros(3), torch.zeros(3, device="cuda")
+result = [seen(lambda: on_cpu + 1), seen(on_cpu.cuda), seen(lambda: on_gpu.copy_(on_cpu)),
+          seen(lambda: on_gpu + 1), seen(on_gpu.cpu), session.making_s]
+session.num_processes, session.loading.is_timed = 1, True
+result.append(session.making_s)
+session.num_processes, session.loading.is_timed = 0, False
+result.append(session.making_s)
+session.recorder.making, session.loading.is_timed = kept, True
+""",
     "workers of a loader made again": """
 data = torch.utils.data.TensorDataset(torch.zeros(8, 3))
 first = torch.utils.data.DataLoader(data, 4, num_workers=3)

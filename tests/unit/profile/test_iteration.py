@@ -41,6 +41,7 @@ class Part:
         self.awaits_reductions = False
         self.is_evaluating = False
         self.num_evaluated = 0
+        self.making = SimpleNamespace(resume=lambda: None)
 
     def begin_step(self) -> None:
         self.depth += 1
@@ -94,6 +95,7 @@ class Run:
         self.checks = 0
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
+        self.making_s = 0.25
         self.device_type = "cuda"
         self.backend = "fake"
         self.is_watched = True
@@ -179,6 +181,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "collectives": ["collective 1"],
         "awaits_reductions": False,
         "loading": {"samples": 8},
+        "making_s": 0.25,
         "amp_dtype": "float16",
         "compile_mode": None,
         "parallel_by": None,

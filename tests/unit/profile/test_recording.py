@@ -49,6 +49,7 @@ def recording(**changes):
             "most_activation_bytes": 5,
         },
         "loading": LOADING,
+        "making_s": None,
         "amp_dtype": "float16",
         "precision": {"tf32_matmul": False, "tf32_cudnn": True},
         "versions": {"torch": "2.13.0"},
@@ -321,3 +322,18 @@ def test_a_measured_trace_survives_its_file(tmp_path):
     trace = measured({4: (event(1.0),), 5: (event(2.0),), 9: (event(3.0),)})
     write_trace(trace, tmp_path / "t.json.gz")
     assert read_trace(tmp_path / "t.json.gz") == trace
+
+
+@pytest.mark.parametrize(
+    ("backend", "making_s", "expected"),
+    [("fake", 0.25, (0.25, 0)), ("fake", None, (None, None)), ("cuda", None, (None, 0))],
+)
+def test_without_a_loader_the_scripts_own_process_makes_what_was_measured(backend, making_s, expected):
+    changed = recording(loading=None, backend=backend, making_s=making_s)
+    trace = trace_of(changed, "train.py", [])
+    assert (trace.data_loading_s, trace.num_workers) == expected
+
+
+def test_beside_a_loader_only_the_loader_counts():
+    trace = trace_of(recording(making_s=9.0), "train.py", [])
+    assert trace.data_loading_s == 0.5

@@ -22,6 +22,15 @@ def test_values_are_forgotten_where_torch_counts_no_version(probe):
     assert (by_out, moved, inferred, untouched) == (0, 0, [6, 0], 6)
 
 
+def test_what_is_made_for_a_copy_is_measured_up_to_it(probe):
+    on_cpu, *to_gpu, kernel, to_cpu, seconds, by_processes, made_up = probe("what is made for a copy")
+    assert on_cpu == ["cpu"]
+    assert to_gpu == [["copied", "resume"]] * 2
+    assert kernel == to_cpu == ["resume"]
+    # What processes make is not seen, and made-up samples tell nothing of the script's own.
+    assert (seconds, by_processes, made_up) == (2.5, None, None)
+
+
 def test_a_text_is_generated_until_it_is_long_enough(probe):
     assert probe("texts that grow until all have ended") == [7, 7]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
+from advisor.report.document import Block, Chart, Section
 from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_estimate, make_trace
-from tests.findings import texts
+from tests.findings import sample, texts
 from tests.unit.report.printed import read_csv, read_json
 
 FULL = make_estimate(
@@ -190,3 +194,27 @@ def test_nothing_is_said_where_nothing_is_assumed(
 def test_unknown_memory_is_null_and_not_false() -> None:
     document = estimate_json(make_estimate(memory_bytes=None))
     assert (document["memory_bytes"], document["fits_memory"]) == (None, None)
+
+
+def test_of_another_number_of_ranks_the_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    other = replace(FULL, gpu="Y", assumptions=(sample(Code.OTHER_WORLD),))
+    known, unknown = printed_rows(capsys, FULL, other)
+    assert known["Iteration p10 .. p50 .. p90"] == "100 ms .. 200 ms .. 400 ms"
+    assert unknown["Iteration p10 .. p50 .. p90"] == "unknown"
+    assert (unknown["Largest shares"], unknown["How"]) == ("", "")
+    (chart,) = [block for block in page_of(FULL, other) if isinstance(block, Chart)]
+    assert chart.bars == ("4 x X",)
+    assert not [block for block in page_of(other) if isinstance(block, Chart)]
+    assert "Throughput" in titles_of(FULL)
+    assert "Throughput" not in titles_of(other)
+
+
+def page_of(*estimates: IterationEstimate) -> tuple[Block, ...]:
+    page = estimates_document(make_trace(), estimates).page
+    assert page is not None
+    return page()
+
+
+def titles_of(estimate: IterationEstimate) -> list[str]:
+    blocks = estimates_document(make_trace(), [estimate]).blocks
+    return [block.title for block in blocks if isinstance(block, Section)]

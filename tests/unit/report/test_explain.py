@@ -343,3 +343,12 @@ def test_what_never_ends_is_said_in_words() -> None:
     assert value(option, MONEY, "total") == "unbounded"
     assert "inf" not in text_of(option)
     assert "nan" not in text_of(option)
+
+
+def test_of_another_number_of_ranks_no_time_and_no_cost_are_shown() -> None:
+    option = make_option(reasons=(sample(Code.SHARDING),), p_within_budget=0.9, p_within_deadline=0.9)
+    shown = sections(option)
+    assert not {"Odds", "Time, medians (h:mm:ss)", "Money, medians", "One iteration"} & set(shown)
+    assert "Notes" in shown
+    assert "status: another world" in text_of(option)
+    assert "$5.00" not in text_of(option)

@@ -52,7 +52,7 @@ def test_eighty_columns_show_gpus_above_their_place() -> None:
         "                5  8 x V100-PCIE-32GB on-demand            21 h (42 h)  $95,261",
         "                   aws Standard_ND96isr_H100_v5",
         "                   europe-central2",
-        " another world  6  8 x RTX-PRO-6000-Server on-demand       21 h (43 h)  $95,336",
+        " another world  6  8 x RTX-PRO-6000-Server on-demand                 -        -",
         "                   aws a2-ultragpu-8g",
         "                   northamerica-northeast1-a",
         " does not fit   7  8 x L40S spot                           22 h (43 h)  $95,448",
@@ -83,11 +83,15 @@ def test_forty_columns_show_an_option_below_each_other() -> None:
 def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None:
     lines = table(MANY, width=width, top=None)
     assert max(map(len, lines)) <= width
-    rows = [line for line in lines if "$" in line]
+    rows = [line for line in lines if "$" in line or line.startswith(" another world")]
     assert len(rows) == 3000
     for number, (row, option) in enumerate(zip(rows, ranked(MANY), strict=True), start=1):
         state = status(option, MANY)
         assert row.removeprefix(f" {state}").split()[0] == str(number)
+        if state == "another world":
+            assert "$" not in row
+            assert row.endswith("-")
+            continue
         assert format_usd(option.cost_usd.p50) in row
         assert format_duration_short(option.time_s.p50) in row
         assert f"({format_duration_short(option.time_s.p90)})" in row
@@ -161,3 +165,17 @@ def test_the_work_grows_no_faster_than_the_options(write) -> None:
 @pytest.mark.parametrize("code", REMOVALS)
 def test_whatever_removes_an_option_has_a_status(code: Code) -> None:
     assert status(removed(MANY.options[0], code), replace(MANY, frontier=(), recommended=None))
+
+
+def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:
+    few = many_options(40)
+    document = recommendation_document(few, make_trace(), top=None)
+    assert document.sheet is not None
+    sheet = document.sheet()
+    names = [column.name for column in sheet.columns]
+    rows = [dict(zip(names, row.cells, strict=True)) for row in sheet.rows]
+    for row in rows:
+        figures = {row[name] for name in ("iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50")}
+        assert ("" in figures) == (row["status"] == "another world")
+        assert figures == {""} or "" not in figures
+    assert {"another world", "does not fit"} <= {row["status"] for row in rows}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from advisor.core.values import Market, Offer
 from advisor.service.asked import Asked, check_counts
 from advisor.service.limits import check_providers, check_regions, known_vendors, nothing_left
 from advisor.service.listening import Silence
+from advisor.store.database import open_store
+from advisor.store.pulls import save_failure
 from tests.builders import make_offer
 
 FILE = "/home/somebody/.advisor.yaml"
@@ -92,6 +96,28 @@ def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> Non
     assert "Did you mean 'us-east-1'" in str(region.value)
     for error in (provider, region):
         assert (f"(set by {FILE})" in str(error.value)) is (origin == FILE)
+
+
+def test_a_provider_that_could_not_be_pulled_is_told_why(tmp_path: Path) -> None:
+    def told(providers: tuple[str, ...]) -> str:
+        settings = Settings(cloud={"providers": providers}, store={"url": url})
+        typed = Config(settings=settings, origins={"cloud.providers": "flag"}, warnings=())
+        with pytest.raises(InputError) as caught:
+            check_providers(typed, ["aws", "gcp"], TERMINAL)
+        return str(caught.value)
+
+    url = f"sqlite:///{tmp_path}/a.db"
+    never = "there are no prices of provider 'Azure' yet: name it in the setting cloud.providers"
+    assert told(("Azure",)).startswith(never)
+    with open_store(url) as store:
+        save_failure(store, "gpuhunt", "azure", "no network", datetime(2026, 11, 23, tzinfo=UTC))
+    assert told(("Azure",)) == (
+        "there are no prices of provider 'Azure' yet, and they could not be pulled: no network. Try again"
+        " with `advisor prices refresh`."
+    )
+    assert "they could not be pulled" not in told(("lambda",))
+    Path(tmp_path / "a.db").write_bytes(b"no database, and long enough to be looked at" * 100)
+    assert told(("Azure",)).startswith(never)
 
 
 def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
+from advisor.store import opening
 from advisor.store.database import default_path, open_store
+from advisor.store.handle import Store
 from advisor.store.schema import VERSION
 from advisor.store.transactions import reading
 
@@ -199,3 +202,36 @@ def test_a_folder_is_no_database(tmp_path: Path) -> None:
     message = refusal(f"sqlite:///{tmp_path}")
     assert str(tmp_path) in message
     assert "store.url" in message
+
+
+def test_a_new_file_is_whole_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another connection is open, closing leaves the tables in the journal, as on a full disk."""
+    others: list[sqlite3.Connection] = []
+    opened = opening._opened
+
+    def opened_beside_another(url: sa.URL, place: str) -> Store:
+        store = opened(url, place)
+        other = sqlite3.connect(str(url.database))
+        other.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        others.append(other)
+        return store
+
+    monkeypatch.setattr(opening, "_opened", opened_beside_another)
+    path = tmp_path / "a.db"
+    opening._make_file(path)
+    assert len(others) == 1
+    others[0].close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(VERSION,)]
+
+
+def test_a_disk_that_fills_up_while_a_file_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Store) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(opening, "_gather", full)
+    assert refusal(f"sqlite:///{tmp_path}/a.db") == "the disk is full"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,133 @@
+"""What a script without a DataLoader makes between the GPU's calls; the clocks are counters here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("torch")
+from advisor.payload.recording import own_samples as module
+from advisor.payload.recording.own_samples import Making
+
+pytestmark = pytest.mark.torch
+
+
+class Clocks:
+    """Seconds of the thread on a core, in the queue for one, and waiting for anything else."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cpu_s = self.queue_s = self.idle_s = 0.0
+        self.others_s: dict[int, float] = {}
+        self.tells_queue = True
+        monkeypatch.setattr(time, "thread_time", lambda: self.cpu_s)
+        monkeypatch.setattr(time, "perf_counter", lambda: self.cpu_s + self.queue_s + self.idle_s)
+        monkeypatch.setattr(module, "queued_s", lambda: self.queue_s if self.tells_queue else None)
+        monkeypatch.setattr(module, "_others_s", lambda: dict(self.others_s))
+        monkeypatch.setattr(module, "_dispatch_s", lambda: 0.5)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocks]:
+    with monkeypatch.context() as context:
+        yield Clocks(context)
+
+
+def test_what_ends_in_a_copy_was_made_and_what_ends_in_a_kernel_was_not(clocks: Clocks) -> None:
+    making = Making()
+    clocks.cpu_s += 3
+    making.copied()
+    clocks.cpu_s += 100  # the copy's own work on the pretended GPU
+    making.resume()
+    clocks.cpu_s += 4
+    making.copied()
+    making.resume()
+    clocks.cpu_s += 50  # Python on the way to a kernel
+    making.resume()
+    assert making.seconds() == 7
+
+
+def test_a_new_span_begins_with_nothing(clocks: Clocks) -> None:
+    making = Making()
+    clocks.cpu_s += 3
+    making.copied()
+    clocks.cpu_s += 5
+    making.start_span()
+    making.copied()
+    assert making.seconds() == 0
+
+
+def test_a_disk_counts_and_the_wait_for_a_core_does_not(clocks: Clocks) -> None:
+    making = Making()
+    clocks.cpu_s, clocks.queue_s, clocks.idle_s = 1.0, 16.0, 4.0
+    making.copied()
+    assert making.seconds() == 1 + 4
+
+
+def test_where_the_queue_is_not_told_a_busy_wall_clock_does_not_count(clocks: Clocks) -> None:
+    clocks.tells_queue = False
+    making = Making()
+    clocks.cpu_s, clocks.queue_s = 1.0, 16.0
+    making.copied()
+    assert making.seconds() == 1
+
+
+def test_what_the_dispatch_mode_adds_is_taken_off_where_operators_made_a_copy(clocks: Clocks) -> None:
+    making = Making()
+    for seconds in (3, 4):
+        clocks.cpu_s += seconds
+        making.add_operator()
+        making.add_operator()
+        making.copied()
+    making.add_operator()
+    making.resume()  # a kernel: neither its time nor its operators count
+    assert making.seconds() == 7 - 4 * 0.5
+    making.start_span()
+    making.add_operator()
+    making.copied()
+    assert making.seconds() == 0  # never less
+
+
+def test_other_threads_count_by_what_they_spent_in_this_span(clocks: Clocks) -> None:
+    clocks.others_s = {1: 10.0, 2: 5.0}
+    making = Making()
+    clocks.others_s = {1: 12.0, 3: 0.25}  # the second has ended, a third has begun
+    assert making.seconds() == 2 + 0.25
+
+
+def test_what_other_threads_do_does_not_disturb_the_main_one(clocks: Clocks) -> None:
+    making = Making()
+    clocks.cpu_s += 3
+    for event in (making.resume, making.add_operator, making.copied):
+        thread = threading.Thread(target=event)
+        thread.start()
+        thread.join()
+    making.copied()
+    assert making.seconds() == 3
+
+
+def test_a_living_thread_has_spent_something_and_this_one_is_left_out() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def live() -> None:
+        begun.set()
+        done.wait()
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    begun.wait()
+    found = module._others_s()
+    done.set()
+    thread.join()
+    assert threading.get_native_id() not in found
+    assert set(found) >= {thread.native_id}
+    assert all(seconds >= 0 for seconds in found.values())
+    assert thread.native_id not in module._others_s()
+
+
+def test_without_a_mode_nothing_is_added_to_an_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([3.0, 1.0, 1.0, 1.0])
+    monkeypatch.setattr(module, "_operator_s", lambda: next(seconds))
+    assert [module._dispatch_s(), module._dispatch_s()] == [2.0, 0.0]
