@@ -73,7 +73,14 @@ def digests() -> dict[str, str]:
 
 def same_work(trace: Trace) -> Trace:
     """The trace without what each run measures anew or names after its place; its loading is not judged."""
-    return replace(trace, script="", data_loading_s=0.0, loader_cpu_s_per_sample=None)
+    return replace(
+        trace,
+        script="",
+        data_loading_s=0.0,
+        loader_cpu_s_per_sample=None,
+        # 0 where a run measures how long the script itself takes to make its samples.
+        num_workers=trace.num_workers or None,
+    )
 
 
 @cache

@@ -70,6 +70,7 @@ def recording(job: Job, python: Path) -> dict[str, Any]:
     contents: dict[str, Any] = json.loads(json.dumps(recorded))
     for name in ("seconds", "cpu_seconds"):
         (contents.get("loading") or {}).pop(name, None)
+    contents.pop("making_s", None)
     return contents
 
 
