@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ LOADING = {
 
 
 def recording(**changes):
-    whole = {
+    whole: dict[str, Any] = {
         "format_version": VERSION,
         "status": "ok",
         "backend": "fake",
