@@ -54,6 +54,17 @@ def numel(tensor: TensorSpec) -> int:
     return prod(tensor.shape)
 
 
+def folded_shape(tensor: TensorSpec) -> tuple[int, ...]:
+    """The same for a matrix and its transpose, and without dimensions of one element.
+
+    Products may give a gradient transposed; reductions leave such dimensions, and broadcasts add them.
+
+    >>> folded_shape(TensorSpec(shape=(1, 8, 4), dtype="float32"))
+    (4, 8)
+    """
+    return tuple(sorted(size for size in tensor.shape if size != 1))
+
+
 def tensor_bytes(tensor: TensorSpec) -> int:
     """Bytes of a tensor's distinct elements.
 

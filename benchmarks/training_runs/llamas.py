@@ -7,16 +7,15 @@ of their own too (96 GB of HBM2e, 500 of 700 W); they are predicted as an H100 S
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from benchmarks.roce_clusters import TITAN_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.training_runs.recipes import Recipe
-from benchmarks.training_runs.runs import Run
+from benchmarks.training_runs.runs import MISCELLANY, Run, rows_of
 
-TITAN_FILE, VECTOR_FILE = "misc_llm_tpu_training_throughput.csv", "vectorlm_llama3_a100.csv"
+VECTOR_FILE = "vectorlm_llama3_a100.csv"
 _LAYERS = "32"
 _TITAN_GPU, _VECTOR_GPU = "H100-SXM-80GB", "A100-SXM-80GB"
 _TITAN_REPOSITORIES = ("pytorch/torchtitan", "pytorch/ao")
@@ -25,7 +24,7 @@ _TITAN_REPOSITORIES = ("pytorch/torchtitan", "pytorch/ao")
 def titan_runs(published: Path) -> Iterator[Run]:
     """Steps of torchtitan on H100, eager and compiled."""
     gpu = resolve_gpu(_TITAN_GPU)
-    for row in _rows(published / TITAN_FILE):
+    for row in rows_of(published / MISCELLANY):
         options = row["parallelism_and_options"]
         if not _is_titan(row):
             continue
@@ -55,7 +54,7 @@ def _is_titan(row: Mapping[str, str]) -> bool:
 def vector_runs(published: Path) -> Iterator[Run]:
     """VectorLM's fine-tuning of all weights and of adapters on 1 to 4 A100."""
     gpu = resolve_gpu(_VECTOR_GPU)
-    for row in _rows(published / VECTOR_FILE):
+    for row in rows_of(published / VECTOR_FILE):
         batch, length, num_gpus = row["batch_per_gpu"], row["sequence_length"], int(row["num_gpus"])
         is_lora = row["method"] == "lora"
         lora = ("--lora",) if is_lora else ()
@@ -73,8 +72,3 @@ def vector_runs(published: Path) -> Iterator[Run]:
 
 def _arguments(length: str, batch: str) -> tuple[str, ...]:
     return ("--layers", _LAYERS, "--length", length, "--batch", batch)
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)

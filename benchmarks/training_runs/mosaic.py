@@ -8,7 +8,6 @@ almost nothing but attention, chose between the first and the second.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Interval, Layout
 from benchmarks.roce_clusters import MOSAIC_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.training_runs.recipes import Recipe
-from benchmarks.training_runs.runs import Run
+from benchmarks.training_runs.runs import Run, rows_of
 from training.drawn import fraction_of
 
 FILE = "mpt_llmfoundry_train.csv"
@@ -37,8 +36,7 @@ _BF16 = ("bf16", "amp_bf16")
 
 def mosaic_runs(third_party: Path) -> Iterator[Run]:
     """Each BF16 row of the sizes above, if its recipe is recorded."""
-    with (third_party / FILE).open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["precision"] in _BF16 and _size(row) in SIZES]
+    rows = (row for row in rows_of(third_party / FILE) if row["precision"] in _BF16 and _size(row) in SIZES)
     yield from (_run(row) for row in rows if _is_recorded(row))
 
 

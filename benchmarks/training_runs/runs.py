@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split
 from benchmarks.training_runs.recipes import Recipe
 
+MISCELLANY = "misc_llm_tpu_training_throughput.csv"
+"""The published table of torchtitan, torchao and InternEvo."""
 FLASH_2 = Interval(p10=1.0, p50=1.0, p90=1.0)
 
 
@@ -39,3 +44,9 @@ class Run:
     compiles: bool = False
     attention: Interval = FLASH_2
     chooses: bool = False
+
+
+def rows_of(table: Path) -> Iterator[Mapping[str, str]]:
+    """The rows of a published table, by the names of its columns."""
+    with table.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)

@@ -17,7 +17,7 @@ from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORR
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.learned.numbers import Shape, shape_of
 from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 
@@ -129,7 +129,7 @@ def learned_kernels(kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Kno
     constants = constants_for(gpu, asked)
     by_network: dict[str, list[tuple[float, ...]]] = {}
     for kernel in kernels:
-        shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+        shape = _shape_of(kernel)
         likeness = rows().network[shape.network][1].likeness if shape is not None else None
         predicted_s = float(learned_times([kernel.op], gpu, constants, kernel.precision, asked).time_s[0])
         if shape is None or likeness is None or math.isnan(predicted_s) or kernel.time_s < _LEAST_TOLD_S:
@@ -145,9 +145,14 @@ def _as_trained(knowledge: Knowledge, gpu: GpuSpec) -> Knowledge:
     return replace(knowledge, corrections={gpu.name: dict.fromkeys(rows().network, 1.0)}, kernels={})
 
 
+def _shape_of(kernel: Measurement) -> Shape | None:
+    """The numbers that the network of its rate is given of it."""
+    return shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+
+
 def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
     """The network that a kernel tells of, if it is large enough and bound by its own rate."""
-    shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+    shape = _shape_of(kernel)
     if shape is None:
         return None
     if rows().network[shape.network][1].is_of_fitted:

@@ -8,7 +8,6 @@ parameters and scatters whole gradients (`resharded`), and nothing where it exch
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from advisor.core.values import Collective, Trace
 
@@ -93,12 +92,12 @@ def _scatters_gradients(trace: Trace) -> bool:
     That is little beside the gradients, which all ranks reduce all the same.
     """
     scattered = [c for c in trace.collectives if c.kind == "reduce_scatter" and c.world_size != 1]
-    among_all = replace(
-        trace, collectives=tuple(c for c in trace.collectives if c.world_size == trace.world_size)
+    reduced_by_all = _num_bytes(
+        c for c in trace.collectives if c.kind == "all_reduce" and c.world_size == trace.world_size
     )
     least = _LEAST_SHARE_REDUCED * (trace.memory.gradient_bytes or 0)
     is_little = all(c.num_bytes is not None for c in scattered) and _scattered_bytes(trace) < least
-    return bool(scattered) and not (is_little and (reduced_bytes(among_all) or 0) >= least)
+    return bool(scattered) and not (is_little and reduced_by_all >= least)
 
 
 def sharding_group(trace: Trace) -> int | None:

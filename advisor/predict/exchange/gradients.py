@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from advisor.core.units import MIB
 from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
-from advisor.operators.work import tensor_bytes
+from advisor.operators.work import folded_shape, tensor_bytes
 from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import buckets_of_pass, exchanged_bytes, gathered_bytes
 from advisor.predict.exchange.partition import updated_tensors
@@ -127,7 +127,8 @@ def _completed(
     with its neighbour.
     """
     shown = _shown(backward, accumulation)
-    known = [shown[_shape(tensor)].pop() if shown.get(_shape(tensor)) else None for tensor in tensors]
+    places = (shown.get(folded_shape(tensor), []) for tensor in tensors)
+    known = [of_shape.pop() if of_shape else None for of_shape in places]
     last, pieces = 0, []
     for tensor, place in zip(reversed(tensors), reversed(known), strict=True):
         last = last if place is None else place
@@ -148,9 +149,9 @@ def _shown(backward: Sequence[tuple[int, Op]], accumulation: int) -> dict[tuple[
         name = base_name(op.name).rstrip("_")
         for output in op.outputs:
             if name == _SUM:
-                sums[_shape(output)].append((stretch, op.count))
-            elif name not in _TAKES or _shape(op.inputs[0]) != _shape(output):
-                shown[_shape(output)] += [stretch] * op.count
+                sums[folded_shape(output)].append((stretch, op.count))
+            elif name not in _TAKES or folded_shape(op.inputs[0]) != folded_shape(output):
+                shown[folded_shape(output)] += [stretch] * op.count
     for shape, added in sums.items():
         if sum(count for _, count in added) * accumulation == len(shown[shape]) * (accumulation - 1):
             continue
@@ -158,11 +159,6 @@ def _shown(backward: Sequence[tuple[int, Op]], accumulation: int) -> dict[tuple[
             del shown[shape][-2 * count :]
             shown[shape] += [stretch] * count
     return shown
-
-
-def _shape(tensor: TensorSpec) -> tuple[int, ...]:
-    """Products may give a matrix transposed, and sums a vector with a dimension of one."""
-    return tuple(sorted(size for size in tensor.shape if size != 1))
 
 
 def _ddp_ends(sizes: Sequence[float]) -> list[int]:

@@ -21,6 +21,7 @@ from advisor.operators.family import base_name
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import Same
+from advisor.predict.what_if.saved import is_of
 
 FUSED = "advisor::fused"
 DEFAULT = "default"
@@ -115,7 +116,7 @@ def _weights(ops: Sequence[Op]) -> frozenset[tuple[int, ...]]:
 
 def _is_cast_of(op: Op, weights: frozenset[tuple[int, ...]]) -> bool:
     is_cast = base_name(op.name) == "_to_copy"
-    return is_cast and any(tuple(sorted(tensor.shape)) in weights for tensor in op.inputs)
+    return is_cast and any(is_of(weights, tensor) for tensor in op.inputs)
 
 
 def _kernels_of_stream(ops: Sequence[Op], words: Sequence[str], phase: Phase) -> float:

@@ -6,7 +6,6 @@ tensor that is follows from what made it, else from its size and dtype.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,12 +15,11 @@ from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.embedding import EMBEDDING
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
-from advisor.operators.work import item_bytes, tensor_bytes
-from advisor.predict.what_if.saved import FULL_BYTES, Read, Saved
+from advisor.operators.work import item_bytes, numel, tensor_bytes
+from advisor.predict.what_if.saved import FULL_BYTES, Read, Saved, Shape, is_of
 from advisor.predict.what_if.saved_by_flows import SavedByFlows
 from advisor.predict.what_if.saved_by_shapes import SavedByShapes
 
-Shape = tuple[int, ...]
 # Layers are followed one by one up to so many; more make no difference.
 _MOST_ROUNDS = 32
 
@@ -112,7 +110,7 @@ class _Call:
             count=count,
             reads=tuple(saved.reads(op)),
             passing_bytes=sum(map(tensor_bytes, (*taken, *others, *lowered))),
-            gradient_bytes=sum(FULL_BYTES * _numel(tensor) for tensor in own),
+            gradient_bytes=sum(FULL_BYTES * numel(tensor) for tensor in own),
         )
 
 
@@ -120,7 +118,7 @@ def _is_gradient(op: Op, tensor: TensorSpec, parameters: frozenset[Shape]) -> bo
     """Activations may have a parameter's shape, but not where only parameters have gradients like that."""
     family = family_of(op)
     may_be = family.compute.tensor_cores or family is EMBEDDING or len(tensor.shape) < 2
-    return may_be and _is_of(parameters, tensor)
+    return may_be and is_of(parameters, tensor)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,11 +167,3 @@ def _in_turn(calls: Iterable[_Call]) -> Iterator[tuple[_Call, float]]:
         rounds = min(_MOST_ROUNDS, max(1, round(min(call.count for call in run))))
         for _ in range(rounds):
             yield from ((call, call.count / rounds) for call in run)
-
-
-def _is_of(parameters: frozenset[Shape], tensor: TensorSpec) -> bool:
-    return tuple(sorted(tensor.shape)) in parameters
-
-
-def _numel(tensor: TensorSpec) -> int:
-    return math.prod(tensor.shape)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from advisor.core.values import Flow, Op, Phase, Role
 from advisor.operators.family import base_name, names
+from advisor.operators.work import numel
 from advisor.predict.what_if.lowering import (
     FULL,
     Run,
     asked_dtype,
     casts,
     is_lowered,
-    numel,
     result_of,
     retyped_op,
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
+from advisor.operators.work import numel
 from advisor.predict.distinct import shared
 from advisor.predict.what_if.held import parameter_shapes
 from advisor.predict.what_if.lowering import (
@@ -21,14 +22,13 @@ from advisor.predict.what_if.lowering import (
     asked_dtype,
     casts,
     is_lowered,
-    numel,
     result_of,
     retyped_op,
 )
+from advisor.predict.what_if.saved import Shape, is_of
 from advisor.predict.what_if.saved_by_shapes import FACTORS
 
 _FORWARD_OF = {"threshold": "relu"}
-Shape = tuple[int, ...]
 _Call = tuple[int, str | None, tuple[str, ...]]
 
 
@@ -109,7 +109,7 @@ class _Walk:
         own = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == tensor.shape), None)
         if own is not None:
             return waiting.pop(own)[1]
-        if tuple(sorted(tensor.shape)) in self.parameters:
+        if is_of(self.parameters, tensor):
             return FULL
         seen = self.made_as.get(tensor.shape)
         if waiting and (seen is None or FULL in seen):  # given another shape
@@ -118,7 +118,7 @@ class _Walk:
         return FULL if seen[FULL] >= seen[self.lower] else self.lower
 
     def _put(self, tensor: TensorSpec, op: Op) -> None:
-        is_gradient = op.phase is Phase.BACKWARD and tuple(sorted(tensor.shape)) in self.parameters
+        is_gradient = op.phase is Phase.BACKWARD and is_of(self.parameters, tensor)
         if is_gradient or tensor.dtype not in (FULL, self.lower):
             return
         size = numel(tensor)

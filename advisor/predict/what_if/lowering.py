@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
+from advisor.operators.work import numel
 
 FULL = "float32"
 _ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
@@ -123,11 +123,6 @@ def result_of(op: Op, given: Sequence[str]) -> str:
         operands = operands[:1]
     dtypes = {dtype for _, dtype in operands} or {FULL}
     return FULL if FULL in dtypes else dtypes.pop()
-
-
-def numel(tensor: TensorSpec) -> int:
-    """Elements of a tensor."""
-    return math.prod(tensor.shape)
 
 
 def total_bytes(tensors: Sequence[TensorSpec]) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from advisor.core.values import Op
+from advisor.core.values import Op, TensorSpec
 
+Shape = tuple[int, ...]
 FULL_BYTES = 4
 Kind = TypeVar("Kind", bound=Hashable)
 
@@ -29,3 +30,8 @@ class Saved(Protocol[Kind]):
     def num_tensors(self, kind: Kind) -> float:
         """How many tensors of a kind one pass keeps; several operators may read one."""
         ...
+
+
+def is_of(parameters: frozenset[Shape], tensor: TensorSpec) -> bool:
+    """Whether a tensor has the shape of a parameter, whichever way round; those are sorted."""
+    return tuple(sorted(tensor.shape)) in parameters

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
-from advisor.operators.work import item_bytes, tensor_bytes
+from advisor.operators.work import item_bytes, numel, tensor_bytes
 from advisor.predict.what_if.saved import FULL_BYTES, Read
 from advisor.predict.what_if.weights import num_parameters
 
@@ -62,11 +61,11 @@ class SavedByFlows:
         maker = self._makers.get(source)
         if maker is None or maker.phase is Phase.BACKWARD:
             return None
-        sizes = {i: _numel(one) for i, one in enumerate(maker.outputs) if one.dtype == tensor.dtype}
+        sizes = {i: numel(one) for i, one in enumerate(maker.outputs) if one.dtype == tensor.dtype}
         if not sizes:
             return cast, tensor_bytes(tensor)
         # A view keeps all of what it is a view of.
-        position = max(sizes, key=lambda i: (sizes[i] == _numel(tensor), sizes[i]))
+        position = max(sizes, key=lambda i: (sizes[i] == numel(tensor), sizes[i]))
         return _Kind(source, position, tensor.dtype), tensor_bytes(maker.outputs[position])
 
     def num_tensors(self, kind: _Kind) -> float:
@@ -75,7 +74,3 @@ class SavedByFlows:
         if kind.source == Role.PARAMETER and kind.cast_for in self._parameters:
             return min(readers, self._parameters[kind.cast_for])
         return readers if kind.cast_for is not None else min(readers, self._made.get(kind.source, readers))
-
-
-def _numel(tensor: TensorSpec) -> int:
-    return math.prod(tensor.shape)

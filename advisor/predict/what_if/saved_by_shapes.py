@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from advisor.core.values import Op, Phase, TensorSpec
+from advisor.core.values import Op, Phase
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.family import base_name, names
 from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
-from advisor.operators.work import item_bytes, tensor_bytes
-from advisor.predict.what_if.saved import FULL_BYTES, Read
+from advisor.operators.work import item_bytes, numel, tensor_bytes
+from advisor.predict.what_if.saved import FULL_BYTES, Read, Shape, is_of
 
-Shape = tuple[int, ...]
 # They read their own result, which the next product may read as well.
 _OF_RESULTS = names(
     """threshold_backward _softmax_backward_data _log_softmax_backward_data sigmoid_backward
@@ -71,10 +69,10 @@ class SavedByShapes:
         is_either = name == "bmm"
         for tensor in op.inputs if is_either else op.inputs[1:]:
             has_weights = family.compute.tensor_cores or name in FACTORS or len(tensor.shape) < 2
-            is_parameter = has_weights and _is_of(self._parameters, tensor)
+            is_parameter = has_weights and is_of(self._parameters, tensor)
             if is_parameter and item_bytes(tensor.dtype) >= FULL_BYTES:
                 continue
-            kind = _Kind(_numel(tensor), tensor.dtype, is_parameter)
+            kind = _Kind(numel(tensor), tensor.dtype, is_parameter)
             yield Read(kind, tensor_bytes(tensor), 0.5 if is_either else 1.0)
 
     def num_tensors(self, kind: _Kind) -> float:
@@ -105,7 +103,7 @@ def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
     sums: Counter[int] = Counter()
     for op in ops:
         if op.phase in signs and base_name(op.name) in _SUMS and _is_of_two(op):
-            sums[_numel(op.inputs[0])] += signs[op.phase] * (op.count // accumulation)
+            sums[numel(op.inputs[0])] += signs[op.phase] * (op.count // accumulation)
     return sums
 
 
@@ -117,18 +115,10 @@ def _casts(ops: Iterable[Op], parameters: frozenset[Shape], accumulation: int) -
     casts: Counter[_Kind] = Counter()
     for op in ops:
         if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy" and op.inputs and op.outputs:
-            kind = _Kind(_numel(op.inputs[0]), op.outputs[0].dtype, _is_of(parameters, op.inputs[0]))
+            kind = _Kind(numel(op.inputs[0]), op.outputs[0].dtype, is_of(parameters, op.inputs[0]))
             casts[kind] += op.count // accumulation
     return casts
 
 
 def _is_of_two(op: Op) -> bool:
-    return len(op.inputs) == 2 and _numel(op.inputs[0]) == _numel(op.inputs[1])
-
-
-def _is_of(parameters: frozenset[Shape], tensor: TensorSpec) -> bool:
-    return tuple(sorted(tensor.shape)) in parameters
-
-
-def _numel(tensor: TensorSpec) -> int:
-    return math.prod(tensor.shape)
+    return len(op.inputs) == 2 and numel(op.inputs[0]) == numel(op.inputs[1])

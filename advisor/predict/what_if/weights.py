@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
+from advisor.operators.work import folded_shape, numel
 
 Shape = tuple[int, ...]
 
@@ -73,7 +73,7 @@ class _Walk:
         outputs = tuple(map(self._makes_weight(op, flow, read), op.outputs))
         self.read.setdefault(flow.id, read)
         if any(outputs):
-            sizes = {_numel(tensor) for tensor, is_own in zip(op.outputs, outputs, strict=True) if is_own}
+            sizes = {numel(tensor) for tensor, is_own in zip(op.outputs, outputs, strict=True) if is_own}
             self.made.setdefault(flow.id, set()).update(sizes)
             if op.phase is Phase.BACKWARD:
                 self.gradients.add(flow.id)
@@ -82,7 +82,7 @@ class _Walk:
     def _is_weight(self, tensor: TensorSpec, source: int) -> bool:
         if source == Role.OUTSIDE:
             return self.by_shape(tensor)
-        return source in (Role.PARAMETER, Role.GRADIENT) or _numel(tensor) in self.made.get(source, ())
+        return source in (Role.PARAMETER, Role.GRADIENT) or numel(tensor) in self.made.get(source, ())
 
     def _makes_weight(self, op: Op, flow: Flow, read: list[TensorSpec]) -> Callable[[TensorSpec], bool]:
         """Of a result; what is made of weights alone stands for one."""
@@ -92,8 +92,8 @@ class _Walk:
         own = self._gradients_of(op, flow, read) if flow.sources else None
         if own is None:
             return self.by_shape
-        shapes = set(map(_folded, own))
-        return lambda tensor: _folded(tensor) in shapes
+        shapes = set(map(folded_shape, own))
+        return lambda tensor: folded_shape(tensor) in shapes
 
     def _gradients_of(self, op: Op, flow: Flow, read: list[TensorSpec]) -> list[TensorSpec] | None:
         """The weights whose gradients a backward call may give: those it adds up, or the forward call's.
@@ -108,12 +108,3 @@ class _Walk:
         # One result of a call that reads a weight is the gradient of what that was multiplied by.
         is_of_other = flow.is_of_view or (read and len(op.outputs) == 1)
         return [] if is_of_other else self.read.get(flow.forward, [])
-
-
-def _numel(tensor: TensorSpec) -> int:
-    return math.prod(tensor.shape)
-
-
-def _folded(tensor: TensorSpec) -> Shape:
-    """Whichever way round, without dimensions of one element, which reductions leave and broadcasts add."""
-    return tuple(sorted(size for size in tensor.shape if size != 1))

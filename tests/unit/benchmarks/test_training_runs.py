@@ -17,12 +17,12 @@ from advisor.predict.iteration import predict
 from benchmarks.roce_clusters import layout_of
 from benchmarks.training_runs.intern import intern_runs
 from benchmarks.training_runs.judged import Judged, attention_s, in_passes, judged, step_s
-from benchmarks.training_runs.llamas import TITAN_FILE, VECTOR_FILE, titan_runs, vector_runs
+from benchmarks.training_runs.llamas import VECTOR_FILE, titan_runs, vector_runs
 from benchmarks.training_runs.mosaic import FILE, FLASH_1, mosaic_layout, mosaic_runs, mpt_recipe
 from benchmarks.training_runs.page import chosen_by, page, summaries
 from benchmarks.training_runs.recipes import SCRIPTS, SOURCES, TRACES, Recipe, digests, recorded
 from benchmarks.training_runs.rows import all_runs
-from benchmarks.training_runs.runs import FLASH_2, Run
+from benchmarks.training_runs.runs import FLASH_2, MISCELLANY, Run
 from tests.shared import SHARED, needs_shared
 
 A100, H100 = resolve_gpu("A100-SXM-80GB"), resolve_gpu("H100-SXM-80GB")
@@ -85,7 +85,7 @@ def test_rows_of_llama_are_those_on_plain_boards_in_bf16(tmp_path: Path) -> None
         row | changed
         for changed in ({"precision": "fp8"}, {"gpu": "B200"}, {"step_ms": ""}, {"source_repo": "other"})
     ]
-    write(tmp_path / TITAN_FILE, row, row | {"parallelism_and_options": "FSDP eager"}, *left_out)
+    write(tmp_path / MISCELLANY, row, row | {"parallelism_and_options": "FSDP eager"}, *left_out)
     compiled, eager = titan_runs(tmp_path)
     assert (compiled.compiles, eager.compiles) == (True, False)
     assert compiled.recipe == eager.recipe
@@ -118,7 +118,7 @@ def test_rows_of_internlm_count_once_each(tmp_path: Path) -> None:
         for zero in ("-1", "4")
     ]
     left_out = [row | {"source_repo": "other"}, again]
-    write(tmp_path / TITAN_FILE, row, of_node, row | checkpointed, *divided, *left_out)
+    write(tmp_path / MISCELLANY, row, of_node, row | checkpointed, *divided, *left_out)
     everywhere, of_node_alone, large, *in_two = intern_runs(tmp_path)
     assert everywhere.recipe.arguments == (
         "--layers", "32", "--length", "2048", "--batch", "2", "--passes", "4",
