@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ...importing import when_imported
+from ...importing import attribute, when_imported
 from ...protocol import Warned
 from ...replacing import replace
 
@@ -45,9 +45,7 @@ def install(session: Session) -> None:
 
 def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None:
     """Call ``then(instance)`` when such a method has run."""
-    owner, _, name = dotted.partition(".")
-    cls: Any = getattr(module, owner)
-    method: Callable[..., object] | None = getattr(cls, name, None)
+    owner, name, method = attribute(module, dotted)
     if method is None:
         return
 
@@ -57,7 +55,7 @@ def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None
         then(self)
         return result
 
-    replace(cls, **{name: run})
+    replace(owner, **{name: run})
 
 
 def _ask_for_torchrun(module: ModuleType) -> None:
