@@ -166,7 +166,7 @@ def _check_kernels(kernels: Mapping[str, object]) -> None:
             raise ValueError(f"{KERNELS} has {network!r}, which is no network that learns from them")
         width = len(likeness.lengths) + 1
         if not isinstance(told, list) or not all(_is_kernel(kernel, width) for kernel in told):
-            raise ValueError(f"a kernel of {network} is no {width} positive numbers")
+            raise ValueError(f"a kernel of {network} is not {width} positive numbers")
 
 
 def _is_kernel(kernel: object, width: int) -> bool:
