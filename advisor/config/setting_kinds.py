@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from advisor.core.errors import UnknownGpuError
-from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H
+from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H, MAX_W, MIN_W
 from advisor.core.units import exact_duration, parse_duration_s
 from advisor.formats.user_files import at_home
 
@@ -61,6 +61,7 @@ Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
 PositivePlanned = Annotated[Planned, Field(gt=0)]
 Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
 UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
+Watts = Annotated[float, Field(ge=MIN_W, le=MAX_W, allow_inf_nan=False)]
 CpuSeconds = Annotated[float, Field(ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=4096)]
 Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]

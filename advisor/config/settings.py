@@ -36,6 +36,7 @@ from advisor.config.setting_kinds import (
     Timeout,
     UsdPerH,
     UserPath,
+    Watts,
     catalog_name,
     check_wait,
     lower,
@@ -92,7 +93,12 @@ class LocalSettings(Section):
     )
     usd_per_kwh: Annotated[
         Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None, ProjectMay.NOTHING
-    ] = Field(None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set")
+    ] = Field(
+        None, description="price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null"
+    )
+    power_limit_w: Annotated[Watts | None, ProjectMay.NOTHING] = Field(
+        None, description="what each GPU may draw, in watts; default: what nvidia-smi says"
+    )
 
 
 class ClusterSettings(Section):
@@ -122,6 +128,9 @@ class ClusterSettings(Section):
         None,
         min_length=1,
         description="over what the nodes exchange, such as infiniband 8x400 Gbit; null: unknown",
+    )
+    power_limit_w: Watts | None = Field(
+        None, description="what each GPU may draw, in watts, as nvidia-smi -pl sets it; null: its TDP"
     )
     timezone: str | None = Field(
         None,

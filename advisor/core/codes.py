@@ -141,6 +141,7 @@ class Code(StrEnum):
     NOT_LEARNED = "not-learned"
     SUPPOSED = "supposed", Severity.WARNING
     OTHER_WORLD = "other-world", Severity.WARNING
+    POWER_LIMITED = "power-limited"
     RECURRENT_OF_UNKNOWN_SIZE = "recurrent-of-unknown-size", Severity.WARNING
     RECURRENT_STEPWISE = "recurrent-stepwise"
     TIME_OF_UNSUPPORTED_GPU = "time-of-unsupported-gpu", Severity.WARNING

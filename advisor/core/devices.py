@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advisor.core.findings import Code, Finding, finding
 
-QUERY = "name,memory.total,memory.used,utilization.gpu"
+QUERY = "name,memory.total,memory.used,utilization.gpu,power.limit"
 STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
 TIMEOUT_S = 10.0
 MIB = 2**20
@@ -19,12 +19,13 @@ BUSY_MEMORY_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One card: its name as the driver says it, and how busy it is (None where it does not say)."""
+    """One card as the driver tells: its name, how busy it is, what it may draw; None where it is silent."""
 
     name: str
     memory_bytes: int | None
     used_bytes: int | None
     utilization: float | None
+    power_limit_w: float | None = None
 
     @property
     def is_working(self) -> bool:
@@ -112,7 +113,7 @@ def _ask(query: str, *options: str) -> str:
 def parse_devices(text: str) -> tuple[Device, ...]:
     """Devices of nvidia-smi's CSV; "[N/A]" and the like become None.
 
-    >>> parse_devices("NVIDIA A10G, 23028, 0, [N/A]")[0].utilization is None
+    >>> parse_devices("NVIDIA A10G, 23028, 0, [N/A], 300.00")[0].utilization is None
     True
     """
     devices = []
@@ -120,13 +121,14 @@ def parse_devices(text: str) -> tuple[Device, ...]:
         fields = [field.strip() for field in line.split(",")]
         if len(fields) != len(QUERY.split(",")):
             continue
-        total, used, busy = (_number(field) for field in fields[1:])
+        total, used, busy, power_limit_w = map(_number, fields[1:])
         devices.append(
             Device(
                 name=fields[0],
                 memory_bytes=None if total is None else round(total * MIB),
                 used_bytes=None if used is None else round(used * MIB),
                 utilization=None if busy is None else busy / 100,
+                power_limit_w=power_limit_w,
             )
         )
     return tuple(devices)

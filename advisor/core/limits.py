@@ -14,6 +14,8 @@ MAX_ITERATIONS = 10**10
 MAX_USD = 1e12
 MAX_USD_PER_H = 1e9
 MAX_USD_PER_KWH = 1e3
+MIN_W, MAX_W = 10.0, 1e4
+"""What a GPU may draw: none does with less, or needs more."""
 MAX_PLANNED_S = 100 * 365.25 * DAY_S
 """Deadlines, waits and start-ups: a century. How long prices are remembered has no such limit."""
 MAX_TIMEOUT_S = 7 * DAY_S

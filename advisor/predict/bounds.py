@@ -30,10 +30,16 @@ def bounds_of(
         constants: what it reaches of its roofs.
         times: of the operators there.
     """
+    compute_s = float(np.sum(times.time_s[leans_on_compute(trace, gpu, constants)]))
+    return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(times.time_s)) - compute_s}
+
+
+def leans_on_compute(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> NDArray[np.bool_]:
+    """Whether each operator's roof is compute, [N]."""
     rates, index, intensity = _intensities(Same(trace.ops), trace.precision)
     ridges = np.array([_ridge(name, family, gpu, constants) for name, family in rates])
-    compute_s = float(np.sum(times.time_s[intensity > ridges[index]]))
-    return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(times.time_s)) - compute_s}
+    is_above: NDArray[np.bool_] = intensity > ridges[index]
+    return is_above
 
 
 def _ridge(rate: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> float:

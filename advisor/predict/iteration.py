@@ -38,6 +38,7 @@ from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted,
 from advisor.predict.methods import OpTimes, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.op_sums import OpSums, phases_s, sums_of
+from advisor.predict.power import at_limit, counted
 from advisor.predict.split.rank import Rank, rank_of
 from advisor.predict.split.stages import in_flight, in_micro_batches
 from advisor.predict.split.supposing import check_split
@@ -132,24 +133,33 @@ def prediction_on(
     trace = trace if split.is_none else undivided(trace)
     eager = replace(trace, ops=merged(trace.ops))
     rank, held = rank_of(as_run(eager), split), rank_of(eager, split).trace
-    timed = _timed(rank, gpu, knowledge)
+    constants = constants_for(gpu, knowledge)
+
+    def times_on(limit_w: float | None, trace: Trace) -> OpTimes:
+        return at_limit(op_times(trace, gpu, constants, knowledge), trace, gpu, constants, limit_w)
 
     @cache
-    def changed_s(share: BatchShare, changed: SameTrace) -> Mapping[Phase, float]:
-        times = op_times(as_run(changed.trace), gpu, timed.constants, knowledge)
+    def timed_at(limit_w: float | None) -> _Timed:
+        return _timed(rank, gpu, constants, partial(times_on, limit_w))
+
+    @cache
+    def changed_s(share: BatchShare, limit_w: float | None, changed: SameTrace) -> Mapping[Phase, float]:
+        times = times_on(limit_w, as_run(changed.trace))
         return phases_s(times_at(times, replace(share, passes=1.0)))
 
     def estimate(layout: Layout) -> IterationEstimate:
+        limit_w = counted(layout.power_limit_w, gpu, constants)
+        timed = timed_at(limit_w)
         share = in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
         step = RankStep(
-            trace=rank.trace, gpu=gpu, layout=layout, rank=rank, share=share, sums=timed.sums,
-            scaling=knowledge.scaling,
+            trace=rank.trace, gpu=gpu, layout=layout, power_limit_w=limit_w, rank=rank, share=share,
+            sums=timed.sums, scaling=knowledge.scaling,
         )  # fmt: skip
         return fitted(
             fed(corrected(_at_share(step, timed), correction), None),
             in_flight(trace_at(resharded(held, layout.num_gpus), share), split),
             gpu,
-            partial(changed_s, share),
+            partial(changed_s, share, limit_w),
             slowdown=knowledge.scaling.slowdown,
         )
 
@@ -164,21 +174,19 @@ class _Timed:
         times: without what they rest on, of which ``notes`` tells: it may be kept for many GPUs.
     """
 
-    constants: FittedConstants
     times: OpTimes
     sums: OpSums
     by_bound: Mapping[Bound, float]
     notes: list[Finding]
 
 
-def _timed(rank: Rank, gpu: GpuSpec, knowledge: Knowledge) -> _Timed:
-    trace, constants = rank.trace, constants_for(gpu, knowledge)
-    times = op_times(trace, gpu, constants, knowledge)
+def _timed(
+    rank: Rank, gpu: GpuSpec, constants: FittedConstants, times_of: Callable[[Trace], OpTimes]
+) -> _Timed:
+    trace, times = rank.trace, times_of(rank.trace)
     if rank.split.tensor > 1:
-        undivided = op_times(rank.undivided, gpu, constants, knowledge)
-        times = no_faster_than(times, undivided, rank.split.tensor)
+        times = no_faster_than(times, times_of(rank.undivided), rank.split.tensor)
     return _Timed(
-        constants=constants,
         times=replace(times, constants={}),
         sums=sums_of(times),
         by_bound=bounds_of(trace, gpu, constants, times),

@@ -21,6 +21,7 @@ from advisor.predict.exchange.scaling import Scaling, batch_variation
 from advisor.predict.footprint.overheads import fragmentation
 from advisor.predict.host import Call, host_costs, launching_s
 from advisor.predict.methods import OpTimes
+from advisor.predict.power import slowdown
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.predict.step_time import RankStep
 from advisor.predict.wave import rests_on_unknown_resources
@@ -127,6 +128,8 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     ]
     if step.measured_s is None:
         notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace, step.stepping))))
+    if step.power_limit_w is not None and step.measured_s is None:
+        notes.append(_power(step.gpu, step.power_limit_w))
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
     notes.append(finding(Code.HOST_BOUND if is_host_bound else Code.HOST_HIDDEN))
     notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
@@ -135,6 +138,10 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(finding(Code.BATCH_VARIATION, variation=variation, waits=num_gpus > 1))
     return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]
+
+
+def _power(gpu: GpuSpec, limit_w: float) -> Finding:
+    return finding(Code.POWER_LIMITED, limit_w=limit_w, tdp_w=gpu.tdp_w, slowdown=slowdown(gpu, limit_w))
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:

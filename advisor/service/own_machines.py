@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
@@ -46,53 +47,75 @@ def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
     if not cards:
         hint = f"{listener.name_of('local.gpu')} NAME adds one"
         listener.note(f"this machine has no GPU, so there is no local option ({hint})")
-    models = {spec.name: spec for spec, _ in cards}
-    return [_local_machine(spec, [use for s, use in cards if s is spec], local) for spec in models.values()]
+    models = {card.spec.name: card.spec for card in cards}
+    return [_local_machine([card for card in cards if card.spec is spec], local) for spec in models.values()]
 
 
-def _configured(local: LocalSettings) -> list[tuple[GpuSpec, Finding | None]]:
+class _Card(NamedTuple):
+    """A GPU of this machine: who uses it, and what it may draw where nvidia-smi says so."""
+
+    spec: GpuSpec
+    use: Finding | None = None
+    power_limit_w: float | None = None
+
+
+def _configured(local: LocalSettings) -> list[_Card]:
     from advisor.core.gpus import resolve_gpu
 
     assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
-    return [(resolve_gpu(local.gpu), None)] * local.num_gpus
+    return [_Card(resolve_gpu(local.gpu))] * local.num_gpus
 
 
-def _detected(listener: Listener) -> list[tuple[GpuSpec, Finding | None]]:
-    """The cards of this machine that the catalog knows, and who uses them."""
+def _detected(listener: Listener) -> list[_Card]:
+    """The cards of this machine that the catalog knows."""
     from advisor.core.devices import detect_devices, why_in_use
     from advisor.core.gpus import resolve_gpu
 
-    cards: list[tuple[GpuSpec, Finding | None]] = []
+    cards: list[_Card] = []
     for index, device in enumerate(detect_devices()):
         try:
-            cards.append((resolve_gpu(device.name), why_in_use(index, device)))
+            spec, use = resolve_gpu(device.name), why_in_use(index, device)
+            cards.append(_Card(spec, use, device.power_limit_w))
         except UnknownGpuError:
             hint = f"{listener.name_of('local.gpu')} NAME names one like it"
             listener.warn([f"the catalog has no {device.name!r}, so this GPU is left out; {hint}"])
     return cards
 
 
-def _local_machine(spec: GpuSpec, uses: list[Finding | None], local: LocalSettings) -> Machine:
+def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
+    """Cards of one model."""
     from recommender.plans.candidates import Machine
 
+    spec, limit_w = cards[0].spec, _limit_w(cards, local)
     usd_per_gpu_h, source = local.usd_per_gpu_h, None
     if usd_per_gpu_h is None and local.usd_per_kwh is not None:
-        usd_per_gpu_h = local.usd_per_kwh * spec.tdp_w / WATTS_PER_KW
+        drawn_w, what = (spec.tdp_w, "its TDP") if limit_w is None else (limit_w, "its power limit")
+        usd_per_gpu_h = local.usd_per_kwh * drawn_w / WATTS_PER_KW
         source = (
-            f"electricity alone: {spec.tdp_w:g} W a GPU (its TDP) at {local.usd_per_kwh:g} USD/kWh"
+            f"electricity alone: {drawn_w:g} W a GPU ({what}) at {local.usd_per_kwh:g} USD/kWh"
             " (local.usd_per_kwh)"
         )
     return Machine(
         tier=Tier.LOCAL,
         name="local",
         gpu=spec.name,
-        num_gpus=len(uses),
+        num_gpus=len(cards),
         usd_per_gpu_h=usd_per_gpu_h,
         cost_source=source,
         wait_s=Quantiles(p50=0.0, p90=0.0),
-        in_use=tuple(use for use in uses if use is not None),
+        in_use=tuple(card.use for card in cards if card.use is not None),
         num_vcpus=os.cpu_count(),
+        power_limit_w=limit_w,
     )
+
+
+def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
+    """Of the card that may draw least, since the others wait for it; None where that is its TDP."""
+    told = [card.power_limit_w for card in cards if card.power_limit_w is not None]
+    limit_w = min(told, default=None) if local.power_limit_w is None else local.power_limit_w
+    if limit_w is None or not MIN_W <= limit_w < cards[0].spec.tdp_w:
+        return None
+    return limit_w
 
 
 # --- Clusters ---------------------------------------------------------------------------------------
@@ -119,6 +142,7 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
         num_vcpus=cluster.vcpus,
         num_nodes=cluster.num_nodes,
         fabric=_fabric_of(cluster),
+        power_limit_w=cluster.power_limit_w,
     )
 
 

@@ -1,12 +1,13 @@
 """Llama 3 8B in BF16 under FSDP: torchtitan's and torchao's tables on eight GPUs and more, VectorLM's on few.
 
-Left out are rows in FP8 and with tensor or pipeline parallelism, and those on boards that are not in the
-catalog's state: torchao's B200 were limited in power, by how much is not published. Meta's H100 are a board
-of their own too (96 GB of HBM2e, 500 of 700 W); they are predicted as an H100 SXM, and said to be.
+Left out are rows in FP8 and with tensor or pipeline parallelism, and torchao's B200, whose power was limited,
+by how much is not published. Meta's H100 are a board of their own: they may draw 500 of 700 W, which is
+counted, and have 96 GB of HBM2e, which is not.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from benchmarks.training_runs.runs import MISCELLANY, Run, rows_of
 VECTOR_FILE = "vectorlm_llama3_a100.csv"
 _LAYERS = "32"
 _TITAN_GPU, _VECTOR_GPU = "H100-SXM-80GB", "A100-SXM-80GB"
+_POWER = re.compile(r"\b(\d+) ?W\b")
 _TITAN_REPOSITORIES = ("pytorch/torchtitan", "pytorch/ao")
 
 
@@ -34,12 +36,22 @@ def titan_runs(published: Path) -> Iterator[Run]:
             name=f"Llama 3 8B, {batch} x {int(length):,}{', compiled' if 'compile' in options else ''}",
             recipe=Recipe(script="titan_script.py", arguments=_arguments(length, batch)),
             gpu=gpu,
-            layout=layout_of(int(row["num_gpus"]), gpu, TITAN_NETWORK_BYTES_PER_S),
+            layout=layout_of(int(row["num_gpus"]), gpu, TITAN_NETWORK_BYTES_PER_S, _watts(row["gpu"])),
             passes=1,
             tokens=int(batch) * int(length),
             tokens_per_s=float(row["tokens_per_s_per_gpu"]),
             compiles="compile" in options,
         )
+
+
+def _watts(board: str) -> float | None:
+    """What a board may draw, where its name says so.
+
+    >>> _watts("H100 96GB HBM2e 500W (Grand Teton)")
+    500.0
+    """
+    named = _POWER.search(board)
+    return None if named is None else float(named[1])
 
 
 def _is_titan(row: Mapping[str, str]) -> bool:

@@ -45,9 +45,9 @@ FlashAttention 2 ("around 2x", 1.3 to 3.0 by shape: Dao, arXiv:2307.08691), and 
 _REMARKS = """An error above 0 is a rate that is predicted too fast. MPT's worst row, 1b on 32 A100, is
 published as 22 % slower a GPU than the same on 64: something else than the model was slow there.
 
-Meta's boards may draw 500 of an H100's 700 W. Jobs that a limit holds back keep 0.88 to 0.92 of their rate
-at that share (Zeus's V100, A40 and RTX 6000: `python -m benchmarks.power_limits`). With 0.9 torchtitan's rows
-would be 2, 0, 8 and 5 % too fast. The catalog has no such board, so they are told as predicted."""
+torchtitan's boards may draw 500 of an H100's 700 W. That is counted, by what epochs on other boards lost
+([method](../methods/roofline.md#a-board-whose-power-is-limited)). Without it these rows were 14, 11, 20 and
+16 % too fast. Their memory, HBM2e, is slower than that of the H100 they are predicted as: not counted."""
 _HEAD = "| {} | rows | mean | median | worst | too fast by | inside p10..p90 |\n|---|--:|--:|--:|--:|--:|--:|"
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Fabric, Layout, Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.answer.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
 from advisor.pricing.bills.storage import Rate, load_rates
@@ -51,9 +52,11 @@ class Machine:
         num_vcpus: hardware threads of one node; None if nobody knows.
         num_nodes: of this type.
         fabric: over what its GPUs and nodes exchange; None if nobody knows.
+        power_limit_w: what each GPU may draw; None where nobody limits it.
 
     Raises:
-        InputError: fewer than one GPU or node, a cost below 0, or a wait that is no `Quantiles`.
+        InputError: fewer than one GPU or node, a cost below 0, a wait that is no `Quantiles`, or a power
+            limit that no GPU has.
     """
 
     tier: Tier
@@ -68,6 +71,7 @@ class Machine:
     num_vcpus: int | None = None
     num_nodes: int = 1
     fabric: Fabric | None = None
+    power_limit_w: float | None = None
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
@@ -76,6 +80,8 @@ class Machine:
         check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
         if self.usd_per_gpu_h is not None:
             check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
+        if self.power_limit_w is not None:
+            check_number("power_limit_w", self.power_limit_w, least=MIN_W, most=MAX_W)
 
     @property
     def num_free(self) -> int:
@@ -120,7 +126,9 @@ def plans_of_machine(
 
 def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
     fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
-    layout = Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
+    layout = Layout(
+        gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric, power_limit_w=machine.power_limit_w
+    )
     local = machine.tier is Tier.LOCAL
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}

@@ -22,7 +22,7 @@ while True:
     optimizer.step()
 """
 # A driver's program that tells of one card, on which somebody else computes.
-BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97'\n"
+BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_calibrating_from_no_recording(shell):
 
 
 def test_a_busy_gpu_is_left_alone(shell):
-    path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 18000, 97")
+    path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 18000, 97, 72.00")
     assert_plain_error(shell.run("measure", PATH=path), 1, "busy (97% utilized)", "CUDA_VISIBLE_DEVICES")
     assert_plain_error(shell.run("calibrate", PATH=path), 1, "busy (97% utilized)")
 
@@ -282,12 +282,12 @@ def test_a_recording_needs_no_interpreter(shell, recording):
 
 
 def test_an_unknown_gpu_is_told_before_anything_is_measured(shell):
-    path = with_nvidia_smi(shell, "NVIDIA Z9, 23034, 1, 0")
+    path = with_nvidia_smi(shell, "NVIDIA Z9, 23034, 1, 0, 72.00")
     assert_plain_error(shell.run("calibrate", PATH=path), 2, "'NVIDIA Z9' is not in the catalog")
 
 
 def test_the_doctor_knows_of_calibrations(shell, recording):
-    path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 1, 0")
+    path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 1, 0, 72.00")
 
     def notes() -> dict[str, str]:
         checks = json.loads(shell.run("doctor", "--json", PATH=path).out)["checks"]

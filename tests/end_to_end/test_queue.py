@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.formats.trace_files import write_trace
-from tests.builders import make_trace
+from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.jobs import csv_of, make_job, sacct_of
 
@@ -155,7 +155,7 @@ def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
 
 def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
     write_trace(make_trace(), shell.folder / "t.json.gz")
-    program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s\\n" 0 92\n')
+    program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s, 72.00\\n" 0 92\n')
     program.chmod(0o755)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     command = ("recommend", "t.json.gz", "--iterations", "5000", "--offline", "--json")
@@ -175,3 +175,29 @@ def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
     assert both[2]["wait_s"] is None
     assert "warning: GPUs of this machine are in use: the wait until they are free counts as 0" in warnings
     assert "no wait is configured" not in warnings
+
+
+def test_a_board_that_may_draw_less_is_slower_and_cheaper_to_run(shell: Shell) -> None:
+    dense = make_op(flops=10**14, num_bytes=10**9)
+    write_trace(make_trace(ops=(dense,)), shell.folder / "t.json.gz")
+    lab = "gpu: A100-SXM-80GB, num_gpus: 1, usd_per_gpu_h: 1, wait_p50: 1m, wait_p90: 2m"
+    shell.write(
+        ".advisor.yaml",
+        f"clusters:\n- {{name: capped, {lab}, power_limit_w: 200}}\n- {{name: free, {lab}}}\n"
+        "local: {usd_per_kwh: 0.5}\nprices: {offline: true}\n",
+    )
+    assert shell.run("trust").code == 0
+    program = shell.write("bin/nvidia-smi", '#!/bin/sh\necho "NVIDIA L4, 23034, 1, 0, 60.00"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    command = ("recommend", "t.json.gz", "--iterations", "5000")
+    by_id = {one["id"]: one for one in shell.run(*command, "--json", PATH=path).document["options"]}
+    capped, free = (by_id[f"cluster/{name}/1xA100-SXM-80GB"]["iteration_s"] for name in ("capped", "free"))
+    assert capped["p50"] == pytest.approx(1.49 * free["p50"], rel=0.01)
+    assert capped["p90"] / capped["p10"] > free["p90"] / free["p10"]
+    assert by_id["local/1xL4"]["usd_per_h"] == pytest.approx(0.03)
+    assert "60 W a GPU (its power limit) at 0.5 USD/kWh" in by_id["local/1xL4"]["rates"]["training"]
+    explained = shell.run(*command, "--explain", "cluster/capped/1xA100-SXM-80GB", PATH=path).out
+    assert "each GPU may draw 200 of 400 W" in explained
+    shell.write(".advisor.yaml", f"clusters:\n- {{name: capped, {lab}, power_limit_w: none}}\n")
+    assert_plain_error(shell.run("trust"), 2, "power_limit_w' (set by")

@@ -32,7 +32,7 @@ print("said on stderr", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 """
 NVIDIA_SMI = """#!/bin/sh
-echo "NVIDIA L4, 23034, 0, 0"
+echo "NVIDIA L4, 23034, 0, 0, 72.00"
 """
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from advisor.core.findings import Finding
+from advisor.core.findings import Code, Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,12 @@ class FittedConstants:
     def is_measured(self) -> bool:
         """Whether kernels of this GPU were measured for the constants and networks."""
         return self.fitted is not None
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether kernels that this machine's user measured told any of it."""
+        told = (source.code is Code.CONSTANT_CALIBRATED for source in self.origin.values())
+        return bool(self.learned_share or self.learned_kernels) or any(told)
 
     @property
     def sustained_clock(self) -> float:

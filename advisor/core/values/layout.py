@@ -50,11 +50,13 @@ class Layout:
 
     Attributes:
         fabric: None where only the GPU's data sheet is known.
+        power_limit_w: what each GPU may draw; None where that is what its data sheet says.
     """
 
     gpus_per_node: int
     num_nodes: int = 1
     fabric: Fabric | None = None
+    power_limit_w: float | None = None
 
     @property
     def num_gpus(self) -> int:

@@ -111,6 +111,14 @@ def memory_by_part(*, fragmentation_p50: float, fragmentation_p90: float) -> str
     )
 
 
+def power_limited(*, limit_w: float, tdp_w: float, slowdown: float) -> str:
+    """What a lower limit costs."""
+    return (
+        f"each GPU may draw {limit_w:g} of {tdp_w:g} W: what its cores bind takes {slowdown - 1:.0%} longer,"
+        " by what other boards lose"
+    )
+
+
 def not_learned(*, families: Sequence[str], partly: Sequence[str]) -> str:
     """Which families have no network, or not for all of their operators."""
     named = [f"some {family}" if family in partly else family for family in families]
@@ -195,6 +203,7 @@ ESTIMATES: Words = {
     Code.NOT_LEARNED: not_learned,
     Code.SUPPOSED: supposed,
     Code.OTHER_WORLD: other_world,
+    Code.POWER_LIMITED: power_limited,
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,

@@ -1,4 +1,4 @@
-"""What a limit of power leaves of a GPU's speed, from made-up epochs whose law is known."""
+"""What a limit of power costs, from made-up epochs whose law is known."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from benchmarks.power_limits import FILE, exponents, kept
+from advisor.predict.power import FACTOR, POWER, SIGMA_SHARE
+from benchmarks.power_limits import FILE, fitted, limited_epochs, scatter
 from tests.shared import SHARED, needs_shared
 
 COLUMNS = (
@@ -22,7 +21,8 @@ COLUMNS = (
     "time_per_epoch_s",
     "average_power_w",
 )
-LIMITS_W = (100.0, 200.0, 250.0, 300.0)
+BOARD_W = 300.0
+LIMITS_W = (120.0, 150.0, 200.0, 250.0, BOARD_W)
 
 
 def write(folder: Path, *rows: tuple[object, ...]) -> None:
@@ -30,43 +30,49 @@ def write(folder: Path, *rows: tuple[object, ...]) -> None:
         csv.writer(file).writerows([COLUMNS, *rows])
 
 
-def job(name: str, exponent: float, *, drawn_w: float, gpu: str = "V100") -> list[tuple[object, ...]]:
-    """Epochs of a job whose rate goes with a power of the limit."""
+def job(
+    name: str, factor: float, power: float, *, drawn_w: float = BOARD_W, gpu: str = "V100"
+) -> list[tuple[object, ...]]:
+    """Epochs of a job that a law slows down."""
     return [
-        (gpu, "images", name, 64, "sgd", watts, 10 * (watts / 300) ** -exponent, min(drawn_w, watts))
+        (gpu, "images", name, 64, "sgd", watts, 10 * (1 + factor * (BOARD_W / watts - 1) ** power),
+         min(drawn_w, watts))
         for watts in LIMITS_W
-    ]
+    ]  # fmt: skip
 
 
-def test_the_exponent_of_busy_jobs_is_found_again(tmp_path: Path) -> None:
-    write(tmp_path, *job("a", 0.3, drawn_w=300), *job("b", 0.4, drawn_w=295), *job("c", 0.35, drawn_w=280))
-    assert exponents(tmp_path) == pytest.approx({"V100": 0.35})
+@pytest.mark.parametrize(("factor", "power"), [(0.3, 1.2), (0.5, 1.75), (0.7, 2.4)])
+def test_the_law_of_busy_jobs_is_found_again(tmp_path: Path, factor: float, power: float) -> None:
+    write(tmp_path, *job("a", factor, power), *job("b", factor, power, drawn_w=280))
+    epochs = limited_epochs(tmp_path)
+    assert len(epochs) == 2 * (len(LIMITS_W) - 1)
+    assert fitted(epochs) == pytest.approx((factor, power), rel=0.02)
+    assert scatter(epochs, factor, power) == pytest.approx(0, abs=1e-9)
 
 
 def test_jobs_that_no_limit_holds_back_tell_nothing(tmp_path: Path) -> None:
     write(
-        tmp_path,
-        *job("a", 0.3, drawn_w=300),
-        *job("idle", 0.0, drawn_w=100),
-        *job("b", 0.9, drawn_w=90, gpu="A40"),
+        tmp_path, *job("a", 0.5, 2), *job("idle", 0, 1, drawn_w=100), *job("b", 3, 1, drawn_w=90, gpu="A40")
     )
-    assert exponents(tmp_path) == pytest.approx({"V100": 0.3})
+    epochs = limited_epochs(tmp_path)
+    assert {epoch.gpu for epoch in epochs} == {"V100"}
+    assert fitted(epochs) == pytest.approx((0.5, 2), rel=0.02)
 
 
 def test_low_limits_do_not_count(tmp_path: Path) -> None:
-    slow = [(*row[:6], 1e6, row[7]) if row[5] == 100.0 else row for row in job("a", 0.3, drawn_w=300)]
-    write(tmp_path, *slow)
-    assert exponents(tmp_path) == pytest.approx({"V100": 0.3})
+    floor = ("V100", "images", "a", 64, "sgd", 100.0, 1e6, 100.0)
+    write(tmp_path, *job("a", 0.5, 2), floor)
+    assert min(epoch.share for epoch in limited_epochs(tmp_path)) == 0.4
 
 
-@given(exponent=st.floats(0, 1), share=st.floats(0.1, 1), more=st.floats(1, 10))
-def test_more_power_is_never_slower(exponent: float, share: float, more: float) -> None:
-    assert kept(exponent, 100 * share, 100.0) <= kept(exponent, 100 * share * more, 100.0) + 1e-12
-    assert kept(exponent, 100.0, 100.0) == 1.0
+def test_jobs_that_differ_scatter(tmp_path: Path) -> None:
+    write(tmp_path, *job("a", 0.4, 2), *job("b", 0.6, 2))
+    assert 0.1 < scatter(limited_epochs(tmp_path), 0.5, 2.0) < 0.3
 
 
 @needs_shared
-def test_published_boards_keep_about_nine_tenths_at_five_sevenths_of_their_power() -> None:
-    found = exponents(SHARED / "measurements" / "published")
-    assert len(found) == 3
-    assert all(0.87 <= kept(exponent, 500, 700) <= 0.93 for exponent in found.values())
+def test_what_ships_is_what_is_fitted() -> None:
+    epochs = limited_epochs(SHARED / "measurements" / "published")
+    assert {epoch.gpu for epoch in epochs} == {"A40", "Quadro RTX 6000", "V100"}
+    assert fitted(epochs) == pytest.approx((FACTOR, POWER), rel=0.02)
+    assert scatter(epochs, FACTOR, POWER) == pytest.approx(SIGMA_SHARE, rel=0.03)

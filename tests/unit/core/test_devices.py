@@ -21,11 +21,12 @@ from advisor.report.words import sentence
 
 
 def test_two_cards() -> None:
-    text = "NVIDIA A100-SXM4-80GB, 81920, 512, 37\nTesla T4, 15360, 0, 0\n"
+    text = "NVIDIA A100-SXM4-80GB, 81920, 512, 37, 300.00\nTesla T4, 15360, 0, 0, [N/A]\n"
     first, second = parse_devices(text)
     assert resolve_gpu(first.name).name == "A100-SXM-80GB"
     assert (first.memory_bytes, first.used_bytes) == (81920 * MIB, 512 * MIB)
     assert first.utilization == pytest.approx(0.37)
+    assert (first.power_limit_w, second.power_limit_w) == (300.0, None)
     assert resolve_gpu(second.name).name == "T4"
 
 
@@ -41,7 +42,7 @@ def fake_program(folder: Path, body: str) -> None:
 
 
 def test_the_program_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_program(tmp_path, 'echo "NVIDIA L4, 23034, 1, [N/A]"')
+    fake_program(tmp_path, 'echo "NVIDIA L4, 23034, 1, [N/A], 72.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     (device,) = detect_devices()
     assert device.name == "NVIDIA L4"
@@ -61,7 +62,7 @@ def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_card_is_asked_for_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50"')
+    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50, 72.00"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     user = detect_device("GPU-8932f937 ; x")
     assert user is not None

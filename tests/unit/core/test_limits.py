@@ -38,6 +38,7 @@ JOB_LIMITS = [
 SETTING_LIMITS = [
     ("local", "usd_per_gpu_h", limits.MAX_USD_PER_H),
     ("local", "usd_per_kwh", limits.MAX_USD_PER_KWH),
+    ("local", "power_limit_w", limits.MAX_W),
     ("cloud", "dataset_gb", limits.MAX_GB),
     ("cloud", "result_gb", limits.MAX_GB),
     ("cloud", "boot_disk_gb", limits.MAX_GB),

@@ -237,7 +237,7 @@ def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch) -> None:
     assert read_recording(tmp_path / "k.jsonl").measurements == ()
 
 
-BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97'\n"
+BUSY = "#!/bin/sh\necho 'NVIDIA L4, 23034, 18000, 97, 72.00'\n"
 
 
 def test_a_busy_gpu_is_not_measured(tmp_path, monkeypatch) -> None:
@@ -251,7 +251,7 @@ def test_a_busy_gpu_is_not_measured(tmp_path, monkeypatch) -> None:
 STATE = """#!/bin/sh
 case "$*" in
   *driver_version*) echo "580.95, 1200, 2040, 72.00" ;;
-  *) echo "NVIDIA L4, 23034, 1, 0" ;;
+  *) echo "NVIDIA L4, 23034, 1, 0, 72.00" ;;
 esac
 """
 

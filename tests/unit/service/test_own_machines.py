@@ -28,8 +28,10 @@ from tests.listening import Heard
 HOUR_S = 3600.0
 
 
-def card(name: str) -> Device:
-    return Device(name=name, memory_bytes=None, used_bytes=None, utilization=None)
+def card(name: str, power_limit_w: float | None = None) -> Device:
+    return Device(
+        name=name, memory_bytes=None, used_bytes=None, utilization=None, power_limit_w=power_limit_w
+    )
 
 
 @pytest.fixture
@@ -101,6 +103,47 @@ def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
     (machine,) = own_machines(Settings(clusters=(cluster(**waits),)), Silence())
     assert machine.wait_s == expected
     assert machine.usd_per_gpu_h is None
+
+
+# --- Limits of power ---------------------------------------------------------------------------------
+
+
+def test_what_the_slowest_card_may_draw_counts(cards):
+    cards += [card("Tesla T4", 60.0), card("Tesla T4", 50.0), card("NVIDIA L4"), card("Tesla T4")]
+    machines = own_machines(Settings(local={"usd_per_kwh": 0.5}), Silence())
+    assert [(machine.gpu, machine.power_limit_w) for machine in machines] == [("T4", 50.0), ("L4", None)]
+    limited, whole = machines
+    assert limited.usd_per_gpu_h == pytest.approx(0.5 * 0.05)
+    assert limited.cost_source == (
+        "electricity alone: 50 W a GPU (its power limit) at 0.5 USD/kWh (local.usd_per_kwh)"
+    )
+    assert whole.usd_per_gpu_h == pytest.approx(0.5 * 0.072)
+
+
+@pytest.mark.parametrize("limit_w", [70.0, 300.0, 0.0])
+def test_a_card_that_may_draw_all_it_can_or_that_tells_nonsense_is_not_limited(cards, limit_w):
+    cards += [card("Tesla T4", limit_w)]
+    (machine,) = own_machines(Settings(), Silence())
+    assert machine.power_limit_w is None
+
+
+def test_the_configured_limit_wins_over_the_card(cards):
+    cards += [card("Tesla T4", 60.0)]
+    (machine,) = own_machines(Settings(local={"power_limit_w": 40}), Silence())
+    assert machine.power_limit_w == 40.0
+    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 50}), Silence())
+    assert named.power_limit_w == 50.0
+
+
+def test_a_cluster_says_what_its_cards_may_draw(cards):
+    settings = Settings(clusters=(cluster(power_limit_w=50), cluster(name="other")))
+    assert [machine.power_limit_w for machine in own_machines(settings, Silence())] == [50.0, None]
+
+
+@pytest.mark.parametrize("limit_w", [0, -1, 9.9, 1e5, float("nan"), "much"])
+def test_a_limit_that_no_card_has_is_refused(limit_w):
+    with pytest.raises(ValueError, match="power_limit_w"):
+        cluster(power_limit_w=limit_w)
 
 
 # --- Busy GPUs ---------------------------------------------------------------------------------------
