@@ -1,10 +1,11 @@
 """Records timm's models as they were measured, for whole steps: ``training/whole_steps.py`` reads them.
 
-    python -m benchmarks.timm_recording --figures timm_benchmarks.csv.gz --out DIR [--most N]
+    python -m benchmarks.timm_recording --figures timm_benchmarks.csv.gz --out DIR [--most N] [--forward]
 
 One process has torch, timm and the fake GPU loaded and forks for each model, since loading them takes longer
 than most models: some seconds each. Models are taken in the order of a hash of their names, so any number of
-them is a fair sample; what DIR has already is kept.
+them is a fair sample; what DIR has already is kept. ``--forward`` records forward passes alone, as they were
+measured in inference (``training/forward_passes.py``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -27,18 +28,36 @@ from advisor.payload.protocol import ScriptJob
 from advisor.profile import pretend
 from advisor.profile.attempt import Job, written
 from advisor.profile.recording import read_recording, trace_of
+from training.forward_passes import RELEASES, forward_rows, is_compiled
 from training.whole_steps import LAYOUTS, is_used
 
 SCRIPT = Path(__file__).with_name("timm_script.py")
+FORWARD_SCRIPT = Path(__file__).with_name("timm_forward_script.py")
 # Larger models take minutes each.
 _MOST_MILLIONS = 120.0
 _TIMEOUT_S = 300
+Row = Mapping[str, str]
 
 
-def models(figures: Path) -> list[tuple[str, int, int]]:
-    """Name, batch and side of each measured model, in the order of a hash of its name."""
+def training_rows(figures: Path) -> list[Row]:
+    """A step of each model."""
     with gzip.open(figures, "rt", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if is_used(row) and row["memory_format"] == LAYOUTS[0]]
+        return [row for row in csv.DictReader(file) if is_used(row) and row["memory_format"] == LAYOUTS[0]]
+
+
+def smallest_passes(figures: Path) -> list[Row]:
+    """A forward pass of each model, of the smallest images that today's release measured in eager mode."""
+    rows = [
+        row
+        for row in forward_rows(figures)
+        if row["framework_version"] == RELEASES[-1] and not is_compiled(row)
+    ]
+    rows.sort(key=lambda row: int(row["image_size"]), reverse=True)
+    return list({row["model"]: row for row in rows}.values())
+
+
+def models(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
+    """Name, batch and side of each measured model, in the order of a hash of its name."""
     small = [row for row in rows if float(row["params_millions"]) <= _MOST_MILLIONS]
     small.sort(key=lambda row: hashlib.sha256(row["model"].encode()).hexdigest())
     return [(row["model"], int(row["batch_size"]), int(row["image_size"])) for row in small]
@@ -47,8 +66,8 @@ def models(figures: Path) -> list[tuple[str, int, int]]:
 class _Server:
     """A process with everything loaded, which forks for each model."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, script: Path) -> None:
+        self._folder, self._script = folder, script
         child.load_payload("protocol")
         backend = child.load_payload("backend")
         session = backend.start_session(self._job("nothing", 0, 0))
@@ -63,7 +82,7 @@ class _Server:
         here.mkdir()
         arguments = (model, str(batch), str(side))
         return written(
-            Job(script=str(SCRIPT), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")), here
+            Job(script=str(self._script), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")), here
         )
 
     def record(self, model: str, batch: int, side: int, target: Path) -> bool:
@@ -78,7 +97,7 @@ class _Server:
         recording = read_recording(Path(job["result"]))
         if recording is None or recording["status"] != "ok":
             return False
-        write_trace(trace_of(recording, SCRIPT.name, tuple(job["arguments"]), None), target)
+        write_trace(trace_of(recording, self._script.name, tuple(job["arguments"]), None), target)
         return True
 
 
@@ -88,16 +107,18 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--most", type=int, default=10_000, metavar="N", help="models that DIR is to hold")
+    parser.add_argument("--forward", action="store_true", help="forward passes alone")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    rows = (smallest_passes if options.forward else training_rows)(options.figures)
     with tempfile.TemporaryDirectory() as folder:
-        server = _Server(Path(folder))
-        for line in _recorded(server, options.figures, options.out, options.most):
+        server = _Server(Path(folder), FORWARD_SCRIPT if options.forward else SCRIPT)
+        for line in _recorded(server, models(rows), options.out, options.most):
             print(line, file=sys.stderr, flush=True)
 
 
-def _recorded(server: _Server, figures: Path, out: Path, most: int) -> Iterator[str]:
-    for model, batch, side in models(figures):
+def _recorded(server: _Server, asked: list[tuple[str, int, int]], out: Path, most: int) -> Iterator[str]:
+    for model, batch, side in asked:
         target = out / f"{model}.json.gz"
         if target.exists() or model not in server.known:
             continue

@@ -319,6 +319,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.WHAT_IF_GRAPH_BREAKS: {"num_breaks": 128},
     Code.WHAT_IF_NOTHING: {"lacking": "products in FP32"},
     Code.WHAT_IF_REWRITTEN: {"change": "batch"},
+    Code.POWER_LIMIT_CALIBRATED: {"limit_w": 500.0, "tdp_w": 700.0},
+    Code.POWER_LIMITED: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
     Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},
     Code.CONSTANT_CALIBRATED: {"source": "calibrated on this machine, today"},
     Code.CLOCKS_DRIFTED: {"drift": 0.2},

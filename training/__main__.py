@@ -6,8 +6,8 @@ DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE``
 ``advisor measure``. Each data set of ``training/data_sets.py`` has a flag, which may come more than once.
 FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card. ``--network NAME`` trains that
 one alone, and takes constants and the others from what ships. ``--steps FILE`` and ``--recorded DIR`` are
-whole training steps (``training/whole_steps.py``); the network that learns from them comes last, since what
-they hold besides is predicted by the others.
+whole training steps (``training/whole_steps.py``), ``--forward DIR`` forward passes of the same file; the
+network that learns from them comes last, since what they hold besides is predicted by the others.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from training.card import card
 from training.constants import fit_constants, render
 from training.fit import fit
 from training.folds import ALL, chosen
+from training.forward_passes import read_forwards
 from training.samples import Samples
 from training.tables import tables
 from training.whole_steps import NETWORK, WholeSteps, read_steps, whole_steps
@@ -86,6 +87,7 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=Path, metavar="FILE", help="measured training steps of timm's models")
     parser.add_argument("--recorded", type=Path, metavar="DIR", help="those models, recorded")
+    parser.add_argument("--forward", type=Path, metavar="DIR", help="their forward passes, recorded")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
     try:
@@ -136,9 +138,11 @@ def _networks(options: argparse.Namespace, samples: Samples, knowledge: Knowledg
 def _whole(options: argparse.Namespace, knowledge: Knowledge) -> WholeSteps | None:
     if not options.steps or not options.recorded:
         return None
-    steps = [step for step in read_steps(options.steps, options.recorded) if not step.only_judges]
-    _say(f"{len(steps)} training steps of {len({step.model for step in steps})} models")
-    return whole_steps(steps, NETWORK, knowledge)
+    steps = read_steps(options.steps, options.recorded)
+    steps += read_forwards(options.steps, options.forward) if options.forward else []
+    seen = [step for step in steps if not step.only_judges]
+    _say(f"{len(seen)} steps and forward passes of {len({step.model for step in seen})} models")
+    return whole_steps(seen, NETWORK, knowledge)
 
 
 def _read(options: argparse.Namespace) -> Samples:

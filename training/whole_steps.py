@@ -51,13 +51,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One measured training step of a model in one memory layout."""
+    """One measured training step of a model in one memory layout, or its forward pass."""
 
     model: str
     layout: str
     gpu: GpuSpec
     trace: Trace
     time_s: float
+    release: str
 
     @property
     def family(self) -> str:
@@ -129,14 +130,19 @@ def _steps(trace: Trace, of_model: Mapping[str, Mapping[str, str]]) -> Iterator[
                 gpu=resolve_gpu(row["device"].replace(" ", "-")),
                 trace=in_layout,
                 time_s=float(row["step_ms"]) * 1e-3,
+                release=_TORCH,
             )
 
 
 def _is_the_same_model(trace: Trace, row: Mapping[str, str]) -> bool:
     parameters = (trace.memory.parameter_bytes or 0) / 4e6
-    return _is_near(parameters, row["params_millions"], _MOST_OFF_PARAMETERS) and _is_near(
-        forward_macs(trace) / float(row["batch_size"]) / 1e9, row["fwd_gmacs_per_sample"], _MOST_OFF_MACS
-    )
+    is_as_large = _is_near(parameters, row["params_millions"], _MOST_OFF_PARAMETERS)
+    return is_as_large and has_as_many_macs(trace, int(row["batch_size"]), row)
+
+
+def has_as_many_macs(trace: Trace, batch: int, row: Mapping[str, str]) -> bool:
+    """Whether the forward pass of a batch does per sample what the published model does."""
+    return _is_near(forward_macs(trace) / batch / 1e9, row["fwd_gmacs_per_sample"], _MOST_OFF_MACS)
 
 
 def forward_macs(trace: Trace) -> float:

@@ -142,6 +142,7 @@ class Code(StrEnum):
     SUPPOSED = "supposed", Severity.WARNING
     OTHER_WORLD = "other-world", Severity.WARNING
     POWER_LIMITED = "power-limited"
+    POWER_LIMIT_CALIBRATED = "power-limit-calibrated"
     RECURRENT_OF_UNKNOWN_SIZE = "recurrent-of-unknown-size", Severity.WARNING
     RECURRENT_STEPWISE = "recurrent-stepwise"
     TIME_OF_UNSUPPORTED_GPU = "time-of-unsupported-gpu", Severity.WARNING
@@ -185,6 +186,7 @@ class Code(StrEnum):
     CONSTANT_CALIBRATED = "constant-calibrated"
     CONSTANT_MEASURED = "constant-measured"
     CONSTANT_MEDIAN = "constant-median"
+    CONSTANT_OF_HALF_RATE = "constant-of-half-rate"
 
     # What makes measured kernels doubtful.
     CLOCKS_DRIFTED = "clocks-drifted", Severity.WARNING

@@ -233,6 +233,9 @@ CONVOLUTION = Family(
             rates=frozenset({"fp16", "bf16"}),
             measured_by=frozenset({"conv_fraction.fp16"}),
             steps=1200,
+            # Forward passes of a board that was left out are 27 and 14 % off with it, 30 and 14 without;
+            # steps 18 instead of 22.
+            board_noise=0.7,
             units=96,
             members=8,
             names=implicit_products.NAMES,

@@ -27,8 +27,8 @@ NUM_FEATURES = 30
 NUM_CUDNN_FEATURES = NUM_FEATURES + 1
 # Channels of a group, and of all, for which cuDNN has a tensor-core kernel in channels_last. In measured
 # steps of an RTX 3090 it makes 16 TFLOP/s (seresnext101_32x4d), and what replaces it 1 (senet154, which has
-# other filters than channels, res2next50, which has few of them).
-_GROUP_WIDTHS, _FEWEST_CHANNELS = frozenset({4, 8, 16, 32}), 96
+# other filters than channels, res2next50, which has few of them, eca_nfnet_l0, whose groups have 64).
+_GROUP_WIDTHS, _FEWEST_CHANNELS = frozenset({4, 8, 16, 24, 32, 40, 48}), 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,10 @@ from advisor.predict.knowledge import Knowledge, Tables, shipped
 def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedConstants:
     """The constants of one GPU, each with where it comes from, by default as shipped.
 
-    Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the median
-    over the fitted GPUs of its architecture and power class; the assumption for its architecture; the
-    median over the fitted GPUs of its power class; the assumption for all. A calibration's corrections of
-    other networks than these do not count.
+    Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the assumption
+    for tensor cores of half rate, if it has such; the median over the fitted GPUs of its architecture and
+    power class; the assumption for its architecture; the median over the fitted GPUs of its power class; the
+    assumption for all. A calibration's corrections of other networks than these do not count.
 
     Raises:
         CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
@@ -46,10 +46,12 @@ class _Board(NamedTuple):
     architecture: str
     vendor: str
     is_on_slot: bool
+    is_half_rate: bool
 
 
 def _board_of(gpu: GpuSpec) -> _Board:
-    return _Board(gpu.name, gpu.architecture, gpu.vendor, gpu.tdp_w <= _SLOT_W)
+    is_on_slot, is_half_rate = gpu.tdp_w <= _SLOT_W, gpu.has_half_rate_tensor_cores
+    return _Board(gpu.name, gpu.architecture, gpu.vendor, is_on_slot, is_half_rate)
 
 
 @lru_cache(maxsize=128)
@@ -90,6 +92,8 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
 
 
 _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
+# What boards with such tensor cores have in common, beside architectures among what is assumed.
+_HALF_RATE = "half_rate"
 # PCI Express Card Electromechanical Specification: what a x16 slot supplies.
 _SLOT_W = 75.0
 
@@ -105,6 +109,7 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
     return [
         *([(calibrated, calibration)] if calibration else []),
         (finding(Code.CONSTANT_MEASURED), fitted.get(board.name, {})),
+        *([(finding(Code.CONSTANT_OF_HALF_RATE), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
         (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
         (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
         (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),

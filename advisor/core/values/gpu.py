@@ -71,6 +71,10 @@ class FittedConstants:
         return self.fractions.get("sustained_clock", 1.0)
 
 
+# Between 512 and 1,024 FLOPs a clock and SM.
+_FULL_RATE = 768.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
     """One GPU model, each PCIe / SXM / memory variant its own.
@@ -105,3 +109,12 @@ class GpuSpec:
     released: date
     source_url: str
     source_date: date
+
+    @property
+    def has_half_rate_tensor_cores(self) -> bool:
+        """Whether tensor cores do half as many FLOPs when they add in FP32, as those of GeForce boards do.
+
+        That is 512 a clock and SM, where full-rate ones of the same generations do 1,024 or more.
+        """
+        rate = self.tensor_flops_per_s.get("fp16", 0.0) / (self.num_sms * self.boost_clock_hz)
+        return self.vendor == "NVIDIA" and 0 < rate < _FULL_RATE

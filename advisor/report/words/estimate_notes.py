@@ -175,6 +175,7 @@ ESTIMATES: Words = {
     Code.CONSTANT_CALIBRATED: "{source}",
     Code.CONSTANT_MEASURED: "fitted to measurements on this GPU",
     Code.CONSTANT_MEDIAN: constant_median,
+    Code.CONSTANT_OF_HALF_RATE: "as of two GeForce boards, whose tensor cores add in FP32 at half rate, too",
     Code.CONSTANTS: constants,
     Code.CUSTOM_OPERATORS: custom_operators,
     Code.DATA_PARALLEL: data_parallel,
@@ -204,6 +205,10 @@ ESTIMATES: Words = {
     Code.SUPPOSED: supposed,
     Code.OTHER_WORLD: other_world,
     Code.POWER_LIMITED: power_limited,
+    Code.POWER_LIMIT_CALIBRATED: (
+        "each GPU may draw {limit_w:g} of {tdp_w:g} W, which is not counted: this GPU was calibrated, under a"
+        " limit that is not known"
+    ),
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
     Code.SHARDED: sharded,

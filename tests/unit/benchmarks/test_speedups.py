@@ -129,7 +129,8 @@ def test_the_published_table_has_both_ends_of_every_network():
 @pytest.mark.parametrize(
     ("name", "num_pairs", "tolerance"),
     [
-        ("ResNet-50", 4, {"AMP": 0.2, "TF32": 0.2}),
+        # Published with a loader. MLPerf's best of both GPUs are 2.48 apart, as predicted.
+        ("ResNet-50", 4, {"AMP": 0.26, "TF32": 0.2}),
         ("Transformer (big)", 4, {"AMP": 0.2, "TF32": 0.2}),
         # Published with the first software for the A100.
         ("GNMT v2", 2, {"AMP": 0.2, "TF32": 0.45}),

@@ -87,7 +87,9 @@ def test_depthwise_is_not_grouped(channels: int, groups: int, depthwise: int, gr
         (128, 256, 32, True, 0),  # senet154: twice as many filters
         (64, 64, 8, True, 0),  # res2next50: few channels
         (64, 64, 32, True, 0),  # dla60x_c: two channels each
-        (1280, 1280, 32, True, 0),  # forty
+        (1280, 1280, 32, True, 1),  # forty
+        (384, 384, 8, True, 1),  # visformer: forty-eight
+        (256, 256, 4, True, 0),  # eca_nfnet: sixty-four
         (128, 128, 1, True, 0),
         (128, 128, 128, True, 0),  # depthwise
     ],
