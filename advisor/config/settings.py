@@ -97,7 +97,8 @@ class LocalSettings(Section):
         None, description="price of electricity: costs a GPU at its power limit where usd_per_gpu_h is null"
     )
     power_limit_w: Annotated[Watts | None, ProjectMay.NOTHING] = Field(
-        None, description="what each GPU may draw, in watts; default: what nvidia-smi says"
+        None,
+        description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds",
     )
 
 

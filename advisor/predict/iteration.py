@@ -38,7 +38,7 @@ from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted,
 from advisor.predict.methods import OpTimes, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.op_sums import OpSums, phases_s, sums_of
-from advisor.predict.power import at_limit, counted
+from advisor.predict.power import at_limit, counted, sigma_of_limit
 from advisor.predict.split.rank import Rank, rank_of
 from advisor.predict.split.stages import in_flight, in_micro_batches
 from advisor.predict.split.supposing import check_split
@@ -132,7 +132,7 @@ def prediction_on(
     knowledge = knowledge or shipped()
     trace = trace if split.is_none else undivided(trace)
     eager = replace(trace, ops=merged(trace.ops))
-    rank, held = rank_of(as_run(eager), split), rank_of(eager, split).trace
+    rank, held = rank_of(as_run(eager, gpu.vendor), split), rank_of(eager, split).trace
     constants = constants_for(gpu, knowledge)
 
     def times_on(limit_w: float | None, trace: Trace) -> OpTimes:
@@ -144,7 +144,7 @@ def prediction_on(
 
     @cache
     def changed_s(share: BatchShare, limit_w: float | None, changed: SameTrace) -> Mapping[Phase, float]:
-        times = times_on(limit_w, as_run(changed.trace))
+        times = times_on(limit_w, as_run(changed.trace, gpu.vendor))
         return phases_s(times_at(times, replace(share, passes=1.0)))
 
     def estimate(layout: Layout) -> IterationEstimate:
@@ -152,7 +152,8 @@ def prediction_on(
         timed = timed_at(limit_w)
         share = in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
         step = RankStep(
-            trace=rank.trace, gpu=gpu, layout=layout, power_limit_w=limit_w, rank=rank, share=share,
+            trace=rank.trace, gpu=gpu, layout=layout, power_limit_w=limit_w,
+            power_sigma=sigma_of_limit(gpu, limit_w, timed.by_bound), rank=rank, share=share,
             sums=timed.sums, scaling=knowledge.scaling,
         )  # fmt: skip
         return fitted(

@@ -21,7 +21,7 @@ from advisor.predict.exchange.scaling import Scaling, batch_variation
 from advisor.predict.footprint.overheads import fragmentation
 from advisor.predict.host import Call, host_costs, launching_s
 from advisor.predict.methods import OpTimes
-from advisor.predict.power import slowdown
+from advisor.predict.power import lowers, slowdown
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.predict.step_time import RankStep
 from advisor.predict.wave import rests_on_unknown_resources
@@ -128,8 +128,7 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     ]
     if step.measured_s is None:
         notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace, step.stepping))))
-    if step.power_limit_w is not None and step.measured_s is None:
-        notes.append(_power(step.gpu, step.power_limit_w))
+    notes += _power(step)
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
     notes.append(finding(Code.HOST_BOUND if is_host_bound else Code.HOST_HIDDEN))
     notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
@@ -140,8 +139,15 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
     return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]
 
 
-def _power(gpu: GpuSpec, limit_w: float) -> Finding:
-    return finding(Code.POWER_LIMITED, limit_w=limit_w, tdp_w=gpu.tdp_w, slowdown=slowdown(gpu, limit_w))
+def _power(step: RankStep) -> Iterator[Finding]:
+    """A limit that slows the GPU down, or one that does not count."""
+    gpu, stated_w, limit_w = step.gpu, step.layout.power_limit_w, step.power_limit_w
+    if step.measured_s is not None or not lowers(stated_w, gpu):
+        return
+    if limit_w is None:
+        yield finding(Code.POWER_LIMIT_CALIBRATED, limit_w=stated_w, tdp_w=gpu.tdp_w)
+    else:
+        yield finding(Code.POWER_LIMITED, limit_w=limit_w, tdp_w=gpu.tdp_w, slowdown=slowdown(gpu, limit_w))
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:

@@ -9,11 +9,12 @@ fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
+from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Trace
 from advisor.predict.bounds import leans_on_compute
 from advisor.predict.methods import METHODS, OpTimes
 
@@ -22,13 +23,14 @@ FACTOR, POWER = 0.49, 1.75
 SIGMA_SHARE = 0.27
 
 
-def counted(limit_w: float | None, gpu: GpuSpec, constants: FittedConstants) -> float | None:
-    """A limit that slows the GPU down, or None.
+def lowers(limit_w: float | None, gpu: GpuSpec) -> bool:
+    """Whether a limit is below the data sheet's; one above it makes nothing faster."""
+    return limit_w is not None and limit_w < gpu.tdp_w
 
-    One above the data sheet's makes nothing faster; and what kernels of this very board told, they told under
-    its own.
-    """
-    return limit_w if limit_w is not None and limit_w < gpu.tdp_w and not constants.is_calibrated else None
+
+def counted(limit_w: float | None, gpu: GpuSpec, constants: FittedConstants) -> float | None:
+    """A limit that slows the GPU down, or None: what kernels of a board told, they told under its own."""
+    return limit_w if lowers(limit_w, gpu) and not constants.is_calibrated else None
 
 
 def slowdown(gpu: GpuSpec, limit_w: float) -> float:
@@ -36,9 +38,18 @@ def slowdown(gpu: GpuSpec, limit_w: float) -> float:
     return 1 + FACTOR * math.pow(gpu.tdp_w / limit_w - 1, POWER)
 
 
-def sigma_of_limit(gpu: GpuSpec, limit_w: float) -> float:
-    """Log-normal, of that."""
-    return SIGMA_SHARE * math.log(slowdown(gpu, limit_w))
+def sigma_of_limit(gpu: GpuSpec, limit_w: float | None, by_bound: Mapping[Bound, float]) -> float:
+    """Log-normal, of a GPU's whole time: what memory binds is as sure as without a limit.
+
+    Args:
+        gpu: the destination.
+        limit_w: that counts; None without one.
+        by_bound: seconds of its operators by the roof that each leans on.
+    """
+    if limit_w is None or not by_bound.get(Bound.COMPUTE):
+        return 0.0
+    share = by_bound[Bound.COMPUTE] / sum(by_bound.values())
+    return share * SIGMA_SHARE * math.log(slowdown(gpu, limit_w))
 
 
 def at_limit(

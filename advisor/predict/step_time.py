@@ -22,7 +22,6 @@ from advisor.predict.exchange.zero import exchange_of_zero, shared_model
 from advisor.predict.host import beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, Z90, part_of, widened
 from advisor.predict.op_sums import OpSums
-from advisor.predict.power import sigma_of_limit
 from advisor.predict.split.rank import Rank
 from advisor.predict.split.supposing import sigma_of_split
 from advisor.predict.split.within import Within, exchange_within
@@ -40,6 +39,7 @@ class RankStep:
         trace: of its share of the batch and of the model.
         layout: of all GPUs.
         power_limit_w: that slows it down; None without one.
+        power_sigma: log-normal, of its operators' time, by what is not known of that.
         rank: how the model is divided among them.
         share: of the profiled batch.
         sums: of its operators.
@@ -50,6 +50,7 @@ class RankStep:
     gpu: GpuSpec
     layout: Layout
     power_limit_w: float | None
+    power_sigma: float
     rank: Rank
     share: BatchShare
     sums: OpSums
@@ -175,10 +176,9 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
     is_several = step.layout.num_gpus > 1
     is_joined = trace.launch is not Launch.EAGER and not is_measured
     are_gradients_unknown = is_several and trace.memory.gradient_bytes is None
-    limit_w = None if is_measured else step.power_limit_w
     errors_s = (
         step.share.sigma * gpu_s,
-        0.0 if limit_w is None else sigma_of_limit(step.gpu, limit_w) * gpu_s,
+        step.power_sigma * gpu_s * (not is_measured),
         SIGMA_COMPILED * alone_s * is_joined,
         batch_variation(trace) * step.sums.passes_s * (not is_measured),
         step.scaling.sigma * device_s * is_several,

@@ -110,12 +110,10 @@ def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
 
 
 def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
-    """Of the card that may draw least, since the others wait for it; None where that is its TDP."""
-    told = [card.power_limit_w for card in cards if card.power_limit_w is not None]
-    limit_w = min(told, default=None) if local.power_limit_w is None else local.power_limit_w
-    if limit_w is None or not MIN_W <= limit_w < cards[0].spec.tdp_w:
-        return None
-    return limit_w
+    """Of the card that may draw least, since the others wait for it; None where nobody says."""
+    told = [card.power_limit_w or 0.0 for card in cards]
+    limit_w = min((watts for watts in told if watts >= MIN_W), default=None)
+    return limit_w if local.power_limit_w is None else local.power_limit_w
 
 
 # --- Clusters ---------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ def test_what_cores_bind_takes_longer_and_is_less_sure() -> None:
     assert width(limited.iteration_s) > width(whole.iteration_s)
 
 
-def test_what_memory_binds_takes_as_long() -> None:
-    assert of(STREAM, limit_w=500).iteration_s.p50 == pytest.approx(of(STREAM, limit_w=None).iteration_s.p50)
+def test_what_memory_binds_takes_as_long_and_is_as_sure() -> None:
+    assert of(STREAM, limit_w=250).iteration_s == of(STREAM, limit_w=None).iteration_s
 
 
 @pytest.mark.parametrize("limit_w", [700.0, 900.0])
@@ -84,6 +84,9 @@ def test_kernels_of_this_board_told_under_its_limit(tmp_path, monkeypatch) -> No
     assert before_s > whole.iteration_s.p50
     assert limited.iteration_s == whole.iteration_s
     assert Code.POWER_LIMITED not in codes(limited)
+    (note,) = (note for note in limited.assumptions if note.code is Code.POWER_LIMIT_CALIBRATED)
+    assert "this GPU was calibrated" in sentence(note)
+    assert Code.POWER_LIMIT_CALIBRATED not in codes(whole)
 
 
 def codes(estimate: IterationEstimate) -> set[Code]:

@@ -120,11 +120,18 @@ def test_what_the_slowest_card_may_draw_counts(cards):
     assert whole.usd_per_gpu_h == pytest.approx(0.5 * 0.072)
 
 
-@pytest.mark.parametrize("limit_w", [70.0, 300.0, 0.0])
-def test_a_card_that_may_draw_all_it_can_or_that_tells_nonsense_is_not_limited(cards, limit_w):
-    cards += [card("Tesla T4", limit_w)]
+def test_a_card_that_tells_nonsense_is_not_limited(cards):
+    cards += [card("Tesla T4", 0.0)]
     (machine,) = own_machines(Settings(), Silence())
     assert machine.power_limit_w is None
+
+
+def test_electricity_costs_what_a_card_may_draw_be_it_more_than_its_data_sheet_says(cards):
+    cards += [card("Tesla T4", 80.0)]
+    (machine,) = own_machines(Settings(local={"usd_per_kwh": 0.5}), Silence())
+    assert machine.usd_per_gpu_h == pytest.approx(0.5 * 0.08)
+    (named,) = own_machines(Settings(local={"gpu": "L4", "power_limit_w": 100, "usd_per_kwh": 1}), Silence())
+    assert named.usd_per_gpu_h == pytest.approx(0.1)
 
 
 def test_the_configured_limit_wins_over_the_card(cards):
