@@ -24,7 +24,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Launch, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
-from advisor.predict.what_if.compiled import LEFT_SHARE, fused
+from advisor.predict.what_if.compiled import fused
 from training.drawn import fraction_of
 
 SCRIPT = Path(__file__).with_name("compiled_script.py")
@@ -110,9 +110,15 @@ def traces(figures: Mapping[str, Step], folder: Path) -> Iterator[tuple[str, Tra
         yield name, read_trace(path)
 
 
-def made(trace: Trace, left_share: float = LEFT_SHARE) -> Trace:
-    """The step as it is compiled, without graphs."""
-    return replace(trace, ops=fused(trace.ops, left_share), launch=Launch.COMPILED)
+def made(trace: Trace) -> Trace:
+    """The step as it was compiled: without graphs, in its script's layout, before Inductor chose one."""
+    return replace(trace, ops=fused(trace.ops), launch=Launch.COMPILED)
+
+
+def made_by_share(trace: Trace, left_share: float) -> Trace:
+    """The same, as if nobody had followed what made the operands."""
+    ops = tuple(replace(op, flows=()) for op in trace.ops)
+    return replace(trace, ops=fused(ops, left_share=left_share), launch=Launch.COMPILED)
 
 
 def seconds(trace: Trace) -> float:
@@ -145,7 +151,10 @@ def main() -> None:
     eager = {name: seconds(trace) for name, trace in recorded.items()}
     print("| share left | chose, mean off | judged |\n|---:|---:|---:|")
     for share in SHARES:
-        off = off_by(figures, {name: seconds(made(recorded[name], share)) / eager[name] for name in eager})
+        off = off_by(
+            figures,
+            {name: seconds(made_by_share(trace, share)) / eager[name] for name, trace in recorded.items()},
+        )
         chose, judged = (mean(_errors(off, judging=judging)) for judging in (False, True))
         print(f"| {share} | {chose:.1%} | {judged:.1%} |")
     compiled = {name: seconds(made(trace)) for name, trace in recorded.items()}

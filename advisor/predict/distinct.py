@@ -6,11 +6,11 @@ sequence's identity: comparing thousands of operators would cost more than it sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from advisor.core.values import Op, Precision, Trace
+from advisor.core.values import Flow, Op, Precision, Trace
 from advisor.operators.family import Family
 from advisor.operators.rates import wanted_rate
 from advisor.operators.registry import family_of
@@ -75,7 +75,22 @@ def _merged(same: Same) -> tuple[Op, ...]:
         members.setdefault(_key(op), []).append(op)
     if len(members) == len(same.ops):
         return tuple(same.ops)
-    return tuple(replace(ops[0], count=sum(calls[id(op)] for op in ops)) for ops in members.values())
+    return tuple(_joined(ops, calls) for ops in members.values())
+
+
+def _joined(ops: Sequence[Op], calls: Mapping[int, int]) -> Op:
+    """Equal operators as one, with what is known of all their operands, or nothing."""
+    count = sum(calls[id(op)] for op in ops)
+    if count == ops[0].count:
+        return ops[0]
+    known: dict[Flow, tuple[int, int]] = {}
+    for op in ops if all(op.flows for op in ops) else ():
+        times = calls[id(op)] // op.count
+        for flow in op.flows:
+            before = known.get(alike := replace(flow, count=0, new_parameters=0), (0, 0))
+            known[alike] = before[0] + times * flow.count, before[1] + times * flow.new_parameters
+    flows = (replace(flow, count=n, new_parameters=new) for flow, (n, new) in known.items())
+    return replace(ops[0], count=count, flows=tuple(flows))
 
 
 def shared(ops: tuple[Op, ...]) -> tuple[Op, ...]:

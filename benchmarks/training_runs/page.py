@@ -46,8 +46,8 @@ _REMARKS = """An error above 0 is a rate that is predicted too fast. MPT's worst
 published as 22 % slower a GPU than the same on 64: something else than the model was slow there.
 
 torchtitan's boards may draw 500 of an H100's 700 W. That is counted, by what epochs on other boards lost
-([method](../methods/roofline.md#a-board-whose-power-is-limited)). Without it these rows were 14, 11, 20 and
-16 % too fast. Their memory, HBM2e, is slower than that of the H100 they are predicted as: not counted."""
+([method](../methods/roofline.md#a-board-whose-power-is-limited)). Without it these rows were 17, 14, 16 and
+12 % too fast. Their memory, HBM2e, is slower than that of the H100 they are predicted as: not counted."""
 _HEAD = "| {} | rows | mean | median | worst | too fast by | inside p10..p90 |\n|---|--:|--:|--:|--:|--:|--:|"
 
 

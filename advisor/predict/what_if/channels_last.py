@@ -26,16 +26,27 @@ def in_channels_last(trace: Trace) -> Trace | None:
 
     Times of operators that change are dropped.
     """
-    changed = [_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in trace.ops]
-    if all(new is old for new, old in zip(changed, trace.ops, strict=True)):
-        return None
-    before = (None, *trace.ops)
-    ops = tuple(
+    ops = turned(trace.ops)
+    return None if ops is trace.ops else replace(trace, ops=ops, iteration_s=None)
+
+
+def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The operators with their images in that layout, and copies; themselves if that changes nothing."""
+    changed = only_turned(ops)
+    if changed is ops:
+        return ops
+    before = (None, *ops)
+    return tuple(
         part
         for last, op in zip(before, changed, strict=False)
         for part in (*_copies(op), *_flattened(op, last), op)
     )
-    return replace(trace, ops=ops, iteration_s=None)
+
+
+def only_turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The same where nothing has to be copied, since whatever needs another layout reads it as it is."""
+    changed = tuple(_changed(op) if base_name(op.name) in _OF_IMAGES else op for op in ops)
+    return ops if all(new is old for new, old in zip(changed, ops, strict=True)) else changed
 
 
 def _copies(op: Op) -> Iterator[Op]:
@@ -59,11 +70,11 @@ def _flattened(op: Op, last: Op | None) -> Iterator[Op]:
 
 def _copy(op: Op, image: TensorSpec) -> Iterator[Op]:
     """As often as the operator runs."""
-    turned = _turned(image)
-    if is_channels_last(turned):
-        cost = cost_of("aten::clone", (turned,), (image,), {})
+    in_layout = _turned(image)
+    if is_channels_last(in_layout):
+        cost = cost_of("aten::clone", (in_layout,), (image,), {})
         yield replace(
-            op, name="aten::clone", inputs=(turned,), outputs=(image,), attributes={},
+            op, name="aten::clone", inputs=(in_layout,), outputs=(image,), attributes={}, flows=(),
             flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=(),
         )  # fmt: skip
 

@@ -3,14 +3,14 @@
     relu(norm(product)) in eager mode reads and writes memory twice; compiled it reads once and writes once.
 
 Inductor joins chains of element-wise operators, norms and reductions; products stay library calls, and so
-do casts of weights, whose results products read. A trace does not tell the chains, so a share of the bytes is
-left, chosen on published training steps (docs/methods/compiled.md). A chain ends at a product or a norm: so
-many kernels of element-wise operators are left to be launched.
+do casts of weights, whose results products read. A trace that was followed tells the chains. Of an older one
+a share of the bytes is left, chosen on published training steps (docs/methods/compiled.md); there a chain
+ends at a product or a norm, so as many kernels of element-wise operators are left to be launched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -21,6 +21,8 @@ from advisor.operators.family import base_name
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import Same
+from advisor.predict.what_if.chains import Chains
+from advisor.predict.what_if.inductor_layout import laid_out
 from advisor.predict.what_if.saved import is_of
 
 FUSED = "advisor::fused"
@@ -28,6 +30,9 @@ DEFAULT = "default"
 # Of the bytes that streams move in eager mode. Chosen on training steps of PyTorch's dashboards (A100, 2023,
 # BSD-3-Clause) by `python -m benchmarks.compiled_steps`.
 LEFT_SHARE = 0.3
+# What joined kernels take longer than their bytes at the bandwidth of plain streams. Chosen on compiled
+# passes of timm's models (RTX 4090, torch 2.4 and 2.9, Apache-2.0) by `python -m benchmarks.compiled_passes`.
+CHAIN_OVERHEAD = 1.2
 _STREAMING = frozenset({NORM.word, ELEMENTWISE.word})
 # Modes whose launches are recorded once and replayed.
 _GRAPHS = frozenset({"reduce-overhead", "max-autotune"})
@@ -65,27 +70,60 @@ def compiled(trace: Trace) -> Trace | None:
     return replace(trace, compile_mode=DEFAULT, iteration_s=None)
 
 
-def as_run(trace: Trace) -> Trace:
-    """What runs of a trace of eager operators: the same, or fused where the step is compiled."""
+def as_run(trace: Trace, vendor: str) -> Trace:
+    """What runs of a trace of eager operators: the same, or fused where the step is compiled.
+
+    Args:
+        trace: of eager operators.
+        vendor: of the GPU, which decides whether Inductor changes the memory layout.
+    """
     if trace.compile_mode is None or trace.launch is not Launch.EAGER:
         return trace
     launch = Launch.GRAPH if trace.compile_mode in _GRAPHS else Launch.COMPILED
-    return replace(trace, ops=fused(trace.ops), launch=launch)
+    return replace(
+        trace, ops=_as_run(Same(trace.ops), vendor, trace.versions.get("torch", "")), launch=launch
+    )
 
 
-def fused(ops: tuple[Op, ...], left_share: float = LEFT_SHARE) -> tuple[Op, ...]:
+@lru_cache(maxsize=8)
+def _as_run(same: Same, vendor: str, release: str) -> tuple[Op, ...]:
+    return fused(laid_out(tuple(same.ops), vendor, release))
+
+
+def fused(
+    ops: tuple[Op, ...], *, overhead: float = CHAIN_OVERHEAD, left_share: float = LEFT_SHARE
+) -> tuple[Op, ...]:
     """The operators with chains of streams joined; where nothing is, the operators themselves.
 
     Args:
         ops: of one iteration in eager mode.
-        left_share: of the bytes that streams move.
+        overhead: of the bytes of chains.
+        left_share: of the bytes that streams move, where the operators do not tell what made their operands.
     """
-    return _fused(Same(ops), left_share)
+    return _fused(Same(ops), overhead, left_share)
 
 
 @lru_cache(maxsize=8)
-def _fused(same: Same, left_share: float) -> tuple[Op, ...]:
+def _fused(same: Same, overhead: float, left_share: float) -> tuple[Op, ...]:
     ops = tuple(same.ops)
+    streams = [i for i, op in enumerate(ops) if op.flows and _streaming_word(op)]
+    return _by_share(tuple(_by_chains(ops, streams, overhead)), left_share)
+
+
+def _by_chains(ops: Sequence[Op], streams: Sequence[int], overhead: float) -> Iterator[Op]:
+    """The operators, with what is left of streams; those that are whole in other kernels are gone."""
+    parts = Chains(ops, streams).joined()
+    for i, op in enumerate(ops):
+        part = parts.get(i)
+        if part is None:
+            yield op
+        elif part.num_bytes:
+            num_bytes = min(overhead * part.num_bytes, op.bytes * op.count)
+            yield _part(op, num_bytes, max(part.kernels, 1))
+
+
+def _by_share(ops: tuple[Op, ...], left_share: float) -> tuple[Op, ...]:
+    """The same of a trace that does not tell what made which operand."""
     weights = _weights(ops)
     words = ["" if _is_cast_of(op, weights) else _streaming_word(op) for op in ops]
     kernels = {phase: _kernels_of_stream(ops, words, phase) for phase in _PASSES}
@@ -100,7 +138,8 @@ def _fused(same: Same, left_share: float) -> tuple[Op, ...]:
 def _streaming_word(op: Op) -> str:
     """The word of its family if the operator may be joined; else none."""
     word = family_of(op).word
-    return word if word in _STREAMING and op.phase in _PASSES and op.bytes > 0 else ""
+    is_whole = op.name != FUSED and op.phase in _PASSES and op.bytes > 0
+    return word if word in _STREAMING and is_whole else ""
 
 
 def _weights(ops: Sequence[Op]) -> frozenset[tuple[int, ...]]:
@@ -135,13 +174,17 @@ def _kernels_of_norm(op: Op) -> int:
 
 def _joined(op: Op, left_share: float, kernels: float) -> Op:
     """The operator's part of the kernels it is joined into, which move less together."""
-    count = max(round(op.count * kernels), 1)
+    return _part(op, op.bytes * op.count * left_share, max(round(op.count * kernels), 1))
+
+
+def _part(op: Op, num_bytes: float, kernels: int) -> Op:
+    """As many kernels, which move so much together."""
     return replace(
         op,
         name=FUSED,
-        count=count,
-        bytes=int(op.bytes * op.count * left_share / count),
-        flops=op.flops * op.count // count,
+        count=kernels,
+        bytes=int(num_bytes / kernels),
+        flops=op.flops * op.count // kernels,
         measured_s=None,
         kernels=(),
     )
