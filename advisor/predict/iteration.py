@@ -133,22 +133,11 @@ def prediction_on(
     trace = trace if split.is_none else undivided(trace)
     eager = replace(trace, ops=merged(trace.ops))
     rank, held = rank_of(as_run(eager, gpu.vendor), split), rank_of(eager, split).trace
-    constants = constants_for(gpu, knowledge)
-
-    def times_on(limit_w: float | None, trace: Trace) -> OpTimes:
-        return at_limit(op_times(trace, gpu, constants, knowledge), trace, gpu, constants, limit_w)
-
-    @cache
-    def timed_at(limit_w: float | None) -> _Timed:
-        return _timed(rank, gpu, constants, partial(times_on, limit_w))
-
-    @cache
-    def changed_s(share: BatchShare, limit_w: float | None, changed: SameTrace) -> Mapping[Phase, float]:
-        times = times_on(limit_w, as_run(changed.trace, gpu.vendor))
-        return phases_s(times_at(times, replace(share, passes=1.0)))
+    clock = _Clock(gpu=gpu, constants=constants_for(gpu, knowledge), knowledge=knowledge)
+    timed_at, changed_s = cache(partial(clock.timed, rank)), cache(clock.changed_s)
 
     def estimate(layout: Layout) -> IterationEstimate:
-        limit_w = counted(layout.power_limit_w, gpu, constants)
+        limit_w = counted(layout.power_limit_w, gpu, clock.constants)
         timed = timed_at(limit_w)
         share = in_micro_batches(batch_share(rank.trace, share_of(layout.num_gpus)), rank.trace, split)
         step = RankStep(
@@ -181,18 +170,38 @@ class _Timed:
     notes: list[Finding]
 
 
-def _timed(
-    rank: Rank, gpu: GpuSpec, constants: FittedConstants, times_of: Callable[[Trace], OpTimes]
-) -> _Timed:
-    trace, times = rank.trace, times_of(rank.trace)
-    if rank.split.tensor > 1:
-        times = no_faster_than(times, times_of(rank.undivided), rank.split.tensor)
-    return _Timed(
-        times=replace(times, constants={}),
-        sums=sums_of(times),
-        by_bound=bounds_of(trace, gpu, constants, times),
-        notes=method_notes(trace, gpu, constants, times),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Clock:
+    """Times operators on one GPU, under a limit of power or none."""
+
+    gpu: GpuSpec
+    constants: FittedConstants
+    knowledge: Knowledge
+
+    def times(self, trace: Trace, limit_w: float | None) -> OpTimes:
+        """Of the trace's operators, as they are."""
+        times = op_times(trace, self.gpu, self.constants, self.knowledge)
+        return at_limit(times, trace, self.gpu, self.constants, limit_w)
+
+    def timed(self, rank: Rank, limit_w: float | None) -> _Timed:
+        """Those of a rank's trace, and what they add up to."""
+        trace, times = rank.trace, self.times(rank.trace, limit_w)
+        if rank.split.tensor > 1:
+            undivided = self.times(rank.undivided, limit_w)
+            times = no_faster_than(times, undivided, rank.split.tensor)
+        return _Timed(
+            times=replace(times, constants={}),
+            sums=sums_of(times),
+            by_bound=bounds_of(trace, self.gpu, self.constants, times),
+            notes=method_notes(trace, self.gpu, self.constants, times),
+        )
+
+    def changed_s(
+        self, share: BatchShare, limit_w: float | None, changed: SameTrace
+    ) -> Mapping[Phase, float]:
+        """Seconds by phase of a changed script, with a share of the profiled batch."""
+        times = self.times(as_run(changed.trace, self.gpu.vendor), limit_w)
+        return phases_s(times_at(times, replace(share, passes=1.0)))
 
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:

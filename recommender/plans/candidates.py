@@ -124,11 +124,14 @@ def plans_of_machine(
     return [_machine_plan(machine, *size, extras) for size in sizes]
 
 
-def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
+def _own_layout(machine: Machine, gpus_per_node: int, num_nodes: int) -> Layout:
     fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
-    layout = Layout(
-        gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric, power_limit_w=machine.power_limit_w
-    )
+    limit_w = machine.power_limit_w
+    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric, power_limit_w=limit_w)
+
+
+def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
+    layout = _own_layout(machine, gpus_per_node, num_nodes)
     local = machine.tier is Tier.LOCAL
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
