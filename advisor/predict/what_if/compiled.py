@@ -107,19 +107,24 @@ def fused(
 def _fused(same: Same, overhead: float, left_share: float) -> tuple[Op, ...]:
     ops = tuple(same.ops)
     streams = [i for i, op in enumerate(ops) if op.flows and _streaming_word(op)]
-    return _by_share(tuple(_by_chains(ops, streams, overhead)), left_share)
+    return tuple(_by_chains(ops, streams, overhead, left_share)) if streams else _by_share(ops, left_share)
 
 
-def _by_chains(ops: Sequence[Op], streams: Sequence[int], overhead: float) -> Iterator[Op]:
+def _by_chains(ops: Sequence[Op], streams: Sequence[int], overhead: float, left_share: float) -> Iterator[Op]:
     """The operators, with what is left of streams; those that are whole in other kernels are gone."""
-    parts = Chains(ops, streams).joined()
+    parts, weights = Chains(ops, streams).joined(), _weights(ops)
     for i, op in enumerate(ops):
         part = parts.get(i)
         if part is None:
-            yield op
+            yield _unknown(op, weights, left_share) if _streaming_word(op) else op
         elif part.num_bytes:
             num_bytes = min(overhead * part.num_bytes, op.bytes * op.count)
             yield _part(op, num_bytes, max(part.kernels, 1))
+
+
+def _unknown(op: Op, weights: frozenset[tuple[int, ...]], left_share: float) -> Op:
+    """What is left of a stream that a change of the script added: most are casts."""
+    return _joined(op, 1.0, 1.0) if _is_cast_of(op, weights) else _joined(op, left_share, left_share)
 
 
 def _by_share(ops: tuple[Op, ...], left_share: float) -> tuple[Op, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Launch, Op, Phase, TensorSpec
+from advisor.formats.trace_files import read_trace
 from advisor.predict.interval import SIGMA_COMPILED, Z90
-from advisor.predict.iteration import predict
+from advisor.predict.iteration import predict, under_autocast
 from advisor.predict.what_if.compiled import FUSED, LEFT_SHARE, as_run, compiled, fused
 from tests.builders import make_op, make_trace
 
@@ -141,3 +143,18 @@ def test_less_left_is_never_slower(ops: list[Op]) -> None:
         made = fused(trace.ops, left_share=share)
         times.append(predict(replace(trace, ops=made, launch=Launch.COMPILED), GPU).device_s.p50)
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["detector", "llama", "mnist", "train_bert", "train_gpt", "train_lstm", "train_resnet50", "unet"],
+)
+def test_autocast_that_is_supposed_compiles_as_autocast_that_was_recorded(script: str) -> None:
+    """Casts that the change adds tell nothing of their operands; recorded ones are joined."""
+    folder = Path(__file__).parents[3] / "what_if_traces"
+    base, recorded = (read_trace(folder / f"{script}-{kind}.json.gz") for kind in ("base", "bf16"))
+    supposed = compiled(under_autocast(base, "bfloat16"))
+    known = compiled(recorded)
+    assert supposed is not None
+    assert known is not None
+    assert predict(supposed, GPU).device_s.p50 == pytest.approx(predict(known, GPU).device_s.p50, rel=0.08)
