@@ -19,13 +19,11 @@ from advisor.core.values import GpuSpec, Launch, Trace
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.compiled import CHAIN_OVERHEAD, fused
 from advisor.predict.what_if.inductor_layout import laid_out
-from training.drawn import fraction_of
-from training.forward_passes import Row, is_compiled, recorded
-from training.whole_steps import family_of_model
+from training.forward_passes import is_compiled, recorded
+from training.whole_steps import Row, only_judges
 
 BOARD = "RTX 4090"
 OVERHEADS = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
-_JUDGED_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class Compared:
     @property
     def only_judges(self) -> bool:
         """Whether its family chooses nothing."""
-        return fraction_of(family_of_model(self.model)) < _JUDGED_SHARE
+        return only_judges(self.model)
 
     def off(self, overhead: float = CHAIN_OVERHEAD) -> float:
         """Predicted over measured, less 1."""
@@ -49,7 +47,7 @@ class Compared:
 
 def compared(figures: Path, recordings: Path) -> Iterator[Compared]:
     """Each model that was measured both ways in a release, on images of the same side."""
-    gpu = resolve_gpu(BOARD.replace(" ", "-"))
+    gpu = resolve_gpu(BOARD)
     for trace, rows in recorded(figures, recordings):
         pairs = dict(_pairs(rows))
         if pairs:

@@ -9,7 +9,6 @@ A job that draws nearly all that a board allows slows down when it allows less: 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 
 from advisor.predict.power import FACTOR, POWER, SIGMA_SHARE
 from training.least_squares import Floats, least_squares
+from training.published_rows import published_rows
 
 FILE = "zeus_nsdi23_epoch_time_power.csv"
 # Of the highest limit: what a job draws that the limit holds back, and the least limit that counts. Below,
@@ -44,11 +44,10 @@ class Limited:
 def limited_epochs(published: Path) -> list[Limited]:
     """The epochs of jobs that draw all they may, under each lower limit."""
     jobs: dict[tuple[str, ...], dict[float, tuple[float, float]]] = defaultdict(dict)
-    with (published / FILE).open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            job = tuple(row[column] for column in _JOB)
-            measured = float(row["time_per_epoch_s"]), float(row["average_power_w"])
-            jobs[job][float(row["power_limit_w"])] = measured
+    for row in published_rows(published / FILE):
+        job = tuple(row[column] for column in _JOB)
+        measured = float(row["time_per_epoch_s"]), float(row["average_power_w"])
+        jobs[job][float(row["power_limit_w"])] = measured
     highest = {job[0]: 0.0 for job in jobs}
     for job, epochs in jobs.items():
         highest[job[0]] = max(highest[job[0]], *epochs)

@@ -11,14 +11,12 @@ measured in inference (``training/forward_passes.py``).
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import hashlib
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,20 +27,18 @@ from advisor.profile import pretend
 from advisor.profile.attempt import Job, written
 from advisor.profile.recording import read_recording, trace_of
 from training.forward_passes import RELEASES, forward_rows, is_compiled
-from training.whole_steps import LAYOUTS, is_used
+from training.whole_steps import LAYOUTS, Row, is_used, rows_that
 
 SCRIPT = Path(__file__).with_name("timm_script.py")
 FORWARD_SCRIPT = Path(__file__).with_name("timm_forward_script.py")
 # Larger models take minutes each.
 _MOST_MILLIONS = 120.0
 _TIMEOUT_S = 300
-Row = Mapping[str, str]
 
 
 def training_rows(figures: Path) -> list[Row]:
     """A step of each model."""
-    with gzip.open(figures, "rt", encoding="utf-8", newline="") as file:
-        return [row for row in csv.DictReader(file) if is_used(row) and row["memory_format"] == LAYOUTS[0]]
+    return [row for row in rows_that(is_used, figures, "steps") if row["memory_format"] == LAYOUTS[0]]
 
 
 def smallest_passes(figures: Path) -> list[Row]:

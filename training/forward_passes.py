@@ -6,9 +6,7 @@ another board. Rates per image are compared, since tables differ in the batch: i
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,25 +15,20 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.predict.what_if.channels_last import in_channels_last
-from training.whole_steps import LAYOUTS, Step, has_as_many_macs
+from training.whole_steps import LAYOUTS, Row, Step, has_as_many_macs, rows_that
 
 RELEASES = ("1.12", "2.4.0", "2.9.1")
 """Of torch: that of the training steps, and those that measured both boards or today's."""
 _BOARDS = ("RTX 3090", "RTX 4090")
-Row = Mapping[str, str]
 
 
 def forward_rows(figures: Path) -> list[Row]:
-    """Eager inference on the boards, of the releases that count.
+    """Inference on the boards, by the releases that count.
 
     Raises:
         InputError: the file is missing or broken.
     """
-    try:
-        with gzip.open(figures, "rt", encoding="utf-8", newline="") as file:
-            return [row for row in csv.DictReader(file) if _is_forward(row)]
-    except (OSError, EOFError, csv.Error, KeyError) as error:
-        raise InputError(f"cannot read published passes: {str(figures)!r}: {error}") from error
+    return rows_that(_is_forward, figures, "passes")
 
 
 def _is_forward(row: Row) -> bool:
@@ -106,7 +99,7 @@ def _steps(trace: Trace, row: Row) -> Iterator[Step]:
         yield Step(
             model=row["model"],
             layout=row["memory_format"],
-            gpu=resolve_gpu(row["device"].replace(" ", "-")),
+            gpu=resolve_gpu(row["device"]),
             trace=in_layout,
             time_s=seconds_of(trace, row),
             release=row["framework_version"],

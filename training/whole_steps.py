@@ -8,7 +8,6 @@ shows, such as the price of a memory layout, is learned from the steps that diff
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.predict.what_if.channels_last import in_channels_last
 from training.drawn import fraction_of
+from training.published_rows import published_rows
 
 # Families of models, not models, are kept apart: resnet50 tells much of resnet101.
 _PREFIXES = re.compile(r"^(tf|gluon|ssl|swsl|legacy|ig)_")
@@ -47,6 +47,7 @@ LAYOUTS = ("nchw", "channels_last")
 _BATCH, _NOISE = 48, 0.2
 _HUBER = 0.08
 Floats = NDArray[np.float64]
+Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +73,18 @@ class Step:
     @property
     def only_judges(self) -> bool:
         """Whether it is of the third of families that no training sees."""
-        return fraction_of(self.family) < _JUDGED_SHARE
+        return only_judges(self.model)
 
 
 def family_of_model(model: str) -> str:
     """The letters that a model's name begins with, without whose weights they are."""
     match = re.match(r"[a-z]+", _PREFIXES.sub("", model))
     return match[0] if match else model
+
+
+def only_judges(model: str) -> bool:
+    """Whether a model is of the third of families that no training sees."""
+    return fraction_of(family_of_model(model)) < _JUDGED_SHARE
 
 
 def read_steps(figures: Path, recordings: Path) -> list[Step]:
@@ -91,13 +97,8 @@ def read_steps(figures: Path, recordings: Path) -> list[Step]:
     Raises:
         InputError: a file is missing or broken, or no model was recorded.
     """
-    try:
-        with gzip.open(figures, "rt", encoding="utf-8", newline="") as file:
-            table = [row for row in csv.DictReader(file) if is_used(row)]
-    except (OSError, EOFError, csv.Error, KeyError) as error:
-        raise InputError(f"cannot read published steps: {str(figures)!r}: {error}") from error
-    by_model: dict[str, dict[str, Mapping[str, str]]] = {}
-    for row in table:
+    by_model: dict[str, dict[str, Row]] = {}
+    for row in rows_that(is_used, figures, "steps"):
         by_model.setdefault(row["model"], {})[row["memory_format"]] = row
     steps = [
         step
@@ -112,12 +113,29 @@ def read_steps(figures: Path, recordings: Path) -> list[Step]:
     return steps
 
 
-def is_used(row: Mapping[str, str]) -> bool:
+def rows_that(count: Callable[[Row], bool], figures: Path, what: str) -> list[Row]:
+    """The rows of timm's table that count.
+
+    Args:
+        count: tells which.
+        figures: ``timm_benchmarks.csv.gz``.
+        what: they are, in words.
+
+    Raises:
+        InputError: the file is missing or broken.
+    """
+    try:
+        return [row for row in published_rows(figures) if count(row)]
+    except (OSError, EOFError, csv.Error, KeyError) as error:
+        raise InputError(f"cannot read published {what}: {str(figures)!r}: {error}") from error
+
+
+def is_used(row: Row) -> bool:
     """Whether a row of the table is a training step of the release of torch that is learned from."""
     return row["mode"] == "train" and row["framework_version"] == _TORCH
 
 
-def _steps(trace: Trace, of_model: Mapping[str, Mapping[str, str]]) -> Iterator[Step]:
+def _steps(trace: Trace, of_model: Mapping[str, Row]) -> Iterator[Step]:
     first = of_model.get(LAYOUTS[0])
     if first is None or not _is_the_same_model(trace, first):
         return
@@ -127,20 +145,20 @@ def _steps(trace: Trace, of_model: Mapping[str, Mapping[str, str]]) -> Iterator[
             yield Step(
                 model=row["model"],
                 layout=layout,
-                gpu=resolve_gpu(row["device"].replace(" ", "-")),
+                gpu=resolve_gpu(row["device"]),
                 trace=in_layout,
                 time_s=float(row["step_ms"]) * 1e-3,
                 release=_TORCH,
             )
 
 
-def _is_the_same_model(trace: Trace, row: Mapping[str, str]) -> bool:
+def _is_the_same_model(trace: Trace, row: Row) -> bool:
     parameters = (trace.memory.parameter_bytes or 0) / 4e6
     is_as_large = _is_near(parameters, row["params_millions"], _MOST_OFF_PARAMETERS)
     return is_as_large and has_as_many_macs(trace, int(row["batch_size"]), row)
 
 
-def has_as_many_macs(trace: Trace, batch: int, row: Mapping[str, str]) -> bool:
+def has_as_many_macs(trace: Trace, batch: int, row: Row) -> bool:
     """Whether the forward pass of a batch does per sample what the published model does."""
     return _is_near(forward_macs(trace) / batch / 1e9, row["fwd_gmacs_per_sample"], _MOST_OFF_MACS)
 

@@ -90,32 +90,33 @@ def step_table(judged: Sequence[Judged]) -> str:
             own = [one for one in of_part if layout in (one.step.layout, "both")]
             if own:
                 rows.append([name, layout, *_figures(own)])
-        ratios = [abs(error) for error in layout_errors(of_part)]
-        if ratios:
-            text = f"{100 * statistics.fmean(ratios):.1f} / {100 * statistics.median(ratios):.1f} / - / -"
-            rows.append([name, "channels_last over NCHW", str(len(ratios)), "-", text, "-", "-"])
+        rows += [[name, *figures] for figures in _ratio_figures(of_part)]
     header = ["families", "layout", "steps", "families", "mean / median / p90 / largest, %", "bias, %",
               "within p10..p90"]  # fmt: skip
     return markdown(header, rows)
 
 
 def pass_table(judged: Sequence[Judged]) -> str:
-    """Forward passes of families that only judge, by board, release and layout."""
+    """Forward passes by board, release and layout."""
     rows = []
-    own = [one for one in judged if one.step.only_judges]
-    for board, release in sorted({(one.step.gpu.name, one.step.release) for one in own}):
-        alike = [one for one in own if (one.step.gpu.name, one.step.release) == (board, release)]
+    for board, release in sorted({(one.step.gpu.name, one.step.release) for one in judged}):
+        alike = [one for one in judged if (one.step.gpu.name, one.step.release) == (board, release)]
         for layout in LAYOUTS:
             in_layout = [one for one in alike if one.step.layout == layout]
             if in_layout:
                 rows.append([board, release, layout, *_figures(in_layout)])
-        ratios = [abs(error) for error in layout_errors(alike)]
-        if ratios:
-            text = f"{100 * statistics.fmean(ratios):.1f} / {100 * statistics.median(ratios):.1f} / - / -"
-            rows.append([board, release, "channels_last over NCHW", str(len(ratios)), "-", text, "-", "-"])
+        rows += [[board, release, *figures] for figures in _ratio_figures(alike)]
     header = ["board", "torch", "layout", "passes", "families", "mean / median / p90 / largest, %", "bias, %",
               "within p10..p90"]  # fmt: skip
     return markdown(header, rows)
+
+
+def _ratio_figures(own: Sequence[Judged]) -> Iterator[list[str]]:
+    """Of channels_last over NCHW, where models were measured in both."""
+    ratios = [abs(error) for error in layout_errors(own)]
+    if ratios:
+        text = f"{100 * statistics.fmean(ratios):.1f} / {100 * statistics.median(ratios):.1f} / - / -"
+        yield ["channels_last over NCHW", str(len(ratios)), "-", text, "-", "-"]
 
 
 def _figures(own: Sequence[Judged]) -> Iterator[str]:

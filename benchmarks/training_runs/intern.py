@@ -15,7 +15,8 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Sharding, Split
 from benchmarks.roce_clusters import INTERN_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.training_runs.recipes import Recipe
-from benchmarks.training_runs.runs import MISCELLANY, Run, rows_of
+from benchmarks.training_runs.runs import MISCELLANY, Run
+from training.published_rows import published_rows
 
 _REPOSITORY, _GPU, _LAYERS = "InternLM/InternEvo", "A100-SXM-80GB", "32"
 # A node's ranks must not be all of them, or a trace would not tell the two apart.
@@ -24,7 +25,7 @@ _WORLD_OF_GROUPS = 16
 
 def intern_runs(published: Path) -> Iterator[Run]:
     """Each row once."""
-    rows = (row for row in rows_of(published / MISCELLANY) if row["source_repo"] == _REPOSITORY)
+    rows = (row for row in published_rows(published / MISCELLANY) if row["source_repo"] == _REPOSITORY)
     seen = set()
     for run in map(_run, rows):
         if (run.recipe, run.layout, run.split) not in seen:

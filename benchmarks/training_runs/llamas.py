@@ -14,7 +14,8 @@ from pathlib import Path
 from advisor.core.gpus import resolve_gpu
 from benchmarks.roce_clusters import TITAN_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.training_runs.recipes import Recipe
-from benchmarks.training_runs.runs import MISCELLANY, Run, rows_of
+from benchmarks.training_runs.runs import MISCELLANY, Run
+from training.published_rows import published_rows
 
 VECTOR_FILE = "vectorlm_llama3_a100.csv"
 _LAYERS = "32"
@@ -26,7 +27,7 @@ _TITAN_REPOSITORIES = ("pytorch/torchtitan", "pytorch/ao")
 def titan_runs(published: Path) -> Iterator[Run]:
     """Steps of torchtitan on H100, eager and compiled."""
     gpu = resolve_gpu(_TITAN_GPU)
-    for row in rows_of(published / MISCELLANY):
+    for row in published_rows(published / MISCELLANY):
         options = row["parallelism_and_options"]
         if not _is_titan(row):
             continue
@@ -66,7 +67,7 @@ def _is_titan(row: Mapping[str, str]) -> bool:
 def vector_runs(published: Path) -> Iterator[Run]:
     """VectorLM's fine-tuning of all weights and of adapters on 1 to 4 A100."""
     gpu = resolve_gpu(_VECTOR_GPU)
-    for row in rows_of(published / VECTOR_FILE):
+    for row in published_rows(published / VECTOR_FILE):
         batch, length, num_gpus = row["batch_per_gpu"], row["sequence_length"], int(row["num_gpus"])
         is_lora = row["method"] == "lora"
         lora = ("--lora",) if is_lora else ()

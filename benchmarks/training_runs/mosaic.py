@@ -15,8 +15,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Interval, Layout
 from benchmarks.roce_clusters import MOSAIC_NETWORK_BYTES_PER_S, layout_of
 from benchmarks.training_runs.recipes import Recipe
-from benchmarks.training_runs.runs import Run, rows_of
+from benchmarks.training_runs.runs import Run
 from training.drawn import fraction_of
+from training.published_rows import published_rows
 
 FILE = "mpt_llmfoundry_train.csv"
 # Width, heads and layers (third_party/README.md of the measurements).
@@ -36,7 +37,9 @@ _BF16 = ("bf16", "amp_bf16")
 
 def mosaic_runs(third_party: Path) -> Iterator[Run]:
     """Each BF16 row of the sizes above, if its recipe is recorded."""
-    rows = (row for row in rows_of(third_party / FILE) if row["precision"] in _BF16 and _size(row) in SIZES)
+    rows = (
+        row for row in published_rows(third_party / FILE) if row["precision"] in _BF16 and _size(row) in SIZES
+    )
     yield from (_run(row) for row in rows if _is_recorded(row))
 
 

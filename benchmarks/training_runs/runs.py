@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split
 from benchmarks.training_runs.recipes import Recipe
@@ -44,9 +41,3 @@ class Run:
     compiles: bool = False
     attention: Interval = FLASH_2
     chooses: bool = False
-
-
-def rows_of(table: Path) -> Iterator[Mapping[str, str]]:
-    """The rows of a published table, by the names of its columns."""
-    with table.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)

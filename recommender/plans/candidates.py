@@ -20,7 +20,7 @@ from advisor.pricing.bills.storage import Rate, load_rates
 from recommender.outcome.gangs import slowest_boot
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
-from recommender.plans.layouts import layout_of, used_of
+from recommender.plans.layouts import layout_of, layout_on
 from recommender.plans.quotas import over_quota
 from recommender.plans.start_waits import gang_note, together, wait_of
 
@@ -124,14 +124,8 @@ def plans_of_machine(
     return [_machine_plan(machine, *size, extras) for size in sizes]
 
 
-def _own_layout(machine: Machine, gpus_per_node: int, num_nodes: int) -> Layout:
-    fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
-    limit_w = machine.power_limit_w
-    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric, power_limit_w=limit_w)
-
-
 def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
-    layout = _own_layout(machine, gpus_per_node, num_nodes)
+    layout = layout_on(machine.fabric, gpus_per_node, num_nodes, machine.power_limit_w)
     local = machine.tier is Tier.LOCAL
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}

@@ -34,6 +34,7 @@ class Joined(NamedTuple):
 
 
 class _Call(NamedTuple):
+    number: int
     place: int
     op: Op
     flow: Flow
@@ -49,7 +50,9 @@ class Chains:
 
     def __init__(self, ops: Sequence[Op], streams: Collection[int]) -> None:
         self._streams = frozenset(streams)
-        self._calls = [_Call(i, op, flow) for i, op in enumerate(ops) for flow in op.flows]
+        told = ((i, op, flow) for i, op in enumerate(ops) for flow in op.flows)
+        self._calls = [_Call(number, *call) for number, call in enumerate(told)]
+        self._known: dict[tuple[int, int], bool] = {}
         self._makers: dict[int, _Call] = {}
         self._sources: dict[int, set[int]] = {}
         self._readers: dict[int, list[_Call]] = {}
@@ -93,7 +96,13 @@ class Chains:
         return not is_again and not self._joins(made, reader)
 
     def _joins(self, source: int, reader: _Call) -> bool:
-        """Whether a call gets what a stream makes without a way through memory."""
+        """Whether a call gets what a stream makes without a way through memory; asked from both ends."""
+        key = source, reader.number
+        if key not in self._known:
+            self._known[key] = self._are_joined(source, reader)
+        return self._known[key]
+
+    def _are_joined(self, source: int, reader: _Call) -> bool:
         maker = self._makers.get(source)
         if maker is None or maker.place not in self._streams or reader.place not in self._streams:
             return False
