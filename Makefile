@@ -25,7 +25,7 @@ STAMP := $(VENV)/.installed
 FRAMEWORKS := $(VENV)/.frameworks
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
-.PHONY: demo test check docs bench locks sbom clean
+.PHONY: demo test check docs bench research-check mutants locks sbom clean
 .DELETE_ON_ERROR:
 
 $(STAMP): $(INPUTS)
@@ -57,6 +57,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Whether each shipped constant still follows from its data: ../shared beside the checkout, where it is there.
+research-check: $(FRAMEWORKS)
+	$(BIN)/python -m pytest $(PARALLEL) research/tests $(PYTEST_OPTIONS)
 
 docs: $(STAMP)
 	$(BIN)/mkdocs serve

@@ -11,9 +11,9 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.gpus import load_gpus
-from benchmarks.accuracy import rebuild as module
 from benchmarks.accuracy.knowledge_files import check_hashes, group, left_out_groups
-from benchmarks.accuracy.rebuild import FOLDS, Training, rebuild, trainings
+from research.accuracy import rebuild as module
+from research.accuracy.rebuild import FOLDS, Training, rebuild, trainings
 
 ROOT = Path(__file__).resolve().parents[4]
 FILES = ("fitted.toml", "learned.json", "learned.npz")
@@ -84,7 +84,7 @@ def test_a_training_that_gives_other_weights_is_not_taken_for_the_recorded_one(f
 
 @pytest.mark.parametrize("read", [group, left_out_groups])
 def test_who_needs_missing_weights_learns_how_to_get_them(folds: Path, read) -> None:
-    with pytest.raises(InputError, match=r"not committed.*python -m benchmarks\.accuracy\.rebuild"):
+    with pytest.raises(InputError, match=r"not committed.*python -m research\.accuracy\.rebuild"):
         read(folds / "without")
 
 
