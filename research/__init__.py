@@ -1,0 +1,1 @@
+"""Studies that the product does not need: each records, fits or judges something once."""
