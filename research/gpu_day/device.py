@@ -20,7 +20,7 @@ class _CpuMark:
         self.at_s = time.perf_counter()
 
     def seconds_to(self, later: Mark) -> float:
-        assert isinstance(later, _CpuMark)  # noqa: S101 - marks of one device
+        assert isinstance(later, _CpuMark)
         return later.at_s - self.at_s
 
 
@@ -30,7 +30,7 @@ class _CudaMark:
         self.event.record()
 
     def seconds_to(self, later: Mark) -> float:
-        assert isinstance(later, _CudaMark)  # noqa: S101 - marks of one device
+        assert isinstance(later, _CudaMark)
         return 1e-3 * float(self.event.elapsed_time(later.event))
 
 
@@ -55,6 +55,11 @@ class Device:
         if self._is_cuda:
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
+        self.reset_peak()
+
+    def reset_peak(self) -> None:
+        """Start counting the peak anew."""
+        if self._is_cuda:
             torch.cuda.reset_peak_memory_stats()
 
     def memory(self) -> dict[str, int]:

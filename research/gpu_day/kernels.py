@@ -6,11 +6,13 @@ Families take turns, so that a day that ends early has some of each.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.core.values import Phase
 from advisor.operators.case import (
@@ -26,10 +28,11 @@ from advisor.operators.case import (
     transposed,
 )
 
-from .lines import KERNELS, Lines
+from .lines import KERNELS, Lines, read_lines
 
-# nvidia-smi's utilization is of the last second: a GPU that just worked looks busy.
-_CALM_S = 2.5
+if TYPE_CHECKING:
+    from advisor.payload.protocol import MeasuringLine
+
 _RNN_CASES = 8
 
 # Channels in and out, side, filter, stride, groups; 64 images.
@@ -81,27 +84,37 @@ def _shuffled(chosen: Iterable[Case]) -> Sequence[Case]:
 
 
 def time_kernels(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
-    """Record the cases until the time is over."""
-    from advisor.measure import measure
+    """Record the cases until the time is over.
+
+    They are measured in this very process, as the child of ``advisor measure`` does: that command needs
+    packages which the machine of the GPU may lack.
+    """
+    from advisor.measure.keeping import Keeper
+    from advisor.measure.measuring import described, reference
+    from advisor.payload.measuring.cases import measure_all
+    from advisor.payload.measuring.clocks import clock_of
+    from advisor.payload.measuring.grid_run import device_of
 
     chosen = cases(tiny, backend)
+    keeper = Keeper(folder / KERNELS, chosen, backend, None)
+    if any("num_cases" in line for line in read_lines(folder, lines.part)):
+        keeper.give_up_next("ended its process")
     lines.write(num_cases=len(chosen), file=KERNELS)
-    if backend == "cuda":
-        time.sleep(_CALM_S)
-    done = 0
 
-    def tell(number: int, total: int) -> None:
-        nonlocal done
-        done = number
+    def take(line: MeasuringLine) -> None:
+        keeper.take(line)
         if time.time() > lines.until_s:
-            # Ends the measuring process, too; what it measured is kept.
-            raise KeyboardInterrupt
+            raise _TimeOverError
 
-    try:
-        measure(chosen, folder / KERNELS, backend=backend, progress=tell)
-    except KeyboardInterrupt:
-        print("no more time")
-    lines.write(num_done=done)
+    take({"device": device_of(backend)})
+    wanted = [described(key, case) for key, case in keeper.missing.items()]
+    with contextlib.suppress(_TimeOverError):
+        measure_all(wanted, clock_of(backend), described("reference", reference(backend)), take)
+    lines.write(num_left=len(keeper.missing))
+
+
+class _TimeOverError(Exception):
+    """No case is begun any more."""
 
 
 class _Sizes:
@@ -170,8 +183,8 @@ class _Sizes:
                     call("_scaled_dot_product_flash_attention", *both, 0.0, is_causal, False,
                          results=("out", "sums", "starts_q", "starts_k", "max_q", "max_k", "seed", "offset")),
                     call("_scaled_dot_product_flash_attention_backward", gradient, *both,
-                         *map(result, ("out", "sums", "starts_q", "starts_k", "max_q", "max_k")), 0.0, is_causal,
-                         result("seed"), result("offset")),
+                         *map(result, ("out", "sums", "starts_q", "starts_k", "max_q", "max_k")), 0.0,
+                         is_causal, result("seed"), result("offset")),
                     dtype,
                 )  # fmt: skip
                 yield from _both_ways(

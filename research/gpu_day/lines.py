@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ FILE = "gpu_day.jsonl"
 # Beside it: a recording as ``advisor measure`` writes it.
 KERNELS = "kernels.jsonl"
 _LONGEST_REASON = 300
+# Of everything but a lack of memory, which has an exception of its own.
+_LOST = "CUDA error"
 
 
 class Lines:
@@ -31,13 +34,13 @@ class Lines:
 
     def __init__(self, folder: Path, part: str, until_s: float) -> None:
         self._path = folder / FILE
-        self._part = part
+        self.part = part
         self.until_s = until_s
         self._begun = {line["begin"] for line in read_lines(folder, part) if "begin" in line}
 
     def write(self, **facts: object) -> None:
         """One line."""
-        line = json.dumps({"part": self._part, "at_s": round(time.time(), 3), **facts}) + "\n"
+        line = json.dumps({"part": self.part, "at_s": round(time.time(), 3), **facts}) + "\n"
         out = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(out, line.encode())
@@ -50,7 +53,7 @@ class Lines:
             return
         self.write(begin=name)
         # Whoever started this process sees by it that it gets on.
-        print(self._part, name, flush=True)
+        print(self.part, name, flush=True)
         begin_s = time.time()
         try:
             facts = measure()
@@ -58,6 +61,9 @@ class Lines:
             text = str(error).strip().partition("\n")[0]
             facts = {"reason": f"{type(error).__name__}: {text}"[:_LONGEST_REASON]}
         self.write(case=name, took_s=round(time.time() - begin_s, 3), **facts)
+        if _LOST in str(facts.get("reason")):
+            # Nothing works any more in a process whose kernel failed: the next one goes on.
+            sys.exit(_LOST)
 
 
 def read_lines(folder: Path, part: str | None = None) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -147,7 +148,7 @@ class Dlrm(nn.Module):
 
 def _perceptron(*widths: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for first, second in zip(widths, widths[1:], strict=False):
+    for first, second in pairwise(widths):
         layers += [nn.Linear(first, second), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

@@ -29,6 +29,8 @@ PARTS: Mapping[str, tuple[str, float]] = {
 _ALL: Mapping[str, tuple[str, float]] = {_WATCH: ("watching:watch", 0), **PARTS}
 # A case that is under way may end; a process that has not ended then is killed.
 _GRACE_S = 4.0
+# Importing torch for the first time.
+_START_S = 7.0
 _MOST_STARTS = 4
 _CALM_S = 0.1
 
@@ -53,7 +55,8 @@ def record(day: Day, seconds: float, chosen: Sequence[str], say: Callable[[str],
     try:
         for number, name in enumerate(chosen):
             shares = [PARTS[each][1] for each in chosen[number:]]
-            budget_s = (end_s - time.time() - _GRACE_S) * shares[0] / sum(shares)
+            shared_s = max(0.0, end_s - time.time() - _GRACE_S - _START_S * len(shares))
+            budget_s = _START_S + shared_s * shares[0] / sum(shares)
             say(f"{name}: {budget_s:.0f} s at most")
             begin_s = time.time()
             codes = _whole(day, name, begin_s + budget_s)

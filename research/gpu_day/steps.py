@@ -20,6 +20,8 @@ Layout = Literal["contiguous", "channels_last"]
 _AUTOCAST = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _HALF_MODELS = {"o2": torch.float16, "pure_bf16": torch.bfloat16}
 _SCALED = ("fp16", "o2")
+# Where the scale settles: from torch's 65,536 on, the first steps would overflow and be skipped.
+_SCALE = 1024.0
 _KEEPS_FP32 = (nn.BatchNorm2d, nn.BatchNorm3d)
 
 
@@ -48,6 +50,9 @@ class Step:
         return "/".join(parts + ["benchmark"] * self.benchmark + ["tiny"] * self.tiny)
 
 
+_adamw = partial(torch.optim.AdamW, lr=1e-4)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """A network with its inputs and its loss: ``loss(model, *inputs)``."""
@@ -55,7 +60,7 @@ class Made:
     model: nn.Module
     inputs: tuple[torch.Tensor, ...]
     loss: Callable[..., torch.Tensor]
-    optimizer: Callable[..., torch.optim.Optimizer] = partial(torch.optim.AdamW, lr=1e-4)
+    optimizer: Callable[..., torch.optim.Optimizer] = _adamw
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +80,7 @@ class Work:
     def forward(self) -> torch.Tensor:
         """The loss."""
         dtype = _dtype(_AUTOCAST, self.step, self.device)
-        with torch.autocast(self.device, dtype=dtype, enabled=dtype is not None):
+        with torch.autocast(self.device, dtype=dtype, enabled=dtype not in (None, torch.float32)):
             return self.loss(self.model, *self.inputs)
 
     def backward(self, loss: torch.Tensor) -> None:
@@ -111,9 +116,9 @@ def set_flags(step: Step) -> None:
 
 
 def _dtype(by_precision: Mapping[str, torch.dtype], step: Step, device: str) -> torch.dtype | None:
-    """CPUs, which only rehearse, have no kernels of float16 for all, and slow ones for others."""
+    """CPUs, which only rehearse, have slow kernels of float16 and bfloat16, or none: they stay in float32."""
     dtype = by_precision.get(step.precision)
-    return torch.bfloat16 if device == "cpu" and dtype is not None else dtype
+    return torch.float32 if device == "cpu" and dtype is not None else dtype
 
 
 def build(step: Step, device: str = "cuda") -> Work:
@@ -144,7 +149,7 @@ def build(step: Step, device: str = "cuda") -> Work:
         inputs=inputs,
         loss=made.loss,
         optimizers=_optimizers(made, model, trained),
-        scaler=torch.amp.GradScaler(device, enabled=step.precision in _SCALED),
+        scaler=torch.amp.GradScaler(device, init_scale=_SCALE, enabled=step.precision in _SCALED),
         halves=halves,
         masters=masters,
     )
@@ -223,7 +228,7 @@ def _image(name: str, batch: int, tiny: bool) -> Made:
         model=model,
         inputs=(torch.randn(batch, 3, side, side), torch.randint(_CLASSES, (batch,))),
         loss=_classified,
-        optimizer=partial(torch.optim.AdamW, lr=1e-4) if transformer else _momentum,
+        optimizer=_adamw if transformer else _momentum,
     )
 
 

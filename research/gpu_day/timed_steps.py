@@ -11,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -65,6 +66,8 @@ def _timed(step: Step, device: Device) -> Mapping[str, object]:
             break
     prepared_s = time.perf_counter() - begin_s
     number = max(_LEAST_STEPS[step.tiny], min(_MOST_STEPS, int(_TIMED_S[step.tiny] / warm_s)))
+    warm = device.memory()
+    device.reset_peak()
     begun_s = time.time()
     marks: list[list[Mark]] = []
     host_s: list[list[float]] = []
@@ -85,7 +88,12 @@ def _timed(step: Step, device: Device) -> Mapping[str, object]:
         "ended_s": time.time(),
         **_phases(marks, host_s),
         "built": built,
+        # With what cuDNN tried while it chose its algorithms.
+        "warm": warm,
         "memory": device.memory(),
+        # A scale that fell says that the optimizer skipped steps.
+        "scale": work.scaler.get_scale(),
+        "loss": float(work.forward().detach()),
         "num_parameters": sum(each.numel() for each in work.model.parameters()),
     }
 
@@ -115,9 +123,9 @@ def _marked(work: Work, device: Device, marks: list[list[Mark]], host_s: list[li
 
 def _phases(marks: list[list[Mark]], host_s: list[list[float]]) -> Mapping[str, object]:
     names = ("forward", "backward", "optimizer")
-    on_device = [[first.seconds_to(second) for first, second in zip(own, own[1:], strict=False)]
+    on_device = [[first.seconds_to(second) for first, second in pairwise(own)]
                  for own in marks]  # fmt: skip
-    on_host = [[second - first for first, second in zip(own, own[1:], strict=False)] for own in host_s]
+    on_host = [[second - first for first, second in pairwise(own)] for own in host_s]
     return {
         "phases_s": dict(zip(names, map(statistics.median, zip(*on_device, strict=True)), strict=True)),
         "host_phases_s": dict(zip(names, map(statistics.median, zip(*on_host, strict=True)), strict=True)),
@@ -139,12 +147,13 @@ def _profiled(step: Step, device: Device, folder: Path) -> Mapping[str, object]:
             device.wait()
             profiler.step()
     kernels = _kernels(profiler)
+    longest = sorted(kernels.items(), key=lambda item: -item[1][1])
     return {
         "kernels_s": sum(seconds for _, seconds in kernels.values()),
         "num_kernels": sum(count for count, _ in kernels.values()),
         "kernels": [
             [name[:160], count, round(seconds, 9)]
-            for name, (count, seconds) in sorted(kernels.items(), key=lambda item: -item[1][1])[:_MOST_KERNELS]
+            for name, (count, seconds) in longest[:_MOST_KERNELS]
         ],
         "trace": _kept(profiler, step.name.replace("/", "-") + ".json", folder),
     }  # fmt: skip
@@ -155,7 +164,7 @@ def _kernels(profiler: torch.profiler.profile) -> dict[str, tuple[int, float]]:
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     inner = profiler.profiler
-    assert inner is not None  # noqa: S101 - it ran
+    assert inner is not None
     for event in inner.kineto_results.events():
         if event.device_type() == torch.autograd.DeviceType.CUDA and "ProfilerStep" not in event.name():
             counts[event.name()] += 1
@@ -182,6 +191,6 @@ def _kept(profiler: torch.profiler.profile, name: str, folder: Path) -> str | No
 def _needed(document: dict[str, object]) -> dict[str, object]:
     """Without what no reader of ours looks at: arrows, names of Python's frames."""
     events = document["traceEvents"]
-    assert isinstance(events, list)  # noqa: S101 - the profiler's own file
+    assert isinstance(events, list)
     kept = [event for event in events if event.get("cat") not in ("python_function", "ac2g", "fwdbwd")]
     return {**document, "traceEvents": kept}

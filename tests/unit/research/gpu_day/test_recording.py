@@ -1,16 +1,16 @@
 """The parts of a day, rehearsed on the CPU."""
 
 import json
+import subprocess
 import sys
 import time
 import zipfile
-from pathlib import Path
 
 import pytest
 
 from advisor.formats.recording_files import read_recording
 from advisor.kineto.joining import STEP_MARK
-from research.gpu_day import parts, plan, sustained, timed_steps
+from research.gpu_day import parts, plan, steps, sustained, timed_steps
 from research.gpu_day.device import Device
 from research.gpu_day.kernels import cases
 from research.gpu_day.lines import KERNELS, Lines, read_lines
@@ -33,6 +33,10 @@ OURS = (
     "experts",
 )
 
+ROOT = Path(__file__).parents[4]
+MISSING = ("pydantic", "yaml", "rich", "typer", "platformdirs", "sqlalchemy", "requests", "pandas", "boto3",
+           "alembic", "altair", "apscheduler", "gpuhunt")  # fmt: skip
+
 
 def later(seconds=600.0):
     return time.time() + seconds
@@ -49,13 +53,29 @@ def test_processes_record_the_host_and_kernels(tmp_path):
     assert {"chain_both/linears", "optimizer/adamw_fused", "forward/linear_autocast"} <= host.keys()
     recording = read_recording(tmp_path / KERNELS)
     assert len(recording.measurements) + len(recording.skipped) == len(cases(tiny=True, backend="cpu"))
-    names = {kernel.op.name for kernel in recording.measurements}
-    assert {"aten::convolution", "aten::_ctc_loss", "aten::copy_"} & names
     assert len(said) == 6
 
 
+@pytest.mark.slow
+def test_kernels_need_none_of_our_packages_but_numpy(tmp_path):
+    """The machine of the GPU has torch, and was not set up for us."""
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({MISSING!r}))
+from pathlib import Path
+from research.gpu_day.parts import run_part
+run_part("kernels", Path({str(tmp_path)!r}), "cpu", True, {later()})
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    recording = read_recording(tmp_path / KERNELS)
+    assert recording.header.backend == "cpu"
+    assert {"aten::convolution", "aten::_ctc_loss", "aten::copy_"} <= {
+        kernel.op.name for kernel in recording.measurements
+    }
+
+
 def test_a_step_is_timed_in_whole_and_in_phases(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "steps", lambda tiny: (TINY,))
+    monkeypatch.setattr(plan, "steps", lambda _: (TINY,))
     lines = Lines(tmp_path, "steps", later())
     timed_steps.time_steps(lines, "cpu", True, tmp_path)
     (line,) = [line for line in read_lines(tmp_path, "steps") if "case" in line]
@@ -66,7 +86,7 @@ def test_a_step_is_timed_in_whole_and_in_phases(tmp_path, monkeypatch):
 
 
 def test_profiles_are_kept_with_steps_and_shapes(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "profiled", lambda tiny: (TINY,))
+    monkeypatch.setattr(plan, "profiled", lambda _: (TINY,))
     timed_steps.profile_steps(Lines(tmp_path, "profiles", later()), "cpu", True, tmp_path)
     (line,) = [line for line in read_lines(tmp_path, "profiles") if "case" in line]
     with zipfile.ZipFile(tmp_path / line["trace"]) as archive:
@@ -103,6 +123,16 @@ def test_a_case_that_a_dead_process_began_is_left_out(tmp_path):
     assert [line["case"] for line in read_lines(tmp_path) if "case" in line] == ["next"]
 
 
+def test_a_process_whose_gpu_is_lost_ends(tmp_path):
+    def lose():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(SystemExit):
+        Lines(tmp_path, "steps", later()).case("bad", lose)
+    (told,) = [line for line in read_lines(tmp_path) if "case" in line]
+    assert "illegal memory access" in told["reason"]
+
+
 def test_no_case_is_begun_after_the_time(tmp_path):
     Lines(tmp_path, "steps", later(-1)).case("late", lambda: pytest.fail("it was begun"))
     assert read_lines(tmp_path) == []
@@ -116,16 +146,14 @@ def test_a_half_line_does_not_count(tmp_path):
 
 
 def test_a_process_that_does_nothing_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "_start", lambda day, name, until_s: _sleeping(tmp_path))
+    monkeypatch.setattr(parts, "_start", lambda *_: _sleeping())
     day = Day(folder=tmp_path, backend="cpu", tiny=True, stall_s=0.2)
-    record(day, 6.0, ["host"], lambda text: None)
+    record(day, 6.0, ["host"], lambda _: None)
     (done,) = [line for line in read_lines(tmp_path, "day") if "done" in line]
-    assert done["codes"] and set(done["codes"]) == {-9}
+    assert set(done["codes"]) == {-9}
 
 
-def _sleeping(folder: Path):
-    import subprocess
-
+def _sleeping():
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
 
 
@@ -138,9 +166,12 @@ def test_networks_of_ours_train(network):
     assert all(each.grad is None for each in work.model.parameters())
 
 
-def test_a_half_model_keeps_masters_in_fp32():
+def test_a_half_model_keeps_masters_in_fp32(monkeypatch):
+    monkeypatch.setattr(steps, "_dtype", lambda known, step, _: known.get(step.precision) and torch.bfloat16)
     work = build(Step(network="dcgan", precision="o2", batch=2, tiny=True), "cpu")
     assert len(work.masters) == len(work.halves) > 0
+    assert {each.dtype for each in work.halves} == {work.inputs[0].dtype} == {torch.bfloat16}
+    assert {each.dtype for each in work.masters} == {torch.float32}
     norms = [module for module in work.model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     assert all(norm.weight.dtype == torch.float32 for norm in norms)
     run(work)
