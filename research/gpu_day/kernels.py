@@ -69,12 +69,20 @@ def cases(tiny: bool = False, backend: str = "cuda") -> tuple[Case, ...]:
     quick = grid(Extent.QUICK, backend="cpu" if tiny else backend)
     recurrent = grid(Extent.DEFAULT, only=["rnn"], backend="cpu" if tiny else backend)[:_RNN_CASES]
     if tiny:
-        groups: list[Sequence[Case]] = [tuple(own)[:6] for own in ours] + [quick[:6], recurrent[:2]]
+        groups: list[Sequence[Case]] = [_kinds(own) for own in (*ours, quick, recurrent)]
     else:
         # Whatever is cut off at the end is drawn by chance.
         groups = [calibration_kernels(), *map(_shuffled, ours), _shuffled(quick), recurrent]
     turns = (case for turn in zip_longest(*groups) for case in turn if case is not None)
     return tuple({case.key: case for case in turns}.values())
+
+
+def _kinds(chosen: Iterable[Case]) -> Sequence[Case]:
+    """The first call of each operator in each dtype."""
+    first: dict[tuple[str, str, bool], Case] = {}
+    for case in chosen:
+        first.setdefault((case.call.operator, case.dtype, case.tf32), case)
+    return tuple(first.values())
 
 
 def _shuffled(chosen: Iterable[Case]) -> Sequence[Case]:
