@@ -1,1 +1,1 @@
-"""Studies that the product does not need: each records, fits or judges something once."""
+"""Studies behind the shipped constants and weights, and the training of those; no part of the product."""

@@ -358,7 +358,7 @@ def _t5(batch: int, tiny: bool) -> Made:
 
 
 def _gnmt(batch: int, tiny: bool) -> Made:
-    from benchmarks.gnmt import LENGTH, SMOOTHING, VOCABULARY, WIDTH, Translator
+    from research.gnmt import LENGTH, SMOOTHING, VOCABULARY, WIDTH, Translator
 
     words, width, length = (100, 32, 8) if tiny else (VOCABULARY, WIDTH, LENGTH)
 
@@ -370,7 +370,7 @@ def _gnmt(batch: int, tiny: bool) -> Made:
 
 
 def _transformer_xl(batch: int, tiny: bool) -> Made:
-    from benchmarks.transformer_xl import LENGTH, WIDTH, LanguageModel
+    from research.transformer_xl import LENGTH, WIDTH, LanguageModel
 
     length = 8 if tiny else LENGTH
     return Made(
@@ -383,7 +383,7 @@ def _transformer_xl(batch: int, tiny: bool) -> Made:
 
 def _transformer(batch: int, tiny: bool) -> Made:
     """``batch`` sentences of 32 tokens."""
-    from benchmarks.translation import LENGTH, SMOOTHING, VOCABULARY, Transformer
+    from research.translation import LENGTH, SMOOTHING, VOCABULARY, Transformer
 
     def loss(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
         logits = model(tokens, tokens).flatten(0, 1)
