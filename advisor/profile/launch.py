@@ -83,9 +83,9 @@ def _started(
     with os.fdopen(ours, "rb", buffering=0) as report:
         os.set_blocking(ours, False)
         try:
-            launcher = (_LAUNCHER, str(os.getpid()), str(theirs), *processes.located(command))
+            words = (str(os.getpid()), str(theirs), *processes.located(command))
             process = processes.start(
-                processes.isolated(sys.executable, "-S", *launcher),
+                processes.isolated(sys.executable, "-S", str(_LAUNCHER), *words),
                 pass_fds=[theirs],
                 stdin=terminal.stdin,
                 stdout=terminal.stdout,
