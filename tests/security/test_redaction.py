@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.redaction import redact, redact_message, without_passwords
-from advisor.profile.environment import redact_arguments
+from advisor.core.redaction import redact_words
 from tests.cpu_time import at_most
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
@@ -112,7 +112,7 @@ def test_a_setting_shows_no_password(address: str) -> None:
 )
 def test_passwords_are_not_stored_with_a_trace(arguments: list[str], expected: list[str]) -> None:
     """Before: the values of `-p`, `--pw` and `--pass` and of options with one dash went into the trace."""
-    assert list(redact_arguments(arguments, {})) == expected
+    assert list(redact_words(arguments, {})) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_passwords_are_not_stored_with_a_trace(arguments: list[str], expected: l
 )
 def test_ordinary_arguments_are_stored_as_they_are(arguments: list[str]) -> None:
     """Before: as now; hiding more options must not hide these."""
-    assert list(redact_arguments(arguments, {})) == arguments
+    assert list(redact_words(arguments, {})) == arguments
 
 
 HOSTILE = [
@@ -146,4 +146,4 @@ def test_a_megabyte_is_searched_in_linear_time(piece: str) -> None:
     with at_most(cpu_s=10):
         redact_message(line)
         without_passwords(line)
-        redact_arguments(["-p", line], {})
+        redact_words(["-p", line], {})

@@ -45,7 +45,7 @@ def main():
     )
     forget_flattening(building)
     session = backend.start_session(
-        {"backend": "fake", "gpu": GPU, "world_size": None, "fake_data": None, "skip_patches": [],
+        {"backend": "fake", "gpu": GPU, "world_size": None, "fake_data": None, "withheld": [], "skip_patches": [],
          "shortcuts": True}
     )  # fmt: skip
     report: dict[str, Any] = {"refused": {}, "num_cases": 0}
