@@ -135,7 +135,7 @@ class ScriptOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Hand this variable of yours on to the script, which gets only what training needs (repeatable).",
+            help="Hand on this variable, too: scripts get what training needs (repeatable).",
             show_default=False,
         ),
     ] = None

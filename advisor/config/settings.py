@@ -81,7 +81,8 @@ class ProfileSettings(Section):
         False, description="run scripts in bubblewrap: no writing, no network"
     )
     env: Annotated[tuple[VariableName, ...], ProjectMay.NOTHING] = Field(
-        (), description="names of your variables that scripts get beside what training needs (docs/sandbox.md)"
+        (),
+        description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",
     )
 
 

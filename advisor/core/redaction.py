@@ -1,8 +1,7 @@
-"""Hiding secrets in texts that others wrote: messages of plug-ins, output of scripts, command lines, addresses.
+"""Hiding secrets in texts that others wrote: messages of plug-ins, output of scripts, command lines.
 
-Everything that is printed, stored or sent and was not written by us goes through `redact`, `redact_message` or
-`redact_words`. What issuers' tokens look like is data (catalogs/secrets.toml); here is what the text around a secret
-tells of it: an address with a login, a header, a name with a value.
+Everything that is printed, stored or sent and was not written by us goes through `redact`, `redact_message`
+or `redact_words`. `secret_spans` knows where secrets stand.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ HIDDEN = "***"
 _IN_MESSAGE = re.compile(
     r"""
     (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+
-        | (?P<name>(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64})["']?\s*=\s*
+        | (?P<name>(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64})
+            ["']?\s*=\s*
         | (?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|authorization)["']?\s*:\s*))
     (?:"[^"]*" | '[^']*' | \S*[^\s"',;:)}\]])
     | \?[^\s=]{1,64}=\S+                          # the query of an address without a host

@@ -6,8 +6,8 @@ import re
 
 # Anything that ends so is a secret, whatever stands before it: PGPASSWORD, clientSecret, SSHPASS.
 _ENDINGS = (
-    "apikey", "authkey", "passphrase", "passwd", "password", "passwort", "pwd", "secret", "secretkey", "sshpass",
-    "token", "webhook",
+    "apikey", "authkey", "passphrase", "passwd", "password", "passwort", "pwd", "secret", "secretkey",
+    "sshpass", "token", "webhook",
 )  # fmt: skip
 _WORDS = frozenset({
     "auth", "authorization", "cookie", "cookies", "cred", "credential", "credentials", "creds", "dsn", "jwt",
@@ -18,11 +18,11 @@ _DECORATIONS = frozenset({"b64", "base64", "id", "json", "str", "string", "url",
 # Tokens of texts and of tokenizers, not of accounts.
 _OF_TEXT = frozenset({
     "added", "additional", "audio", "avg", "begin", "blank", "bos", "class", "cls", "context", "count", "cur",
-    "current", "decoder", "drop", "each", "encoder", "end", "eos", "eot", "expected", "extra", "fim", "first", "has",
-    "image", "img", "input", "invalid", "is", "last", "mask", "max", "mem", "min", "n", "new", "next", "num", "output",
-    "pad", "padding", "per", "placeholder", "pos", "prefix", "prev", "prompt", "reg", "register", "sep", "skip",
-    "special", "start", "stop", "suffix", "syntax", "text", "this", "time", "total", "trigger", "unexpected", "unk",
-    "unknown", "use", "video", "with", "word",
+    "current", "decoder", "drop", "each", "encoder", "end", "eos", "eot", "expected", "extra", "fim", "first",
+    "has", "image", "img", "input", "invalid", "is", "last", "mask", "max", "mem", "min", "n", "new", "next",
+    "num", "output", "pad", "padding", "per", "placeholder", "pos", "prefix", "prev", "prompt", "reg",
+    "register", "sep", "skip", "special", "start", "stop", "suffix", "syntax", "text", "this", "time",
+    "total", "trigger", "unexpected", "unk", "unknown", "use", "video", "with", "word",
 })  # fmt: skip
 # Several of them are counted, unless they are these.
 _OF_ACCOUNTS = frozenset({"access", "api", "auth", "bearer", "hf", "hub", "refresh", "security", "session"})
@@ -33,14 +33,14 @@ _OF_PASSES = frozenset({
 })  # fmt: skip
 # Keys that open something; of others, a program that prints `key=len` has many.
 _OF_LOCKS = frozenset({
-    "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "consumer", "customer",
-    "deploy", "encryption", "fernet", "gpg", "hmac", "ingest", "ingestion", "jwt", "kaggle", "license", "master",
-    "pgp", "private", "read", "root", "rsa", "secret", "service", "session", "shared", "signing", "ssh", "ssl",
-    "storage", "subscription", "tls", "wandb", "webhook", "write",
+    "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "consumer",
+    "customer", "deploy", "encryption", "fernet", "gpg", "hmac", "ingest", "ingestion", "jwt", "kaggle",
+    "license", "master", "pgp", "private", "read", "root", "rsa", "secret", "service", "session", "shared",
+    "signing", "ssh", "ssl", "storage", "subscription", "tls", "wandb", "webhook", "write",
 })  # fmt: skip
 _OF_TABLES = frozenset({
-    "cache", "column", "dict", "foreign", "group", "index", "join", "map", "partition", "primary", "public", "shard",
-    "sort", "state", "unique",
+    "cache", "column", "dict", "foreign", "group", "index", "join", "map", "partition", "primary", "public",
+    "shard", "sort", "state", "unique",
 })  # fmt: skip
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 _MOST_CHARACTERS = 200

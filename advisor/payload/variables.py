@@ -54,7 +54,9 @@ def _is_the_scripts() -> bool:
     """Whether neither a library nor we called ``os.environ``."""
     frame = sys._getframe(2)
     # os.getenv and Mapping.get are on the way.
-    while frame.f_back is not None and (frame.f_globals.get("__name__") in ("os", "collections.abc", "_collections_abc")):
+    while frame.f_back is not None and (
+        frame.f_globals.get("__name__") in ("os", "collections.abc", "_collections_abc")
+    ):
         frame = frame.f_back
     file = frame.f_code.co_filename
     is_library = file.startswith((_OWN, _STANDARD, "<frozen")) or any(name in file for name in _PACKAGES)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.findings import Code
+from advisor.core.redaction import redact_with
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
-from advisor.core.redaction import redact_with
 from advisor.profile.environment import child_environment, withheld
 from advisor.profile.failures import failure
 from advisor.profile.launch import Ending, Progress, run_child

@@ -11,37 +11,39 @@ from pathlib import Path
 from advisor.core.redaction import is_secret_variable
 from advisor.core.units import GIB, MIB
 
-# What a training job needs, by what it is for. Everything else is handed on by its name (`profile.env`): what holds
-# a secret cannot be told by names alone.
+# What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone do
+# not tell what holds a secret.
 _ALLOWED = (
     # The user and the machine.
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLUMNS", "LINES",
-    "NO_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-    "CI",
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLUMNS",
+    "LINES", "NO_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY",
+    "ALL_PROXY", "NO_PROXY", "CI",
     # The interpreter, its libraries and compilers. Not PYTHONSTARTUP, PYTHONINSPECT and the like.
     "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONWARNINGS", "PYTHONFAULTHANDLER", "PYTHONIOENCODING",
     "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX", "PYTHONNOUSERSITE",
-    "PYTHONUSERBASE", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONSAFEPATH", "PYTHONDEVMODE", "PYTHONTRACEMALLOC",
-    "VIRTUAL_ENV", "CONDA_*", "MAMBA_*", "PYENV_*", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "CC",
-    "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "MPLBACKEND", "MPLCONFIGDIR", "NLTK_DATA",
+    "PYTHONUSERBASE", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONSAFEPATH", "PYTHONDEVMODE",
+    "PYTHONTRACEMALLOC", "VIRTUAL_ENV", "CONDA_*", "MAMBA_*", "PYENV_*", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "LIBRARY_PATH", "CPATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "MPLBACKEND",
+    "MPLCONFIGDIR", "NLTK_DATA",
     # GPUs and numbers.
-    "CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*", "GLOO_*", "UCX_*", "HIP_*", "ROCR_*", "ROCM_*", "TORCH_*",
-    "TORCHINDUCTOR_*", "TORCHDYNAMO_*", "TORCHELASTIC_*", "PYTORCH_*", "TRITON_*", "OMP_*", "KMP_*", "GOMP_*",
-    "MKL_*", "OPENBLAS_*", "BLIS_*", "NUMEXPR_*", "NUMBA_*", "VECLIB_*", "DNNL_*", "ONEDNN_*", "TBB_*", "XLA_*",
-    "JAX_*", "TF_*", "MALLOC_*",
+    "CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*", "GLOO_*", "UCX_*", "HIP_*", "ROCR_*", "ROCM_*",
+    "TORCH_*", "TORCHINDUCTOR_*", "TORCHDYNAMO_*", "TORCHELASTIC_*", "PYTORCH_*", "TRITON_*", "OMP_*",
+    "KMP_*", "GOMP_*", "MKL_*", "OPENBLAS_*", "BLIS_*", "NUMEXPR_*", "NUMBA_*", "VECLIB_*", "DNNL_*",
+    "ONEDNN_*", "TBB_*", "XLA_*", "JAX_*", "TF_*", "MALLOC_*",
     # Libraries of training. Of Hugging Face's no pattern: tokens have many names there.
     "HF_HOME", "HF_HUB_CACHE", "HF_ASSETS_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_METRICS_CACHE",
     "HF_EVALUATE_CACHE", "HF_XET_CACHE", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_*",
     "HF_HUB_ENABLE_HF_TRANSFER", "HF_HUB_VERBOSITY", "HF_ENDPOINT", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_*",
-    "TOKENIZERS_PARALLELISM", "DATASETS_VERBOSITY", "DIFFUSERS_*", "ACCELERATE_*", "DEEPSPEED_*", "DS_*", "PL_*",
-    "KERAS_*", "TIMM_*", "TQDM_*", "WANDB_MODE", "WANDB_DISABLED", "WANDB_SILENT", "WANDB_PROJECT", "WANDB_DIR",
+    "TOKENIZERS_PARALLELISM", "DATASETS_VERBOSITY", "DIFFUSERS_*", "ACCELERATE_*", "DEEPSPEED_*", "DS_*",
+    "PL_*", "KERAS_*", "TIMM_*", "TQDM_*", "WANDB_MODE", "WANDB_DISABLED", "WANDB_SILENT", "WANDB_PROJECT",
+    "WANDB_DIR",
     # One process of several.
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK",
-    "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_LOCALID",
-    "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NNODES", "SLURM_NODEID", "SLURM_JOB_ID", "SLURM_JOBID",
-    "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_CPUS_PER_TASK", "SLURM_GPUS_ON_NODE", "SLURM_NPROCS",
-    "OMPI_COMM_WORLD_*", "PMI_RANK", "PMI_SIZE",
+    "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID",
+    "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NNODES", "SLURM_NODEID", "SLURM_JOB_ID",
+    "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_CPUS_PER_TASK", "SLURM_GPUS_ON_NODE",
+    "SLURM_NPROCS", "OMPI_COMM_WORLD_*", "PMI_RANK", "PMI_SIZE",
 )  # fmt: skip
 _IS_ALLOWED = re.compile("|".join(map(translate, _ALLOWED)))
 
@@ -93,7 +95,7 @@ def child_environment(
     kept = {name: value for name, value in environment.items() if name in names}
     # Builds of extensions that are cut off leave a lock behind, on which the next one waits for ever.
     folders = dict.fromkeys((*TEMPORARY, "TORCH_EXTENSIONS_DIR"), str(temporary))
-    # A file of credentials that the user hands on is meant; what says "offline" is not for anybody to hand on.
+    # A file of credentials that the user hands on is meant; what says "offline" stays.
     meant = {name for name in handed_on if name in environment and ADDED.get(name) == os.devnull}
     return kept | {name: value for name, value in ADDED.items() if name not in meant} | folders
 

@@ -107,8 +107,8 @@ def withheld_hint(recording: Recording) -> str:
     if not names:
         return ""
     return (
-        f" It asked for variables of yours that scripts do not get: {', '.join(names)}. Hand on what it needs:"
-        f" `profile.env` {names[0]}."
+        f" It asked for variables of yours that scripts do not get: {', '.join(names)}. Hand on what it"
+        f" needs: `profile.env` {names[0]}."
     )
 
 

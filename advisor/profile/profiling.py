@@ -12,11 +12,11 @@ from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
+from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
 from advisor.payload.protocol import FakeSamples, SampleField
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
-from advisor.core.redaction import redact_words
 from advisor.profile.failures import WITHOUT_IT
 from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates

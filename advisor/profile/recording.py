@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
+from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import (
@@ -27,7 +28,6 @@ from advisor.operators.costs import cost_of
 from advisor.payload.protocol import VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
-from advisor.core.redaction import redact_with
 from advisor.profile.epoch import epoch_of
 from advisor.profile.timeline import Timeline
 

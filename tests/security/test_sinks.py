@@ -6,6 +6,7 @@ import ast
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from advisor.config.section import ProjectMay
 from advisor.core.errors import InputError
 from advisor.core.redaction import error_in_words, named_without_secrets, without_secrets
 from advisor.delivery.channel import quoted_words
+from advisor.payload.protocol import Result
 from advisor.profile.recording import _shown
 from advisor.report import plain
 from advisor.report.project import refused_in_words
@@ -47,17 +49,29 @@ TEXT = f"login with password={PASSWORD} and {TOKEN} failed"
 
 
 def of_a_script(text: str) -> str:
-    return str(_shown({
-        "format_version": 1, "status": "crashed", "message": text, "traceback": text, "refused": [text], "text": text,
-        "warnings": [{"code": "not-downloaded", "facts": {"name": text}}, {"code": text, "facts": {"x": text}}],
-    }))  # type: ignore[typeddict-item, typeddict-unknown-key]  # fmt: skip
+    result = {
+        "format_version": 1,
+        "status": "crashed",
+        **dict.fromkeys(("message", "traceback", "text"), text),
+        "refused": [text],
+        "warnings": [
+            {"code": "not-downloaded", "facts": {"name": text}},
+            {"code": text, "facts": {"x": text}},
+        ],
+    }
+    return str(_shown(cast("Result", result)))
 
 
 def of_a_project(text: str) -> str:
-    return refused_in_words(
-        Refused(setting="store.url", value={"note": text}, file=Path("/a"), line=1, allowed=ProjectMay.NOTHING,
-                why=Why.NOT_ALLOWED)
-    )  # fmt: skip
+    line = Refused(
+        setting="store.url",
+        value={"note": text},
+        file=Path("/a"),
+        line=1,
+        allowed=ProjectMay.NOTHING,
+        why=Why.NOT_ALLOWED,
+    )
+    return refused_in_words(line)
 
 
 SINKS: dict[str, Callable[[str], str]] = {
@@ -78,7 +92,9 @@ def test_texts_lose_their_secrets(name: str) -> None:
     assert TOKEN not in shown
 
 
-@pytest.mark.parametrize("say", [plain.print_error, plain.print_progress, lambda text: plain.print_message("warning", text)])
+@pytest.mark.parametrize(
+    "say", [plain.print_error, plain.print_progress, lambda text: plain.print_message("warning", text)]
+)
 def test_whatever_is_said_on_stderr_loses_its_secrets(say: Callable[[str], None], capsys) -> None:
     """Before: an error that quoted a setting or a command line quoted its password."""
     say(TEXT)
@@ -90,7 +106,9 @@ def test_whatever_is_said_on_stderr_loses_its_secrets(say: Callable[[str], None]
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 @pytest.mark.parametrize("store", [_command, _script], ids=["the ledger", "receipts"])
-def test_command_lines_are_stored_without_secrets(store: Callable[[list[str]], str], words: list[str]) -> None:
+def test_command_lines_are_stored_without_secrets(
+    store: Callable[[list[str]], str], words: list[str]
+) -> None:
     stored = store(words)
     assert PASSWORD not in stored
     assert TOKEN not in stored
@@ -104,7 +122,21 @@ def test_no_schedule_keeps_a_secret(words: list[str]) -> None:
 
 
 def test_ordinary_schedules_are_kept() -> None:
-    check_words(["recommend", "t.py", "--budget", "50", "--to", "mail", "--", "--max-tokens", "512", "--tokenizer", "gpt2"])
+    check_words(
+        [
+            "recommend",
+            "t.py",
+            "--budget",
+            "50",
+            "--to",
+            "mail",
+            "--",
+            "--max-tokens",
+            "512",
+            "--tokenizer",
+            "gpt2",
+        ]
+    )
     check_words(["report", "--since", "30d", "--format", "json", "--out", "/srv/report-{date}.html"])
 
 
@@ -113,7 +145,9 @@ def test_nothing_else_writes_to_stderr() -> None:
     writers = set()
     for path in sorted((ROOT / "advisor").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            is_print = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            )
             to = [ast.unparse(word.value) for word in node.keywords if word.arg == "file"] if is_print else []
             is_write = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("stderr.write")
             if is_write or any("stderr" in place for place in to):

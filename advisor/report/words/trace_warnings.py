@@ -149,8 +149,8 @@ def graph_breaks(*, num_breaks: int, operators: Sequence[str]) -> str:
 def variables_withheld(*, names: Sequence[str]) -> str:
     """Names alone: their values are nobody's business."""
     return (
-        f"the script asked for variables of yours that scripts do not get ({', '.join(names)}): hand on what it"
-        " needs by name with `profile.env`"
+        f"the script asked for variables of yours that scripts do not get ({', '.join(names)}): hand on what"
+        " it needs by name with `profile.env`"
     )
 
 
