@@ -11,8 +11,8 @@ from pathlib import Path
 from advisor.core.redaction import is_secret_variable
 from advisor.core.units import GIB, MIB
 
-# What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone do
-# not tell what holds a secret.
+# What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone
+# do not tell what holds a secret.
 _ALLOWED = (
     # The user and the machine.
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLUMNS",

@@ -145,11 +145,13 @@ def test_nothing_else_writes_to_stderr() -> None:
     writers = set()
     for path in sorted((ROOT / "advisor").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            is_print = (
-                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-            )
-            to = [ast.unparse(word.value) for word in node.keywords if word.arg == "file"] if is_print else []
-            is_write = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("stderr.write")
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            to = [
+                ast.unparse(word.value) for word in node.keywords if called == "print" and word.arg == "file"
+            ]
+            is_write = called.endswith("stderr.write")
             if is_write or any("stderr" in place for place in to):
                 writers.add(path.relative_to(ROOT).as_posix())
     # It says "interrupted".
