@@ -34,6 +34,7 @@ _PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*", re.DOTALL)
 _PASSWORD_IN_QUERY = re.compile(
     r"([?&][^=&?]{0,64}(?:passw(?:or)?d|passphrase|pwd|secret|token)=)[^&]*", re.IGNORECASE
 )
+_LOGIN = re.compile(r"://[^/\s:@]{0,256}:[^/\s@]{1,1024}@")
 _OPTION = re.compile(r"--?[A-Za-z]")
 # As mysql takes it. Letters alone are an option with one dash, such as -precision.
 _JOINED_PASSWORD = re.compile(r"-p[A-Za-z_-]*[^A-Za-z_=-]")
@@ -91,7 +92,12 @@ def is_secret_variable(name: str, value: str) -> bool:
     >>> is_secret_variable("HF_HOME", "/data/hf")
     False
     """
-    return is_secret_name(name) or bool(spans_of_secrets(value))
+    # Not each part of an address: a path may hold an @, and who logs in without a password has none to lose.
+    return (
+        is_secret_name(name)
+        or _LOGIN.search(value) is not None
+        or bool(spans_of_secrets(value, in_addresses=False))
+    )
 
 
 def without_passwords(text: str) -> str:
