@@ -126,6 +126,11 @@ def print_error(message: str) -> None:
 
 
 def _print(text: str, stream: TextIO) -> None:
+    if stream is sys.stderr:
+        # Late, since most commands say nothing there. Messages quote settings, servers and scripts.
+        from advisor.core.redaction import redact
+
+        text = redact(text)
     # At once, so that a reader who has seen enough (head, less) is noticed here. What else was asked for, a
     # page or an exit code, does not depend on that reader: the rest of the text goes nowhere.
     try:

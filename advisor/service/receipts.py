@@ -213,10 +213,10 @@ def _several(steps: Steps) -> str:
 
 def _script(command: Sequence[str]) -> str:
     """A name for the command: the Python file that it runs, else what was typed, without secrets."""
-    from advisor.profile.environment import redact_arguments
+    from advisor.core.redaction import redact_words
 
     script = next((argument for argument in command if argument.endswith(".py")), None)
-    return Path(script).name if script else shlex.join(redact_arguments(command, os.environ))[:_MOST_NAME]
+    return Path(script).name if script else shlex.join(redact_words(command, os.environ))[:_MOST_NAME]
 
 
 def _user() -> str:
