@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -50,6 +51,10 @@ def main() -> None:
     _spare_the_collector()
     from advisor.cli import app
 
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding lacks is shown as an escape: an answer is worth more than a letter.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # Whoever ends us politely wants what Ctrl-C does: nothing running and no file behind.
     _handle(_interrupt)
     try:

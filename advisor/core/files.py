@@ -54,7 +54,7 @@ def _write_into(path: Path, payload: bytes, stream: int | None) -> None:
         raise OSError(errno.ENXIO, "it is a socket, not a file", str(path))
     # A stream is written by its own handle, whose place in the file moves on.
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY) if stream is None else os.dup(stream)
-    with open(handle, "wb") as out:
+    with os.fdopen(handle, "wb") as out:
         out.write(payload)
 
 

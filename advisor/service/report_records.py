@@ -21,10 +21,10 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
     Raises:
         StoreError: the database cannot be read.
     """
+    from advisor.core.limits import EARLIEST
     from advisor.review.forecast import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
-    from advisor.service.ledger import EARLIEST
     from advisor.store.database import open_store
 
     store = open_store(config.settings.store.url, must_exist=True)

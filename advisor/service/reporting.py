@@ -84,8 +84,8 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
 
 
 def _period(request: ReportRequest, listener: Listener) -> Period:
+    from advisor.core.limits import EARLIEST
     from advisor.review.period import Period
-    from advisor.service.ledger import EARLIEST
 
     present = now()
     until = _moment(request.until, present)

@@ -89,7 +89,7 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
         ('"p10": 0.1', '"p10": 9.9', "run.step_s"),
         ('"user"', '"usr"', "run.usr"),
         ('"run"', '"walk"', "run"),
-        ("{", "", "Invalid JSON"),
+        ("{", "", "it is no JSON"),
         ('"note": "a note"', f'"note": "{"x" * 2_000_000}"', "more than"),
     ],
 )

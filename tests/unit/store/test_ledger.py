@@ -127,14 +127,14 @@ def test_nothing_was_spent_where_nothing_ran(store: Store) -> None:
 @pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["duration_s", "cost_usd"])
 def test_a_run_of_impossible_numbers_is_refused(store: Store, name: str, number: float) -> None:
-    with pytest.raises(StoreError, match=rf"the run of train\.py has a {name} of .*: it must be 0 or more"):
+    with pytest.raises(StoreError, match=rf"cannot be recorded: {name} is .*: it must be between 0 and"):
         record_run(store, make_run(**{name: number}))
     assert runs(store, since=NOON) == ()
 
 
 @pytest.mark.parametrize("name", ["time_s", "cost_usd"])
 def test_a_recommendation_of_impossible_numbers_is_refused(store: Store, name: str) -> None:
-    with pytest.raises(StoreError, match="it must be 0 or more"):
+    with pytest.raises(StoreError, match="it must be between 0 and"):
         record_recommendation(store, make_entry(**{name: Quantiles(p50=1.0, p90=math.nan)}))
     assert recommendations(store, since=NOON) == ()
 
@@ -211,6 +211,6 @@ def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(st
 
 @pytest.mark.parametrize("change", [{"cost_usd": None}, {"cost_kind": None}])
 def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -> None:
-    with pytest.raises(StoreError, match="a cost and no kind of it, or the reverse"):
+    with pytest.raises(StoreError, match="cost_usd is given without cost_kind, or the reverse"):
         record_run(store, make_run(**change))
     assert runs(store, since=NOON) == ()
