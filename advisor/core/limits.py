@@ -24,6 +24,8 @@ MAX_PLANNED_S = 100 * 365.25 * DAY_S
 """Deadlines, waits and start-ups: a century. How long prices are remembered has no such limit."""
 MAX_TIMEOUT_S = 7 * DAY_S
 """Of profiling. The system's own timers end at 24 days."""
+MAX_PER_H = 3600.0
+"""Preemptions of one machine: none starts within a second."""
 MAX_GB = 1e8
 """A tenth of an exabyte."""
 MIN_GBIT_PER_S = 1e-6
@@ -34,6 +36,8 @@ MAX_WORLD = 2**16
 MAX_ROWS = 10**5
 MAX_MACHINES = 10**5
 MAX_NODES = 4096
+MAX_SIZE = 10**8
+"""Of a job in a log, in GPUs, nodes or cores: ten times the largest machine's cores."""
 MAX_MEMORY_GIB = 1e6
 """Of one GPU: a petabyte."""
 EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)

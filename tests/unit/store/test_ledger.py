@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from advisor.core.errors import StoreError
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
@@ -19,6 +20,7 @@ from advisor.store.ledger import (
     Spending,
     find_recommendation,
     find_run,
+    impossible_runs,
     recommendation_ids,
     recommendations,
     record_recommendation,
@@ -26,6 +28,7 @@ from advisor.store.ledger import (
     runs,
     spending,
 )
+from advisor.store.transactions import writing
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -214,3 +217,17 @@ def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -
     with pytest.raises(StoreError, match="cost_usd is given without cost_kind, or the reverse"):
         record_run(store, make_run(**change))
     assert runs(store, since=NOON) == ()
+
+
+def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store: Store) -> None:
+    """Such as of an older version: one absurd cost would spoil every sum."""
+    for number in range(4):
+        record_run(store, make_run(id=f"run-{number}", cost_usd=2.0))
+    with writing(store) as connection:
+        for name, change in (("run-1", "cost_usd = 1e308"), ("run-2", "num_gpus = -5")):
+            connection.execute(text(f"UPDATE runs SET {change} WHERE id = '{name}'"))
+    assert [run.id for run in runs(store, since=NOON)] == ["run-0", "run-3"]
+    first, second = impossible_runs(store, since=NOON)
+    assert first == "the run run-1: cost_usd is 1e+308: it must be between 0 and 1000000000000"
+    assert second.startswith("the run run-2: num_gpus is -5")
+    assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)
