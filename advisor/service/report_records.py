@@ -47,6 +47,22 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
         )
 
 
+def impossible_in(config: Config, period: Period) -> tuple[str, ...]:
+    """What cannot be true of recorded runs of the period, which are in no total of it.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.database import open_store
+    from advisor.store.ledger import impossible_runs
+
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return ()
+    with store:
+        return tuple(f"{why}. It is in no total." for why in impossible_runs(store, since=period.since))
+
+
 def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) -> Mapping[str, LedgerEntry]:
     """Recommendations by id: those given, and older ones that runs followed."""
     from advisor.store.ledger import find_recommendation

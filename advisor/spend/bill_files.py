@@ -94,13 +94,11 @@ def read_bill(path: Path, project_tag: str) -> Bill:
 
 def _too_many(path: Path, num_charges: int, faults: Sequence[RowFault]) -> str:
     if len(faults) < MOST_FAULTS:
-        return (
-            f"{str(path)!r} has more than {MOST_ROWS:,} rows: export it in parts, such as one for each month."
-        )
+        return f"{str(path)!r} has more than {MOST_ROWS:,} rows: export it in parts, such as by month."
     first = faults[0]
     return (
-        f"{len(faults):,} rows of {str(path)!r} cannot be read, and {num_charges:,} can: it is no bill, or was"
-        f" damaged. Line {first.line}: {first.reason}."
+        f"{len(faults):,} rows of {str(path)!r} cannot be read, and {num_charges:,} can: it is no bill, or it"
+        f" is damaged. Line {first.line}: {first.reason}."
     )
 
 

@@ -307,7 +307,12 @@ def test_receipts_that_cannot_be_true_stop_nothing_and_are_counted(shell: Shell)
     assert "2 runs" in answer.out
     assert "left out, as they cannot be true: 2" in answer.out
     assert shell.run("run", "list", "--json").document["num_left_out"] == 2
-    shell.run("report")
+    with sqlite3.connect(shell.folder / DATABASE) as store:
+        store.execute("UPDATE runs SET cost_usd = 1e308 WHERE id = 'waiting'")
+    report = shell.run("report")
+    assert report.code == 0
+    assert "the run waiting: cost_usd is 1e+308" in report.err
+    assert "e+308" not in report.out
 
 
 def test_a_store_that_is_locked_keeps_no_command_waiting(shell: Shell) -> None:

@@ -224,8 +224,8 @@ def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store:
     for number in range(4):
         record_run(store, make_run(id=f"run-{number}", cost_usd=2.0))
     with writing(store) as connection:
-        for name, change in (("run-1", "cost_usd = 1e308"), ("run-2", "num_gpus = -5")):
-            connection.execute(text(f"UPDATE runs SET {change} WHERE id = '{name}'"))
+        connection.execute(text("UPDATE runs SET cost_usd = 1e308 WHERE id = 'run-1'"))
+        connection.execute(text("UPDATE runs SET num_gpus = -5 WHERE id = 'run-2'"))
     assert [run.id for run in runs(store, since=NOON)] == ["run-0", "run-3"]
     first, second = impossible_runs(store, since=NOON)
     assert first == "the run run-1: cost_usd is 1e+308: it must be between 0 and 1000000000000"
