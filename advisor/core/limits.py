@@ -66,10 +66,11 @@ def why_out_of_bounds(name: str, value: object, least: float, most: float) -> st
     >>> why_out_of_bounds("cost_usd", True, 0, 1e12)
     'cost_usd is True: it must be between 0 and 1e+12'
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # -0.0 is not below 0, and would be printed as -$0.00.
-    if is_number and least <= value <= most and not (value == 0 and math.copysign(1, value) < 0):
-        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # -0.0 is not below 0, and would be printed as -$0.00.
+        is_minus_0 = value == 0 and math.copysign(1, value) < 0
+        if least <= value <= most and not is_minus_0:
+            return None
     digits = value.bit_length() if isinstance(value, int) else 0
     shown = f"a number of {digits:,} bits" if digits > 64 else repr(value)[:40]
     return f"{name} is {shown}: it must be between {least:.15g} and {most:.15g}"

@@ -196,8 +196,8 @@ def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
 
 def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:
     """Spans in order of time, each ended where the next one begins: no call is in two of them."""
-    following = [begin for _, begin, _ in spans[1:]]
-    for (name, begin, end), next_begin in itertools.zip_longest(spans, following, fillvalue=math.inf):
+    following = [*(begin for _, begin, _ in spans[1:]), math.inf]
+    for (name, begin, end), next_begin in zip(spans, following, strict=False):
         yield name, begin, min(end, next_begin)
 
 

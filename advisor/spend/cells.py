@@ -64,7 +64,7 @@ def amount(row: Row, column: str) -> Decimal | None:
         exact = value if isinstance(value, Decimal) else Decimal(str(value).strip())
     except InvalidOperation:
         raise ValueError(f"{column} is {_cut(value)}, which is no number") from None
-    if not (exact.is_finite() and abs(exact) <= MAX_USD):
+    if not (exact.is_finite() and exact.copy_abs() <= MAX_USD):
         raise ValueError(f"{column} is {_cut(value)}: no charge is that large")
     if exact == 0:
         return Decimal(0)  # not -0, nor 0 with a million decimals
