@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -58,6 +59,10 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - to the end
+        stream = getattr(sys, name)
+        # What a terminal's encoding lacks is shown as an escape: an answer is worth more than a letter.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _spare_the_collector() -> None:
