@@ -75,7 +75,7 @@ def _run(each: Training, kernels: Path) -> None:
         "--out",
         str(each.out),
     ]
-    subprocess.run([sys.executable, "-m", "training", *options], check=True)
+    subprocess.run([sys.executable, "-m", "research.training", *options], check=True)
 
 
 def main() -> None:

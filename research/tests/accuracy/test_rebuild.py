@@ -15,7 +15,7 @@ from benchmarks.accuracy.knowledge_files import check_hashes, group, left_out_gr
 from research.accuracy import rebuild as module
 from research.accuracy.rebuild import FOLDS, Training, rebuild, trainings
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = ("fitted.toml", "learned.json", "learned.npz")
 
 
@@ -93,7 +93,7 @@ def test_the_training_is_called_as_documented(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(subprocess, "run", lambda command, **_: calls.append(list(map(str, command))))
     module._run(Training(fold="without:T4", seed=0, out=tmp_path / "T4"), Path("kernels"))
     options = ["--kernels", "kernels", "--fold", "without:T4", "--seed", "0", "--out", str(tmp_path / "T4")]
-    assert calls == [[sys.executable, "-m", "training", *options]]
+    assert calls == [[sys.executable, "-m", "research.training", *options]]
 
 
 def test_the_folds_of_the_documents() -> None:
