@@ -79,6 +79,9 @@ class ProfileSettings(Section):
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
     )
+    sandbox_read: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+        (), description="what else scripts read there: files and folders besides those of docs/sandbox.md"
+    )
 
 
 class LocalSettings(Section):

@@ -65,6 +65,7 @@ def profile(
     num_samples: int | None = None,
     world_size: int | None = None,
     sandbox: bool = False,
+    sandbox_read: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -82,6 +83,7 @@ def profile(
         world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
             had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
+        sandbox_read: files and folders that it reads there besides what every script does (docs/sandbox.md).
         progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
 
     Raises:
@@ -105,7 +107,7 @@ def profile(
         fake_data=_fed(fake_data, num_samples),
         world_size=world_size,
     )
-    limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
+    limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
 
 

@@ -142,6 +142,7 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
                 num_samples=settings.samples,
                 world_size=world_size,
                 sandbox=settings.sandbox,
+                sandbox_read=settings.sandbox_read,
                 progress=step.follow,
             )
 
