@@ -146,7 +146,10 @@ def test_processes_of_a_script_still_talk_to_each_other(user: str, tmp_path: Pat
 
 
 @of_each_user
-def test_temporary_folders_are_its_own(user: str, tmp_path: Path) -> None:
+def test_temporary_folders_are_its_own(
+    user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
     (tmp_path / "ours").touch()
     code = f"ls /tmp /var/tmp /dev/shm {tmp_path}; touch /tmp/new /var/tmp/new /dev/shm/new"
     done = shell(code, tmp_path, user=user)
@@ -198,8 +201,8 @@ def test_keys_of_the_session_cannot_be_read(user: str, tmp_path: Path) -> None:
     """Was: the session's keyring was handed on, and ``keyctl`` read what is in it."""
     libc = ctypes.CDLL(None, use_errno=True)
     add = {"x86_64": 248, "aarch64": 217}[platform.machine()]
-    # In this thread's keyring alone, which what it starts does not get, and then in the session's.
-    libc.syscall(add + 2 if platform.machine() == "x86_64" else 219, 1, None)
+    # A session of our own (KEYCTL_JOIN_SESSION_KEYRING), and a key in it (KEY_SPEC_SESSION_KEYRING).
+    libc.syscall({"x86_64": 250, "aarch64": 219}[platform.machine()], 1, None)
     if libc.syscall(add, b"user", b"advisor-test", b"secret", 6, -3) < 0:
         pytest.skip("this machine has no keyrings")
     printed = python(KEYS, tmp_path, user=user)
