@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.findings import Code
+from advisor.core.temporary import temporary_folder
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
@@ -23,7 +23,6 @@ from advisor.profile.environment import child_environment, redact
 from advisor.profile.failures import failure
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
-from advisor.profile.removing import empty
 from advisor.profile.sandbox import Inside, Sandboxed, sandboxed, signalled
 from advisor.profile.timeline import Timeline, read_timeline
 
@@ -226,15 +225,9 @@ def job_folder() -> Iterator[Path]:
         InputError: there is no room, or no temporary folder that can be used.
     """
     try:
-        made = tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True)
-        folder = Path(made.name)
-        try:
+        with temporary_folder("profile") as folder:
             (folder / TEMPORARY_NAME).mkdir()
             yield folder
-        finally:
-            empty(folder)
-            with contextlib.suppress(RecursionError):
-                made.cleanup()
     except OSError as error:
         if error.errno not in _UNUSABLE:
             raise

@@ -114,7 +114,9 @@ def hint_of(recording: Recording) -> str:
 
 def _out_of_sight(message: str) -> str:
     """What is missing in the sandbox and there outside of it."""
-    if not any(sign in message for sign in ("No such file", "FileNotFoundError", "cannot open shared object")):
+    if not any(
+        sign in message for sign in ("No such file", "FileNotFoundError", "cannot open shared object")
+    ):
         return ""
     for path in re.findall(r"""['"]([^'"\n\0]+)['"]|(?:^|\s)(/[^:\s]+): cannot open""", message):
         name = path[0] or path[1]

@@ -39,7 +39,7 @@ NAMED_BY = (
 )  # fmt: skip
 _OWN = ("/tmp", "/var/tmp", "/dev", "/proc", "/run", "/sys", "/etc", "/var/lib", "/mnt", "/media")  # noqa: S108
 _IN_HOME = (".cache", ".config", ".local/share", ".local/state")
-# With passwords of package indexes and of remotes; the first two are in an environment, the last in a project.
+# With passwords of package indexes, in an environment, and of remotes, in a project.
 _PRIVATE = ("pip.conf", ".condarc", ".git/config")
 
 

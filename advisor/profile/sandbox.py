@@ -154,9 +154,7 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
         if nobody is not None and can_read([*nobody, words[0]], seen, inside.environment):
             return Sandboxed(command=(*nobody, *words), is_nobody=True, in_sight=credentials.left)
         give_to_nobody(folder, back=True)
-    return Sandboxed(
-        command=(*start, *closing, "--", *words), is_nobody=False, in_sight=credentials.left
-    )
+    return Sandboxed(command=(*start, *closing, "--", *words), is_nobody=False, in_sight=credentials.left)
 
 
 def _allowed(interpreter: Path, inside: Inside | None) -> Readable:
@@ -190,7 +188,10 @@ def _machine() -> list[str]:
     arguments += [part for path in _KEYS if os.path.exists(path) for part in ("--ro-bind", os.devnull, path)]  # noqa: PTH110
     arguments += [part for path in _GPU_DEVICES for part in ("--dev-bind-try", path, path)]
     # Also where it lies in one of the folders above.
-    return [*arguments, *(part for home in _homes() for part in (*_folders(home.parent), "--tmpfs", str(home)))]
+    return [
+        *arguments,
+        *(part for home in _homes() for part in (*_folders(home.parent), "--tmpfs", str(home))),
+    ]
 
 
 def _homes() -> list[Path]:
@@ -232,10 +233,14 @@ def _masks(hiding: Iterable[Path], shown: Sequence[Path], folder: Path) -> list[
     nothing = folder / "nothing"
     nothing.touch()
     arguments: list[str] = []
-    roots = {place: path.resolve() for path in (*shown, *map(Path, SYSTEM)) for place in (path.resolve(), path)}
+    roots = {
+        place: path.resolve() for path in (*shown, *map(Path, SYSTEM)) for place in (path.resolve(), path)
+    }
     for path in dict.fromkeys(path.resolve() for path in hiding if path.exists()):
         empty = ["--tmpfs"] if path.is_dir() else ["--ro-bind", str(nothing)]
-        places = [place / path.relative_to(real) for place, real in roots.items() if path.is_relative_to(real)]
+        places = [
+            place / path.relative_to(real) for place, real in roots.items() if path.is_relative_to(real)
+        ]
         arguments += [part for place in dict.fromkeys(places) for part in (*empty, str(place))]
     return arguments
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from advisor.core.errors import InputError
+from advisor.core.temporary import temporary_folder
 
 # Longer than any repository takes that a person waits for.
 _LIMIT_S = 300.0
@@ -60,8 +61,8 @@ def laid_out(text: str) -> Iterator[Version]:
         yield Version(path=Path(text), folder=Path.cwd())
         return
     commit = _commit(revision, text)
-    with tempfile.TemporaryDirectory(prefix="advisor-revision-") as temporary:
-        root = Path(temporary).resolve()
+    with temporary_folder("revision") as temporary:
+        root = temporary.resolve()
         try:
             _lay_out(commit, root)
         except OSError as error:

@@ -27,9 +27,7 @@ def sandbox_or_skip() -> None:
         pytest.skip(str(error))
 
 
-def in_sandbox(
-    command: list[str], job: Path, *, user: str = "this user"
-) -> subprocess.CompletedProcess[str]:
+def in_sandbox(command: list[str], job: Path, *, user: str = "this user") -> subprocess.CompletedProcess[str]:
     """A command in the sandbox, as one of ``USERS``."""
     job.mkdir(exist_ok=True)
     whole = sandboxed(command, job).command

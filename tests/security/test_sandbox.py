@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import tempfile
@@ -131,9 +130,10 @@ def test_what_the_script_needs_stays_in_sight_and_is_told(home) -> None:
 
 
 # What no list of ours names, as the next program's would not be.
-UNKNOWN = [".config/rclone-next/token", ".vastai/api_key", ".modal.toml", ".fly/config.yml", ".config/op/config",
-           "Documents/passwords.kdbx", "project-of-another/.env", ".mozilla/key4.db", ".thunderbird/logins.json",
-           ".cache/unknown/secret", ".local/share/unknown/secret", "key.json", ".env"]  # fmt: skip
+UNKNOWN = [".config/rclone-next/token", ".vastai/api_key", ".modal.toml", ".fly/config.yml", "key.json",
+           ".config/op/config", "Documents/passwords.kdbx", "project-of-another/.env", ".mozilla/key4.db",
+           ".thunderbird/logins.json", ".cache/unknown/secret", ".local/share/unknown/secret",
+           ".env"]  # fmt: skip
 
 
 def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeypatch) -> None:

@@ -20,9 +20,10 @@ import pytest
 
 from advisor.profile.seccomp import filter_program
 from advisor.profile.special_files import special_files
-from tests.security.sandboxes import IS_ROOT, USERS, python, sandbox_or_skip, shell
+from tests.security.sandboxes import USERS, python, sandbox_or_skip, shell
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 of_each_user = pytest.mark.parametrize("user", USERS)
 
 
@@ -66,7 +67,7 @@ def answers(kind: socket.SocketKind, path: Path, user: str, tmp_path: Path) -> b
 
 
 @of_each_user
-@pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm"])
+@pytest.mark.parametrize("folder", TEMPORARY)
 def test_a_server_in_a_temporary_folder_is_not_reached(folder: str, user: str, tmp_path: Path) -> None:
     """Was: a tmux server in /tmp ran a command outside."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
@@ -146,9 +147,7 @@ def test_processes_of_a_script_still_talk_to_each_other(user: str, tmp_path: Pat
 
 
 @of_each_user
-def test_temporary_folders_are_its_own(
-    user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_folders_are_its_own(user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     (tmp_path / "ours").touch()
     code = f"ls /tmp /var/tmp /dev/shm {tmp_path}; touch /tmp/new /var/tmp/new /dev/shm/new"
@@ -156,7 +155,7 @@ def test_temporary_folders_are_its_own(
     assert done.returncode == 0
     names = {line for line in done.stdout.splitlines() if line and not line.endswith(":")}
     assert names == {tmp_path.name, "job"}
-    assert not any(Path(folder, "new").exists() for folder in ("/tmp", "/var/tmp", "/dev/shm"))
+    assert not any(Path(folder, "new").exists() for folder in TEMPORARY)
 
 
 @of_each_user
@@ -176,7 +175,9 @@ def test_settings_of_the_machine_are_not_there(user: str, tmp_path: Path) -> Non
 
 @of_each_user
 def test_nothing_can_be_written_beside_the_mounts(user: str, tmp_path: Path) -> None:
-    done = shell("touch /new; touch ~/new; touch /etc/new; mkdir /home/new; ls -d /new ~/new", tmp_path, user=user)
+    done = shell(
+        "touch /new; touch ~/new; touch /etc/new; mkdir /home/new; ls -d /new ~/new", tmp_path, user=user
+    )
     assert done.stdout == ""
     assert done.stderr.count("Read-only file system") >= 3
 
@@ -223,7 +224,10 @@ def test_only_families_that_a_namespace_divides_make_sockets(user: str, tmp_path
     families = [17, 31, 38, 40, 44]
     printed = python(FAMILIES.format(families=families), tmp_path, user=user).splitlines()
     assert printed == [f"{family} False True" for family in families]
-    assert python("import socket; socket.socketpair(); socket.socket(socket.AF_INET6)", tmp_path, user=user) == ""
+    assert (
+        python("import socket; socket.socketpair(); socket.socket(socket.AF_INET6)", tmp_path, user=user)
+        == ""
+    )
 
 
 CALLS = """
@@ -235,7 +239,8 @@ def number_of(call, *arguments):
     return errno.errorcode.get(ctypes.get_errno())
 is_x86 = platform.machine() == "x86_64"
 calls = {"io_uring_setup": (425, 1, 0), "userfaultfd": (323 if is_x86 else 282, 0),
-         "bpf": (321 if is_x86 else 280, 0, 0, 0), "perf_event_open": (298 if is_x86 else 241, 0, 0, -1, -1, 0),
+         "bpf": (321 if is_x86 else 280, 0, 0, 0),
+         "perf_event_open": (298 if is_x86 else 241, 0, 0, -1, -1, 0),
          "setns": (308 if is_x86 else 268, 0, 0), "syslog": (103 if is_x86 else 116, 2, 0, 0)}
 for name, arguments in calls.items():
     print(name, number_of(*arguments))
