@@ -53,7 +53,7 @@ def test_settings_of_the_kernel_cannot_be_written(tmp_path) -> None:
     code = 'read -r old < /proc/sys/kernel/core_pattern; echo "$old" > /proc/sys/kernel/core_pattern'
     done = shell(code, tmp_path)
     assert done.returncode != 0
-    assert ("Read-only file system" if IS_ROOT else "denied") in done.stderr
+    assert "Read-only file system" in done.stderr or "denied" in done.stderr
 
 
 def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path) -> None:
