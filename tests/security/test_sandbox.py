@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -16,14 +15,13 @@ from advisor.profile.credential_files import IN_HOME, NAMED_BY, hidden
 from advisor.profile.nobody import NOBODY, opened
 from advisor.profile.readable import CACHES, IN_ETC, SYSTEM
 from advisor.profile.readable import NAMED_BY as READABLE_BY
-from tests.security.sandboxes import IS_ROOT, sandbox_or_skip, shell
+from tests.machine import needs
+from tests.security.sandboxes import IS_ROOT, shell
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
 
 
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    sandbox_or_skip()
+pytestmark = needs("bubblewrap")
 
 
 @pytest.fixture
@@ -179,7 +177,8 @@ for path in ({private!r}, os.path.expanduser("~/.aws/credentials")):
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+@needs("util-linux")
+@pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
 def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
     """Was: as root, who owns what only he may read."""
     pytest.importorskip("torch")
@@ -200,7 +199,8 @@ def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+@needs("util-linux")
+@pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
 def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path) -> None:
     pytest.importorskip("torch")
     private = put(home / "project/private.csv")

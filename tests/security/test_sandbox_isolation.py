@@ -11,7 +11,6 @@ import os
 import platform
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,16 +19,12 @@ import pytest
 
 from advisor.profile.seccomp import filter_program
 from advisor.profile.special_files import special_files
-from tests.security.sandboxes import USERS, python, sandbox_or_skip, shell
+from tests.machine import needs
+from tests.security.sandboxes import USERS, python, shell
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+pytestmark = needs("bubblewrap")
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 of_each_user = pytest.mark.parametrize("user", USERS)
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    sandbox_or_skip()
 
 
 @pytest.fixture
