@@ -218,7 +218,7 @@ def _binds(paths: Iterable[Path]) -> list[str]:
     arguments: list[str] = []
     for place in sorted(places, key=lambda place: len(place.parts)):
         if not any(place.is_relative_to(other) for other in outer):
-            arguments += [*_folders(place.parent), "--ro-bind", str(places[place].resolve()), str(place)]
+            arguments += [*_folders(place.parent), "--ro-bind-try", str(places[place].resolve()), str(place)]
             outer.append(place)
     return arguments
 

@@ -27,6 +27,12 @@ TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 of_each_user = pytest.mark.parametrize("user", USERS)
 
 
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's is closed to the ordinary user of these tests."""
+    monkeypatch.setenv("HOME", "/nonexistent")
+
+
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     """Open to all: pytest's own is not."""
