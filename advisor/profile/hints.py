@@ -35,7 +35,7 @@ _NOBODY = (
     " of its files."
 )
 SANDBOX = (
-    " The sandbox shows a script only what it needs (docs/sandbox.md): add files and folders with the setting"
+    " The sandbox shows a script only what it needs (docs/sandbox.md): add files and folders with"
     " `profile.sandbox_read`."
 )
 _NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
@@ -124,7 +124,7 @@ def _out_of_sight(message: str) -> str:
             folder = os.path.dirname(os.path.abspath(name))  # noqa: PTH100, PTH120
             return (
                 f" {name!r} is there, but out of the sandbox's sight (docs/sandbox.md): add it or its folder"
-                f" {folder!r} with the setting `profile.sandbox_read`."
+                f" {folder!r} with `profile.sandbox_read`."
             )
     return ""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
 
 # These settings may be there for scripts; as arguments of a call they are meant for this one.
-_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
+_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "sandbox_read", "python", "timeout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
