@@ -140,6 +140,14 @@ class ScriptOptions:
             show_default=False,
         ),
     ] = None
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Hand on this variable, too: scripts get what training needs (repeatable).",
+            show_default=False,
+        ),
+    ] = None
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the world is the request's."""
@@ -151,4 +159,5 @@ class ScriptOptions:
             "profile__samples": self.samples,
             "profile__sandbox": self.sandbox,
             "profile__sandbox_read": self.sandbox_read or None,
+            "profile__env": self.env,
         }

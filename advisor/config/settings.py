@@ -36,6 +36,7 @@ from advisor.config.setting_kinds import (
     Timeout,
     UsdPerH,
     UserPath,
+    VariableName,
     Watts,
     catalog_name,
     check_wait,
@@ -81,6 +82,10 @@ class ProfileSettings(Section):
     )
     sandbox_read: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
         (), description="what else scripts read there: files and folders besides those of docs/sandbox.md"
+    )
+    env: Annotated[tuple[VariableName, ...], ProjectMay.NOTHING] = Field(
+        (),
+        description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",
     )
 
 

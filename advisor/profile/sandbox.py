@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
 from advisor.profile.credential_files import hidden
 from advisor.profile.nobody import CAPABILITIES, can_read, change_of_user, give_to_nobody, opened
@@ -53,7 +54,7 @@ def check_sandbox() -> None:
         InputError: bubblewrap is not installed, this machine lets it make no namespaces, or nobody wrote
             down which system calls to refuse on such a machine.
     """
-    if shutil.which(_PROGRAM) is None:
+    if processes.program(_PROGRAM) is None:
         raise InputError(
             "`profile.sandbox` needs bubblewrap, which is not installed: apt install bubblewrap, dnf install"
             " bubblewrap; it exists for Linux only. Without `profile.sandbox`, docs/what-is-intercepted.md"
@@ -64,21 +65,19 @@ def check_sandbox() -> None:
             "`profile.sandbox` is for x86_64 and aarch64: the system calls of this machine are not known."
         )
     try:
-        trial = subprocess.run(
-            [_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, *_machine(), "true"],
-            capture_output=True,
-            text=True,
-            timeout=_TRIAL_S,
-            check=False,
+        nothing = processes.program("true") or "/bin/true"
+        trial = processes.run(
+            [_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, *_machine(), nothing], timeout_s=_TRIAL_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(
             f"`profile.sandbox`: bubblewrap does not start: {error}. Repair it or go without."
         ) from error
     if trial.returncode:
+        why = trial.stderr.decode(errors="replace").strip()
         raise InputError(
             "`profile.sandbox`: this machine does not let bubblewrap isolate a process"
-            f" ({trial.stderr.strip()}). Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in"
+            f" ({why}). Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in"
             " a container: --security-opt seccomp=unconfined), or profile without `profile.sandbox`."
         )
 
@@ -168,7 +167,7 @@ def _allowed(interpreter: Path, inside: Inside | None) -> Readable:
 def _started(folder: Path) -> list[str]:
     path = folder / "seccomp"
     path.write_bytes(filter_program() or b"")
-    return [*_WITH_FILTER, str(path), _PROGRAM, "--seccomp", _FILTER_FD]
+    return [*_WITH_FILTER, str(path), processes.program(_PROGRAM) or _PROGRAM, "--seccomp", _FILTER_FD]
 
 
 def _machine() -> list[str]:

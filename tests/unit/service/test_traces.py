@@ -142,6 +142,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "world_size": None,
         "sandbox": True,
         "sandbox_read": (),
+        "env": (),
     }
 
 
