@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import BinaryIO
 from advisor.config.layers import DELIVERY_KEY_VARIABLE
 from advisor.core import processes
 from advisor.core.redaction import redact
+from advisor.core.temporary import temporary_folder
 from advisor.core.variables import ANSWER_FILE_VARIABLE
 
 MOST_KEPT_BYTES = 64_000
@@ -83,24 +83,26 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
     Raises:
         OSError: it cannot be started, such as in a folder that is not there any more.
     """
-    with tempfile.TemporaryDirectory(prefix="advisor-schedule-") as name:
-        folder = Path(name)
-        with (folder / "out").open("w+b") as out, (folder / "err").open("w+b") as err:
-            child = _start(command, out, err, folder / "answer.json")
-            try:
-                ending = _wait(child, command.timeout_s, may_go_on)
-            finally:
-                _end(child)
-            facts = _facts(folder / "answer.json")
-            recommended = facts.get("recommended")
-            return Ran(
-                ending=ending,
-                exit_code=child.returncode if ending is Ending.BY_ITSELF else None,
-                output="\n".join(filter(None, (_kept(out), _kept(err)))),
-                output_sha256=_sha256(out),
-                recommended=recommended if isinstance(recommended, str) else None,
-                undelivered=_undelivered(facts),
-            )
+    with (
+        temporary_folder("schedule") as folder,
+        (folder / "out").open("w+b") as out,
+        (folder / "err").open("w+b") as err,
+    ):
+        child = _start(command, out, err, folder / "answer.json")
+        try:
+            ending = _wait(child, command.timeout_s, may_go_on)
+        finally:
+            _end(child)
+        facts = _facts(folder / "answer.json")
+        recommended = facts.get("recommended")
+        return Ran(
+            ending=ending,
+            exit_code=child.returncode if ending is Ending.BY_ITSELF else None,
+            output="\n".join(filter(None, (_kept(out), _kept(err)))),
+            output_sha256=_sha256(out),
+            recommended=recommended if isinstance(recommended, str) else None,
+            undelivered=_undelivered(facts),
+        )
 
 
 def _start(command: Command, out: BinaryIO, err: BinaryIO, answer: Path) -> subprocess.Popen[bytes]:

@@ -8,27 +8,33 @@ import uuid
 from pathlib import Path
 
 # By descriptor and never by a link: nothing outside of the folder is touched, whoever changes it meanwhile.
-_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def empty(folder: Path) -> None:
     """Remove what is in a folder, however deep; what does not let itself be removed stays."""
+    with contextlib.suppress(OSError):
+        top = os.open(folder, FLAGS)
+        try:
+            empty_opened(top)
+        finally:
+            os.close(top)
+
+
+def empty_opened(top: int) -> None:
+    """The same of a folder that is open, where this system can do without names."""
     if os.rename not in os.supports_dir_fd:
         return
     with contextlib.suppress(OSError):
-        top = os.open(folder, _FLAGS)
-        try:
-            pending = _removed(top, top)
-            while pending:
-                pending += _remove_folder(pending.pop(), top)
-        finally:
-            os.close(top)
+        pending = _removed(top, top)
+        while pending:
+            pending += _remove_folder(pending.pop(), top)
 
 
 def _remove_folder(name: str, top: int) -> list[str]:
     """Remove a folder right below the top; folders that were in it are there now."""
     with contextlib.suppress(OSError):
-        fd = os.open(name, _FLAGS, dir_fd=top)
+        fd = os.open(name, FLAGS, dir_fd=top)
         try:
             moved = _removed(fd, top)
         finally:
