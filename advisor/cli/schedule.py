@@ -10,9 +10,8 @@ import typer
 from advisor.cli.common import chosen_format
 from advisor.cli.help_lines import WholeLines
 from advisor.cli.shared_options import FormatOption, JsonOption
-from advisor.core.values import DeliverWhen
 from advisor.report.printing import Format, print_document
-from advisor.schedule.exports.exported import Scheduler
+from advisor.core.values import DeliverWhen, Scheduler
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

@@ -11,7 +11,7 @@ from advisor.core.errors import AdvisorError, DeliveryError, InputError
 from advisor.core.redaction import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
-from advisor.schedule.schedulable import schedulable
+from advisor.schedule.commands import schedulable
 from advisor.service.child_commands import Command, Ending, Ran
 from advisor.service.claim_keeping import ClaimKeeper
 from advisor.service.schedule_world import Limits, Outgoing, Surroundings, utc_text

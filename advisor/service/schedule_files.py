@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, assert_never
 from advisor.config.layers import environment_variable
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
-from advisor.core.values import Schedule
-from advisor.schedule.exports.exported import ExportedFile, Scheduler
-from advisor.schedule.schedulable import channels_in
+from advisor.core.values import Schedule, Scheduler
+from advisor.schedule.commands import channels_in
+from advisor.schedule.exports import ExportedFile
 from advisor.service.live import now
 from advisor.service.scheduling import planned_schedule, planned_schedules
 
@@ -59,11 +59,11 @@ def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -
     program = (sys.executable, "-m", "advisor")
     match request.scheduler:
         case Scheduler.CRON:
-            from advisor.schedule.exports.crontab import crontab
+            from advisor.schedule.exports import crontab
 
             return crontab(wanted, program)
         case Scheduler.SYSTEMD:
-            from advisor.schedule.exports.systemd import SystemdPlan, systemd_units
+            from advisor.schedule.exports import SystemdPlan, systemd_units
 
             return systemd_units(
                 wanted, SystemdPlan(program=program, timeout_s=config.settings.schedule.timeout)
@@ -77,7 +77,7 @@ def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -
 
 
 def _workflow(schedule: Schedule, config: Config) -> ExportedFile:
-    from advisor.schedule.exports.github_actions import WorkflowPlan, workflow
+    from advisor.schedule.github_actions import WorkflowPlan, workflow
 
     timeout_s = config.settings.schedule.timeout
     return workflow(
@@ -86,7 +86,7 @@ def _workflow(schedule: Schedule, config: Config) -> ExportedFile:
 
 
 def _cron_jobs(wanted: Sequence[Schedule], image: str | None, config: Config) -> tuple[ExportedFile, ...]:
-    from advisor.schedule.exports.kubernetes import CronJobPlan, cron_jobs
+    from advisor.schedule.exports import CronJobPlan, cron_jobs
 
     if image is None:
         raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")

@@ -11,7 +11,7 @@ from advisor.core.errors import AdvisorError, InputError
 from advisor.core.redaction import error_in_words
 from advisor.core.units import format_duration
 from advisor.core.values import Schedule
-from advisor.schedule.recurrence import Due, due, next_after
+from advisor.schedule.times import Due, due, next_after
 from advisor.service.occurrence_run import run_claimed
 from advisor.service.schedule_world import Surroundings, utc_text
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import DeliverWhen, Occurrence, Schedule
-from advisor.schedule.recurrence import next_after
-from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
+from advisor.schedule.commands import channels_in, check_name, check_words, name_for, schedulable
+from advisor.schedule.times import next_after
 from advisor.service.delivering import check_channels
 from advisor.service.live import now, opened
 

@@ -16,6 +16,15 @@ class DeliverWhen(StrEnum):
     CHANGES = "changes"
 
 
+class Scheduler(StrEnum):
+    """Other schedulers, to which schedules can be exported."""
+
+    CRON = "cron"
+    SYSTEMD = "systemd"
+    GITHUB_ACTIONS = "github-actions"
+    KUBERNETES = "kubernetes"
+
+
 class OccurrenceState(StrEnum):
     """How far an occurrence has come."""
 

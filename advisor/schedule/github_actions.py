@@ -12,10 +12,8 @@ from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.values import Schedule
-from advisor.schedule.cron import Cron, parse_cron
-from advisor.schedule.exports.exported import ExportedFile, cron_text, exported_words, unit_name
-from advisor.schedule.exports.yaml_text import yaml_text
-from advisor.schedule.zones import zone_of
+from advisor.schedule.exports import ExportedFile, exported_words, unit_name, yaml_text
+from advisor.schedule.times import Cron, parse_cron, zone_of
 
 _MINUTES_PER_DAY = 24 * 60
 _Lines: TypeAlias = Mapping[timedelta, tuple[str, ...]]
@@ -50,7 +48,8 @@ def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
     """
     zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
     lines = {
-        offset: tuple(map(cron_text, in_utc(cron, offset, schedule))) for offset in _offsets(zone, plan.now)
+        offset: tuple(one.text for one in in_utc(cron, offset, schedule))
+        for offset in _offsets(zone, plan.now)
     }
     unit = unit_name(schedule)
     document = {
