@@ -17,7 +17,7 @@
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
-    │   └── LeaseTakenError      1  another process does what only one may do at a time
+    │   └── LockedError          1  another process does what only one may do at a time
     ├── CloudError               1  a cloud refused a call or did not answer
     ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
     ├── NoOfferError             1  nothing is for rent under this query
@@ -117,7 +117,7 @@ class StoreError(AdvisorError):
     """The database of prices and runs cannot be reached, read or written, or is from a newer version."""
 
 
-class LeaseTakenError(StoreError):
+class LockedError(StoreError):
     """Another process does what only one may do at a time, such as a refresh."""
 
 

@@ -14,7 +14,7 @@ from advisor.report.document import NARROW, Column, Document, Fact, Lines, Row, 
 from advisor.schedule.times import zone_of
 
 if TYPE_CHECKING:
-    from advisor.service.scheduling import Planned
+    from advisor.service.schedule.managing import Planned
 
 NO_SCHEDULES = "No schedules yet. An example: advisor schedule add '0 6 * * *' -- prices refresh"
 _COLUMNS = (

@@ -1,4 +1,4 @@
-"""The tables, the same on SQLite and PostgreSQL; ``migrations/versions`` make them and must end at the same.
+"""The tables, the same on SQLite and PostgreSQL, and their version.
 
 Times are kept in UTC and come back with that time zone. Money is a double: what was put in comes out.
 """
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    String,
     Table,
     Text,
     UniqueConstraint,
@@ -28,8 +29,13 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0008"
-"""The newest migration. Numbers grow, so that a newer database can be told from an older one."""
+VERSION = "0009"
+"""Of the tables below. Numbers grow, so that a newer database can be told from an older one."""
+UPGRADES = {"0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token")}
+"""Statements that make this version of another one."""
+BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))
+"""Versions that no release has had; ``LAST_TO_READ_THEM`` is the last commit that upgrades them."""
+LAST_TO_READ_THEM = "74fbb2dc"
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -100,6 +106,9 @@ def _texts(value: str) -> tuple[str, ...]:
 
 
 metadata = MetaData()
+
+# Its name is older than this file: an older advisor looks for it to refuse a newer database.
+alembic_version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 
 pulls = Table(
     "pulls",
@@ -172,16 +181,6 @@ price_points = Table(
     Column("observed_at", UtcTime, primary_key=True),
     Column("usd_per_h", Double, nullable=False),
     sqlite_with_rowid=False,
-)
-
-leases = Table(
-    "leases",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("token", Text, nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("taken_at", UtcTime, nullable=False),
-    Column("expires_at", UtcTime, nullable=False),
 )
 
 recommendations = Table(
@@ -291,7 +290,6 @@ occurrences = Table(
     Column("due_at", UtcTime, primary_key=True),
     Column("state", Name(OccurrenceState), nullable=False),
     Column("holder", Text, nullable=False),
-    Column("token", Text, nullable=False),
     Column("expires_at", UtcTime),
     Column("started_at", UtcTime),
     Column("ended_at", UtcTime),

@@ -26,7 +26,7 @@ TREE = {
     "CatalogError": ("AdvisorError", 1),
     "StaleCatalogError": ("CatalogError", 1),
     "StoreError": ("AdvisorError", 1),
-    "LeaseTakenError": ("StoreError", 1),
+    "LockedError": ("StoreError", 1),
     "CloudError": ("AdvisorError", 1),
     "DeliveryError": ("AdvisorError", 1),
     "NoOfferError": ("AdvisorError", 1),
