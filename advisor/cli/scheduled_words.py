@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.cli.help_lines import Click
 from advisor.core.errors import InputError
-from advisor.schedule.commands import schedulable
+from advisor.schedule.schedulable import schedulable
 
 
 def check_command_line(root: Click, words: Sequence[str]) -> None:

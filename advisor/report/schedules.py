@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.report.cells import PLAIN, SHORT_DURATION, Cell
 from advisor.report.document import NARROW, Column, Document, Fact, Lines, Row, Section, Table, Tone, columns
-from advisor.schedule.times import zone_of
+from advisor.schedule.recurrence import zone_of
 
 if TYPE_CHECKING:
     from advisor.service.schedule.managing import Planned

@@ -15,7 +15,7 @@ import yaml
 
 from advisor.core.errors import InputError
 from advisor.core.values import Schedule
-from advisor.schedule.times import Cron, listed, parse_cron
+from advisor.schedule.recurrence import Cron, listed, parse_cron
 
 # Kubernetes adds eleven characters to a name for each job and takes 63.
 _MOST_OF_A_NAME = 52

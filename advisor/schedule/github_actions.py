@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from advisor.core.errors import InputError
 from advisor.core.values import Schedule
 from advisor.schedule.exports import ExportedFile, exported_words, unit_name, yaml_text
-from advisor.schedule.times import Cron, parse_cron, zone_of
+from advisor.schedule.recurrence import Cron, parse_cron, zone_of
 
 _MINUTES_PER_DAY = 24 * 60
 _Lines: TypeAlias = Mapping[timedelta, tuple[str, ...]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
-from advisor.delivery.patience import Clock, Patience
+from advisor.delivery.posting import Clock, Patience
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
@@ -136,7 +136,7 @@ def deliver(
     with open_store(database.url) as store:
         for name, channel in _channels(request.channels, delivery).items():
             with listener.step(f"sending to {name}") as step:
-                post = Post(store=store, patience=patience, clock=clock or Clock(), heard=_telling(step))
+                post = Post(store=store, patience=patience, clock=clock or Clock(), on_retry=_telling(step))
                 deliveries.append(post.send(name, channel, message, key))
     return tuple(deliveries)
 
@@ -181,7 +181,7 @@ def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple
 
 
 def _channels(names: tuple[str, ...], delivery: DeliverySettings) -> dict[str, Channel]:
-    from advisor.delivery.channels.opening import open_channel
+    from advisor.delivery.channels.channel_kinds import open_channel
     from advisor.delivery.secret_values import Secrets
 
     known = delivery.channels
@@ -211,7 +211,7 @@ def _telling(step: Step) -> Callable[[str, float], None]:
 
 def _state(name: str, settings: ChannelSettings, last: Posted | None) -> ChannelState:
     from advisor.config.delivery_settings import SECRET_FORMS
-    from advisor.delivery.channels.opening import open_channel
+    from advisor.delivery.channels.channel_kinds import open_channel
     from advisor.delivery.secret_values import Secrets
 
     secrets = Secrets(os.environ)

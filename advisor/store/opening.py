@@ -107,14 +107,15 @@ def _bring_to_newest(store: Store) -> None:
 
 def _version(connection: Connection, place: str) -> str | None:
     """The database's version, this one or one that can be upgraded; None if it is empty."""
-    inspector = inspect(connection)
-    if not inspector.has_table(schema.alembic_version.name):
-        if inspector.get_table_names():
-            raise StoreError(
-                f"the database {place} holds another program's tables: name an empty one in store.url,"
-                " or a file that is not there yet."
-            )
+    # In one look: another process may make the tables at this moment.
+    names = inspect(connection).get_table_names()
+    if not names:
         return None
+    if schema.alembic_version.name not in names:
+        raise StoreError(
+            f"the database {place} holds another program's tables: name an empty one in store.url,"
+            " or a file that is not there yet."
+        )
     # Without its type: SQLite keeps whatever was written.
     versions: Select[object] = select(column("version_num")).select_from(schema.alembic_version)
     rows: Sequence[object] = connection.execute(versions).scalars().all()

@@ -22,8 +22,7 @@ from pathlib import Path
 from advisor.cli.sending_output import in_words
 from advisor.delivery.channel import Parcel
 from advisor.delivery.message import Message
-from advisor.delivery.patience import Clock, Patience
-from advisor.delivery.posting import Post
+from advisor.delivery.posting import Clock, Patience, Post
 from advisor.delivery.secret_values import Secrets
 from advisor.service.child_commands import Command, Ending, Ran
 from advisor.service.schedule.running import Limits, Outgoing, ScheduleService, Surroundings

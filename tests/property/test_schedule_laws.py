@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from advisor.schedule.github_actions import in_utc
-from advisor.schedule.times import Cron, next_after, parse_cron, times_after
+from advisor.schedule.recurrence import Cron, next_after, parse_cron, times_after
 from tests.schedules import make_schedule, next_by_manual
 
 ZONES = sorted(available_timezones() - {"Factory", "localtime"})

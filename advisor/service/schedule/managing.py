@@ -15,8 +15,8 @@ from advisor.config.layers import environment_variable
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
-from advisor.schedule.commands import channels_in, check_name, check_words, name_for, schedulable
-from advisor.schedule.times import next_after
+from advisor.schedule.recurrence import next_after
+from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
 from advisor.service.delivering import check_channels
 from advisor.service.live import now
 

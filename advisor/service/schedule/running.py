@@ -17,8 +17,8 @@ from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedE
 from advisor.core.redaction import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
-from advisor.schedule.commands import schedulable
-from advisor.schedule.times import Due, due, next_after
+from advisor.schedule.recurrence import Due, due, next_after
+from advisor.schedule.schedulable import schedulable
 from advisor.service.child_commands import Command, Ending, Ran
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 from advisor.cli.commands import app
 from advisor.cli.scheduled_words import check_command_line
 from advisor.core.errors import InputError
-from advisor.schedule.commands import SCHEDULABLE
+from advisor.schedule.schedulable import SCHEDULABLE
 
 ROOT = typer.main.get_command(app)
 

@@ -14,7 +14,7 @@ import yaml
 
 from advisor.core.errors import InputError
 from advisor.schedule.github_actions import WorkflowPlan, in_utc, workflow
-from advisor.schedule.times import parse_cron
+from advisor.schedule.recurrence import parse_cron
 from tests.schedules import AT, make_schedule
 
 PLAN = WorkflowPlan(secrets=("ADVISOR_STORE__URL", "SMTP_PASSWORD"), timeout_s=3600, now=AT)

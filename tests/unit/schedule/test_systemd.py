@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from advisor.schedule.exports import SystemdPlan, on_calendar, systemd_units
-from advisor.schedule.times import parse_cron, times_after
+from advisor.schedule.recurrence import parse_cron, times_after
 from tests.schedules import AT, make_schedule
 
 PLAN = SystemdPlan(program=(sys.executable, "-m", "advisor"), timeout_s=3600)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.times import MOST_MISSED, due, next_after, parse_cron, times_after, zone_of
+from advisor.schedule.recurrence import MOST_MISSED, due, next_after, parse_cron, times_after, zone_of
 from tests.schedules import AT, make_schedule
 
 DAY_S = 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.commands import SCHEDULABLE, check_name, check_words, name_for, schedulable
+from advisor.schedule.schedulable import SCHEDULABLE, check_name, check_words, name_for, schedulable
 
 
 def test_the_command_is_the_longest_name_that_the_words_begin_with() -> None:
