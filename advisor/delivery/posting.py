@@ -101,7 +101,7 @@ class Delivery:
         at: when that was; of `BUSY`, since when.
         attempts: of all processes that tried.
         is_resumed: whether an earlier process was cut off in the middle of sending it.
-        error: what went wrong, without secrets; also of what did not reach everybody.
+        error: what went wrong, without secrets; also which recipients were refused.
     """
 
     channel: str
@@ -114,7 +114,7 @@ class Delivery:
 
     @property
     def is_there(self) -> bool:
-        """Whether it surely reached everybody."""
+        """Whether it surely reached all recipients."""
         return self.outcome in (Outcome.SENT, Outcome.SENT_BEFORE) and self.error is None
 
 
@@ -199,7 +199,7 @@ class _Sending:
         except LostClaimError:
             return self._delivery(Outcome.BUSY, attempts, None)
         except BaseException:
-            # What is known is written down, so that nobody has to guess it later.
+            # Record what is known, so that it need not be guessed later.
             self.is_uncertain |= self.has_begun
             with suppress(StoreError, LostClaimError):
                 self._end(self._state_at_the_end(), attempts, "interrupted")
@@ -279,13 +279,13 @@ class _Gate:
 
 
 def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, within_s: float) -> str | None:
-    """Send once; None, or what did not reach everybody.
+    """Send once; None, or which recipients were refused.
 
     Args:
         channel: where to.
         parcel: what.
         begin: is called right before the step that cannot be taken back.
-        within_s: for all of it: a server that sends a byte a second keeps nobody.
+        within_s: for all of it, also if a server sends a byte a second.
 
     Raises:
         SendingError: of one of the three kinds, without secrets.

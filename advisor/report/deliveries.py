@@ -90,10 +90,10 @@ def _minute(at: datetime) -> str:
 def channels_document(states: Sequence[ChannelState]) -> Document:
     """The channels of the settings, their secrets by name."""
     sections = tuple(Section(f"{state.name} ({state.kind})", tuple(_facts(state))) for state in states)
-    nobody = Lines(("No channel is set up: see docs/delivery.md for an example.",))
+    none = Lines(("No channel is set up: see docs/delivery.md for an example.",))
     return Document(
         facts={"channels": [_channel_json(state) for state in states], "warnings": []},
-        blocks=sections or (nobody,),
+        blocks=sections or (none,),
         sheet=Table(
             columns=columns("channel", "kind", "target", "secrets", "last"),
             rows=tuple(Row(_channel_cells(state)) for state in states),

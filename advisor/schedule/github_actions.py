@@ -86,10 +86,10 @@ def _all(lines: _Lines) -> list[str]:
 def _header(schedule: Schedule, lines: _Lines) -> str:
     if not _follows_clock(lines):
         return _HEADER
-    told = "; ".join(f"{' and '.join(of_one)} at {_sign(offset)}" for offset, of_one in lines.items())
+    in_utc_words = "; ".join(f"{' and '.join(of_one)} at {_sign(offset)}" for offset, of_one in lines.items())
     return (
-        f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {told}.\n"
-        "# All are given; the first step looks which one counts. A time that the clock leaves out has none.\n"
+        f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {in_utc_words}.\n"
+        "# All are given; the first step checks which one counts. A time that the clock skips has none.\n"
     )
 
 

@@ -173,7 +173,7 @@ def _wrong_number(text: str, fields: list[str]) -> str:
 def _wrong_field(text: str, name: str) -> InputError:
     field = text.split()[[*_ALLOWED].index(name)]
     return InputError(
-        f"cron text {text!r}: {name.replace('-', ' ')} {field!r} cannot be: write {_ALLOWED[name]}, '*',"
+        f"cron text {text!r}: {name.replace('-', ' ')} {field!r} is not valid: write {_ALLOWED[name]}, '*',"
         " a range such as 1-5, a list with commas, or steps such as */2."
     )
 

@@ -73,7 +73,7 @@ def _make_file(path: Path) -> None:
 def _gather(store: Store) -> None:
     """Bring what was written into the file itself; its journal goes with the folder.
 
-    Closing does so, too, but tells nobody that the disk was full.
+    Closing does so, too, but does not report that the disk was full.
     """
     with reading(store) as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -156,6 +156,6 @@ def _server_url(url: str) -> URL:
 
 
 def _shown(url: URL) -> str:
-    """What may be told of a URL: neither its password nor its options, which may hold one too."""
+    """What messages show of a URL: neither its password nor its options, which may hold one too."""
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     return shown.render_as_string()

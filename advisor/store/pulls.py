@@ -116,7 +116,7 @@ def save_part(
 def save_failure(store: Store, source: str, scope: str, failure: str, at: datetime) -> None:
     """Note that a scope could not be pulled; its offers stay, with the age they have.
 
-    ``failure`` tells why, in words and without secrets; ``at`` is when the source was asked. It is not noted
+    ``failure`` says why, in words and without secrets; ``at`` is when the source was asked. It is not noted
     where a later question was answered.
 
     Raises:
@@ -188,7 +188,7 @@ def _pull(row: RowMapping) -> Pull:
 def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
     """Whether a question asked after ``at`` was answered already; true until the writer commits.
 
-    An answer from much later tells of a wrong clock, and must not keep the truth out.
+    An answer from much later was noted by a wrong clock, and is replaced.
     """
     own = (_PULLS.source == source) & (_PULLS.scope == scope)
     later = select(_PULLS.scope).where(

@@ -1,8 +1,8 @@
 """Schedules and the times at which they were due, in the database.
 
-Whoever runs a schedule holds its lock (`schedule_lock`) from before it is noted as running until its end is
-noted. So what is noted as running while the lock is free was interrupted. Each attempt has a number, and its
-end counts only as long as no later attempt has begun: a machine whose lock was lost changes nothing.
+A process that runs a schedule holds its lock (`schedule_lock`) from before it is noted as running until its
+end is noted. So what is noted as running while the lock is free was interrupted. Each attempt has a number,
+and its end counts only as long as no later attempt has begun: a machine whose lock was lost changes nothing.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from sqlalchemy.types import TypeDecorator
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
 VERSION = "0009"
-"""Of the tables below. Numbers grow, so that a newer database can be told from an older one."""
+"""The version of the tables below. It grows, so that a newer database is recognised."""
 UPGRADES = {"0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token")}
 """Statements that make this version of another one."""
 BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))

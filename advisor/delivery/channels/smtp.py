@@ -1,6 +1,6 @@
 """Mail by SMTP: encrypted unless the settings say otherwise, and never sent twice.
 
-A mail is the same bytes for the same parcel, whoever makes it and whenever.
+The same parcel always makes the same bytes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Smtp:
 
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
-        """A connection that is encrypted as the settings say; what goes wrong before the data is told."""
+        """A connection that is encrypted as the settings say; errors before the data in our words."""
         smtp: smtplib.SMTP | None = None
         try:
             smtp = self._connection()
@@ -108,15 +108,15 @@ class Smtp:
         """Tell the server from whom and to whom; None, or whom it refuses for good."""
         smtp.ehlo_or_helo_if_needed()
         _check(smtp.mail(mailbox(self.settings.sender).addr_spec), "the sender")
-        everybody = recipients(self.settings)
+        addresses = recipients(self.settings)
         refused = []
-        for address in everybody:
+        for address in addresses:
             code, words = smtp.rcpt(address)
             if 500 <= code < 600:
                 refused.append(f"{address} ({code} {quoted_words(words)})")
             else:
                 _check((code, words), address)
-        if len(refused) == len(everybody):
+        if len(refused) == len(addresses):
             raise PermanentError(f"the server refuses {', '.join(refused)}: check the addresses")
         return f"refused by the server: {', '.join(refused)}" if refused else None
 
@@ -133,7 +133,7 @@ class Smtp:
         if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
             return PermanentError(f"{place} does not offer what security or user ask for: check both")
         if isinstance(error, ssl.SSLCertVerificationError):
-            return PermanentError(f"{place} shows a certificate that nobody trusts: check host and ca_file")
+            return PermanentError(f"{place} shows a certificate that is not trusted: check host and ca_file")
         if isinstance(error, ssl.SSLError):
             return PermanentError(f"{place} does not speak {self.settings.security}: check port and security")
         if isinstance(error, FileNotFoundError):

@@ -347,7 +347,7 @@ def _attempt(
         timeout_s=world.limits.timeout_s,
     )
     try:
-        # Whoever writes to a shared database need not have used our command line.
+        # Others may write to a shared database without our command line.
         schedulable(schedule.command)
         ran = world.run(command, may_go_on)
     except (InputError, OSError) as error:

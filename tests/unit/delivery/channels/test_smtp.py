@@ -91,7 +91,7 @@ def test_without_encryption_nothing_is_sent_where_it_was_asked_for(plain: MailSe
 
 def test_a_certificate_that_nobody_trusts(certificate: Path) -> None:
     with serving(certificate=certificate) as server:
-        assert "a certificate that nobody trusts" in fault_of(
+        assert "a certificate that is not trusted" in fault_of(
             mail_to(server, security="starttls"), PermanentError
         )
 
