@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock as ThreadLock
-from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedError
 from advisor.core.redaction import error_in_words
@@ -20,10 +19,17 @@ from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedu
 from advisor.schedule.recurrence import Due, due, next_after
 from advisor.schedule.schedulable import schedulable
 from advisor.service.child_commands import Command, Ending, Ran
-
-if TYPE_CHECKING:
-    from advisor.store.handle import Store
-    from advisor.store.locks import Lock
+from advisor.store.handle import Store
+from advisor.store.locks import Lock
+from advisor.store.schedules import (
+    begin_occurrence,
+    change_occurrence,
+    last_delivered,
+    schedule_lock,
+    schedules,
+    settle,
+    unfinished_occurrences,
+)
 
 MOST_AT_ONCE = 4
 MOST_ATTEMPTS = 5
@@ -137,8 +143,6 @@ class ScheduleService:
         Raises:
             StoreError: the database cannot be read or written.
         """
-        from advisor.store.schedules import schedules, unfinished_occurrences
-
         known = schedules(self._world.store)
         # The oldest of each schedule.
         unfinished = {one.schedule_id: one for one in reversed(unfinished_occurrences(self._world.store))}
@@ -176,8 +180,6 @@ class ScheduleService:
         return following is not None and following <= now
 
     def _begin_locked(self, schedule: Schedule) -> None:
-        from advisor.store.schedules import schedule_lock
-
         try:
             lock = schedule_lock(self._world.store, schedule, self._world.name)
         except LockedError:
@@ -196,8 +198,6 @@ class ScheduleService:
 
     def _next_attempt(self, schedule: Schedule) -> Occurrence | None:
         """Note what begins now; None if there is nothing, such as after another service was first."""
-        from advisor.store.schedules import unfinished_occurrences
-
         # Read again, now that no other service can change it.
         for before in unfinished_occurrences(self._world.store):
             if before.schedule_id == schedule.id:
@@ -205,8 +205,6 @@ class ScheduleService:
         return self._attempt_first(schedule)
 
     def _attempt_again(self, schedule: Schedule, before: Occurrence) -> Occurrence | None:
-        from advisor.store.schedules import begin_occurrence, change_occurrence
-
         world = self._world
         if before.expires_at is not None and before.expires_at > world.now():
             return None
@@ -223,8 +221,6 @@ class ScheduleService:
         return running
 
     def _attempt_first(self, schedule: Schedule) -> Occurrence | None:
-        from advisor.store.schedules import settle
-
         world, now = self._world, self._world.now()
         now_due = due(schedule, now, catch_up_s=world.limits.catch_up_s)
         running = None if now_due.run_at is None else _running(schedule, now_due.run_at, world)
@@ -259,8 +255,6 @@ def run_at_once(schedule: Schedule, world: Surroundings) -> Occurrence:
         LockedError: it runs already.
         StoreError: the database cannot be read or written.
     """
-    from advisor.store.schedules import begin_occurrence, change_occurrence, schedule_lock
-
     with schedule_lock(world.store, schedule, world.name) as lock:
         running = _running(schedule, world.now(), world)
         begin_occurrence(world.store, running)
@@ -296,8 +290,6 @@ def run_occurrence(
     Raises:
         StoreError: the database cannot be written; it will run again.
     """
-    from advisor.store.schedules import change_occurrence
-
     again = f", attempt {running.attempts}" if running.attempts > 1 else ""
     world.log(f"{schedule.name}: begins, due at {_in_utc(running.due_at)}{again}")
     ended = _attempt(schedule, running, world, _MayGoOn(lock, world.now, is_cut_short))
@@ -392,8 +384,6 @@ def _outcome(ran: Ran, limits: Limits) -> str:
 
 
 def _delivered(schedule: Schedule, ended: Occurrence, world: Surroundings, channel: str) -> Occurrence:
-    from advisor.store.schedules import last_delivered
-
     why_not = _why_not(schedule, ended, last_delivered(world.store, schedule.id))
     if why_not is not None:
         return replace(ended, delivery=f"not sent: {why_not}")
@@ -412,16 +402,11 @@ def _undelivered(ended: Occurrence, why: str, world: Surroundings) -> Occurrence
     if ended.attempts >= MOST_ATTEMPTS:
         return _failed(ended, why)
     return replace(
-        _as_begun(ended),
+        ended,
         state=OccurrenceState.CLAIMED,
+        ended_at=None,
         expires_at=world.now() + timedelta(seconds=_POSTPONED_S * 2 ** (ended.attempts - 1)),
         outcome=f"not delivered yet: {why}",
-    )
-
-
-def _as_begun(ended: Occurrence) -> Occurrence:
-    return replace(
-        ended, ended_at=None, exit_code=None, recommended=None, output_sha256=None, output="", delivery=""
     )
 
 

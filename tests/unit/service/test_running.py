@@ -177,7 +177,7 @@ def test_who_read_too_early_finds_it_taken(store: Store, monkeypatch: pytest.Mon
     first, second = VirtualWorld(clock=clock), VirtualWorld(clock=clock)
     before = schedules(store)
     service(store, first).begin_due()
-    monkeypatch.setattr("advisor.store.schedules.schedules", lambda _store: before)
+    monkeypatch.setattr(running, "schedules", lambda _store: before)
     service(store, second, "bob").begin_due()
     assert (len(first.commands), second.commands) == (1, [])
 
@@ -266,7 +266,7 @@ def leaky(monkeypatch: pytest.MonkeyPatch) -> list[Leaky]:
         locks.append(Leaky(schedule_lock(store, schedule, holder)))
         return locks[-1]
 
-    monkeypatch.setattr("advisor.store.schedules.schedule_lock", take)
+    monkeypatch.setattr(running, "schedule_lock", take)
     return locks
 
 

@@ -34,7 +34,7 @@ INSERT INTO runs (id, recommendation_id, project, script, provider, gpu, num_gpu
   duration_s, cost_usd, note, cost_kind) VALUES
   ('run1', 'r1', 'vision', 'train.py', 'aws', 'L4', 8, 'spot', '2026-11-01 12:00:00.000000', 65.25, 1.75, '',
    'stated');
-INSERT INTO schedules VALUES
+INSERT INTO schedules (id, name, cron, zone, command, folder, channel, "when", added_at, settled_until) VALUES
   ('s1', 'weekly', '0 8 * * MON', 'UTC', '["prices", "refresh"]', '/home/ann', NULL, 'always',
    '2026-11-01 12:00:00.000000', '2026-11-01 12:00:00.000000');
 INSERT INTO occurrences (schedule_id, due_at, state, holder, token, expires_at, attempts, outcome, delivery,
