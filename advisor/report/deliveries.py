@@ -73,7 +73,7 @@ def _note(one: Delivery) -> str:
                 " ADVISOR_DELIVERY_KEY if it is missing"
             )
         case Outcome.BUSY:
-            return f"another process has been at it since {_minute(one.at)} UTC: ask again later"
+            return f"another process sends it since {_minute(one.at)} UTC: try again later"
         case _:
             resumed = f"again, since {_CUT_OFF}: the channel drops repeats" if one.is_resumed else ""
             return one.error or resumed

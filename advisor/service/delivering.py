@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
-from advisor.delivery.posting import Clock, Patience
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
     from advisor.config.settings import StoreSettings
     from advisor.delivery.channel import Channel
     from advisor.delivery.message import Message
-    from advisor.delivery.posting import Delivery
+    from advisor.delivery.posting import Clock, Delivery
     from advisor.delivery.secret_values import Secrets
     from advisor.service.listening import Listener, Step
     from advisor.store.outbox import Posted
@@ -126,7 +125,7 @@ def deliver(
         InputError: the key cannot be one.
         StoreError: the database that knows what was sent cannot be read or written.
     """
-    from advisor.delivery.posting import Post
+    from advisor.delivery.posting import Clock, Patience, Post
     from advisor.store.database import open_store
 
     check_channels(request.channels, delivery)
@@ -151,6 +150,7 @@ def previews(
         InputError: the key cannot be one.
     """
     from advisor.delivery.channel import Parcel, SendingError
+    from advisor.delivery.posting import Clock
 
     check_channels(request.channels, delivery)
     parcel = Parcel(message=message, key=_key(message, request), at=(clock or Clock()).now())

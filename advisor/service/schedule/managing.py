@@ -173,9 +173,11 @@ def _existing(database: StoreSettings) -> Iterator[Store | None]:
 
 
 def _schedules(store: Store | None) -> tuple[Schedule, ...]:
-    from advisor.store import schedules as kept
+    if store is None:
+        return ()
+    from advisor.store.schedules import schedules
 
-    return () if store is None else kept.schedules(store)
+    return schedules(store)
 
 
 def _named(name: str, known: Sequence[Schedule]) -> Schedule:
