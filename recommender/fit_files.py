@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import open_regular, read_plain
+from advisor.formats.strict_json import read_json
 
 # A fit of thousands of queues.
 _MOST_BYTES = 2**22
@@ -74,8 +75,8 @@ def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
         InputError: unreadable, of another kind or of a newer version.
     """
     try:
-        body = json.loads(read_plain(path, most_bytes=_MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+        body = read_json(read_plain(path, most_bytes=_MOST_BYTES))
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}. {kind.advice}.") from error
     if not isinstance(body, dict) or body.pop("format", None) != kind.format:
         raise InputError(f"{str(path)!r} is no fit of {kind.noun}, nor {kind.log}. {kind.advice}.")

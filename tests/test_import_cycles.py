@@ -9,9 +9,7 @@ import pytest
 
 
 def graph() -> grimp.ImportGraph:
-    return grimp.build_graph(
-        "advisor", "recommender", "research", "benchmarks", exclude_type_checking_imports=True, cache_dir=None
-    )
+    return grimp.build_graph("advisor", "recommender", exclude_type_checking_imports=True, cache_dir=None)
 
 
 def cycle(whole: grimp.ImportGraph) -> list[str]:

@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+)
 
 from advisor.config.setting_kinds import Planned
 from advisor.core.errors import did_you_mean
-from advisor.core.limits import MAX_MACHINES, MAX_USD
+from advisor.core.limits import MAX_MACHINES, MAX_PER_H, MAX_USD
 from advisor.core.values import PickName, Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
@@ -63,7 +71,7 @@ def _usd(value: object) -> object:
 def _number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("write a number without quotes or unit, such as 20")
-    return value
+    return 0 if value == 0 else value  # -0.0 would be printed with its sign
 
 
 def _printable(value: str) -> str:
@@ -92,7 +100,7 @@ MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
 GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
 Usd = Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
 PositiveUsd = Annotated[float, Field(gt=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
+Rate = Annotated[float, Field(ge=0, le=MAX_PER_H, allow_inf_nan=False), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=1, le=MAX_MACHINES), BeforeValidator(_number)]
 Wait = Annotated[
     Planned,

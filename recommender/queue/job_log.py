@@ -137,6 +137,8 @@ def _records(path: Path, zone: tzinfo | None) -> list[Record]:
             record = row if isinstance(row, ValueError) else parse_record(row, zone)
         except ValueError as error:
             record = error
+        except OverflowError:
+            record = ValueError("a number is too large")
         if isinstance(record, ValueError):
             faults.append(f"line {number}: {record}"[:_LONGEST_FAULT])
             if len(faults) > _MOST_COUNTED:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from advisor.core.limits import MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from recommender.queue.log_clock import ABSENT, Readings, Times, finite, readings_s, times_of
 
@@ -141,8 +142,8 @@ def _size(text: str, name: str) -> float:
     if text.strip().lower() in ABSENT:
         return 0.0
     number = finite(text)
-    if number is None or number < 0:
-        raise ValueError(f"{name} {text!r} is no count")
+    if number is None or not 0 <= number <= MAX_SIZE:
+        raise ValueError(f"{name} {text[:40]!r} is no count: it must be between 0 and {MAX_SIZE:,}")
     return number
 
 

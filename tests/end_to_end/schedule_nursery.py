@@ -24,7 +24,7 @@ from advisor.delivery.channel import Parcel
 from advisor.delivery.message import Message
 from advisor.delivery.posting import Clock, Patience, Post
 from advisor.delivery.secret_values import Secrets
-from advisor.service.child_commands import Command, Ending, Ran
+from advisor.service.schedule.child_commands import Command, Ending, Ran
 from advisor.service.schedule.running import Limits, Outgoing, ScheduleService, Surroundings
 from advisor.service.schedule.serving import Inline
 from advisor.store.database import open_store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.config.layers import environment_variable
+from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
@@ -239,7 +239,7 @@ def schedule_files(
     if not wanted:
         raise InputError("there are no schedules to export: see `advisor schedule add --help`.")
     # By its path: cron and systemd know few folders.
-    program = (sys.executable, "-m", "advisor")
+    program = processes.ADVISOR
     timeout_s = limits.timeout
     match request.scheduler:
         case Scheduler.CRON:

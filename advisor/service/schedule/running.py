@@ -18,7 +18,7 @@ from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.schedule.recurrence import Due, due, next_after
 from advisor.schedule.schedulable import schedulable
-from advisor.service.child_commands import Command, Ending, Ran
+from advisor.service.schedule.child_commands import Command, Ending, Ran
 from advisor.store.handle import Store
 from advisor.store.locks import Lock
 from advisor.store.schedules import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from advisor.core.errors import LockedError
 from advisor.core.units import DAY_S
 from advisor.core.values import Occurrence
-from advisor.service.child_commands import run_command
 from advisor.service.live import now
+from advisor.service.schedule.child_commands import run_command
 from advisor.service.schedule.running import (
     MOST_AT_ONCE,
     Limits,

@@ -13,8 +13,8 @@ from advisor.config.layers import load_config
 from advisor.config.settings import Settings
 from advisor.core.errors import LockedError
 from advisor.core.values import OccurrenceState
-from advisor.service.child_commands import Command
 from advisor.service.schedule import serving
+from advisor.service.schedule.child_commands import Command
 from advisor.service.schedule.managing import planned_schedule, remove_schedule
 from advisor.service.schedule.serving import Inline, Stop, Voice, run_due, run_now, serve
 from advisor.store.database import open_store
