@@ -13,9 +13,8 @@ import pytest
 import yaml
 
 from advisor.core.errors import InputError
-from advisor.schedule.cron import parse_cron
-from advisor.schedule.exports.exported import cron_text
-from advisor.schedule.exports.github_actions import WorkflowPlan, in_utc, workflow
+from advisor.schedule.github_actions import WorkflowPlan, in_utc, workflow
+from advisor.schedule.recurrence import parse_cron
 from tests.schedules import AT, make_schedule
 
 PLAN = WorkflowPlan(secrets=("ADVISOR_STORE__URL", "SMTP_PASSWORD"), timeout_s=3600, now=AT)
@@ -141,7 +140,7 @@ def test_a_zone_without_summer_time_has_one_line_and_no_such_step() -> None:
 
 def test_days_move_where_midnight_lies_between() -> None:
     (moved,) = in_utc(parse_cron("30 0 * * MON"), timedelta(hours=1), make_schedule())
-    assert cron_text(moved) == "30 23 * * 0"
+    assert moved.text == "30 23 * * 0"
     with pytest.raises(InputError, match=r"knows UTC alone, where '30 0 1 .*falls on another day"):
         document_of(cron="30 0 1 * *")
     assert lines_of(document_of(cron="30 0 * * *", zone="Asia/Tokyo")) == ["30 15 * * *"]
@@ -149,7 +148,7 @@ def test_days_move_where_midnight_lies_between() -> None:
 
 def test_times_that_part_make_several_lines() -> None:
     moved = list(in_utc(parse_cron("0,45 8 * * *"), timedelta(minutes=330), make_schedule()))
-    assert sorted(map(cron_text, moved)) == ["15 3 * * *", "30 2 * * *"]
+    assert sorted(one.text for one in moved) == ["15 3 * * *", "30 2 * * *"]
 
 
 def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.exports.crontab import crontab
+from advisor.schedule.exports import crontab
 from tests.schedules import make_schedule
 
 AWKWARD = (

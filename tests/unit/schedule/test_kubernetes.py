@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from advisor.schedule.exports.exported import unit_name
-from advisor.schedule.exports.kubernetes import CronJobPlan, cron_jobs
+from advisor.schedule.exports import CronJobPlan, cron_jobs, unit_name
 from tests.schedules import make_schedule
 
 PLAN = CronJobPlan(image="registry.example.org/advisor:0.1", timeout_s=3600, catch_up_s=86_400)

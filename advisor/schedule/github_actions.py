@@ -12,10 +12,8 @@ from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.values import Schedule
-from advisor.schedule.cron import Cron, parse_cron
-from advisor.schedule.exports.exported import ExportedFile, cron_text, exported_words, unit_name
-from advisor.schedule.exports.yaml_text import yaml_text
-from advisor.schedule.zones import zone_of
+from advisor.schedule.exports import ExportedFile, exported_words, unit_name, yaml_text
+from advisor.schedule.recurrence import Cron, parse_cron, zone_of
 
 _MINUTES_PER_DAY = 24 * 60
 _Lines: TypeAlias = Mapping[timedelta, tuple[str, ...]]
@@ -50,7 +48,8 @@ def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
     """
     zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
     lines = {
-        offset: tuple(map(cron_text, in_utc(cron, offset, schedule))) for offset in _offsets(zone, plan.now)
+        offset: tuple(one.text for one in in_utc(cron, offset, schedule))
+        for offset in _offsets(zone, plan.now)
     }
     unit = unit_name(schedule)
     document = {
@@ -87,10 +86,10 @@ def _all(lines: _Lines) -> list[str]:
 def _header(schedule: Schedule, lines: _Lines) -> str:
     if not _follows_clock(lines):
         return _HEADER
-    told = "; ".join(f"{' and '.join(of_one)} at {_sign(offset)}" for offset, of_one in lines.items())
+    in_utc_words = "; ".join(f"{' and '.join(of_one)} at {_sign(offset)}" for offset, of_one in lines.items())
     return (
-        f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {told}.\n"
-        "# All are given; the first step looks which one counts. A time that the clock leaves out has none.\n"
+        f"{_HEADER}# {schedule.cron!r} in {schedule.zone} is, in UTC: {in_utc_words}.\n"
+        "# All are given; the first step checks which one counts. A time that the clock skips has none.\n"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,16 +10,21 @@ import pytest
 
 from advisor.core.errors import ConfigError, DeliveryError, StoreError
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
-from advisor.service import schedule_loop
-from advisor.service.child_commands import Command, Ending, Ran
-from advisor.service.occurrence_run import MOST_ATTEMPTS
-from advisor.service.schedule_loop import MOST_AT_ONCE, ScheduleService
-from advisor.service.serving import Inline
-from advisor.store import occurrences as kept
+from advisor.service.schedule import running
+from advisor.service.schedule.child_commands import Command, Ending, Ran
+from advisor.service.schedule.running import MOST_AT_ONCE, MOST_ATTEMPTS, ScheduleService, run_at_once
+from advisor.service.schedule.serving import Inline
 from advisor.store.database import open_store
 from advisor.store.handle import Store
-from advisor.store.occurrences import Claim, Claimant, begin, occurrences, settle
-from advisor.store.schedules import add_schedule, remove_schedule, schedules
+from advisor.store.locks import Lock
+from advisor.store.schedules import (
+    add_schedule,
+    occurrences,
+    remove_schedule,
+    schedule_lock,
+    schedules,
+    settle,
+)
 from tests.schedules import AT, make_schedule
 from tests.unit.service.virtual_world import MayGoOn, VirtualWorld, ran
 
@@ -30,7 +34,7 @@ MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
 @pytest.fixture
 def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the store each six hours, and when something is due: weeks are over sooner."""
-    monkeypatch.setattr(schedule_loop, "LONGEST_WAIT_S", 6 * 3600.0)
+    monkeypatch.setattr(running, "LONGEST_WAIT_S", 6 * 3600.0)
 
 
 @pytest.fixture
@@ -173,18 +177,17 @@ def test_who_read_too_early_finds_it_taken(store: Store, monkeypatch: pytest.Mon
     first, second = VirtualWorld(clock=clock), VirtualWorld(clock=clock)
     before = schedules(store)
     service(store, first).begin_due()
-    monkeypatch.setattr("advisor.store.schedules.schedules", lambda _store: before)
+    monkeypatch.setattr(running, "schedules", lambda _store: before)
     service(store, second, "bob").begin_due()
     assert (len(first.commands), second.commands) == (1, [])
 
 
-def dies_in(store: Store, schedule: Schedule, at: datetime, *, has_begun: bool = True) -> None:
-    """A service that claims what is due, and is killed."""
-    by = Claimant(name="the dead", now=at, for_s=120)
-    claim = Claim(schedule=schedule, due_at=at)
-    assert settle(store, schedule, claim, (), by, forget_before=AT - timedelta(days=900))
-    if has_begun:
-        assert begin(store, claim, by)
+def dies_in(store: Store, schedule: Schedule, at: datetime) -> None:
+    """A service that begins what is due, and is killed."""
+    occurrence = Occurrence(
+        schedule_id=schedule.id, due_at=at, state=OccurrenceState.RUNNING, holder="the dead", attempts=1
+    )
+    assert settle(store, schedule, occurrence, (), until=at, forget_before=AT - timedelta(days=900))
 
 
 def test_what_a_killed_service_left_is_run_again_under_the_same_key(store: Store) -> None:
@@ -193,52 +196,41 @@ def test_what_a_killed_service_left_is_run_again_under_the_same_key(store: Store
     world = VirtualWorld(clock=[MONDAY + timedelta(seconds=30)], until=MONDAY + timedelta(hours=1))
     service(store, world, "bob").run()
     assert due_times(world) == ["2026-11-23T07:00"]
-    assert world.log[0] == "weekly: taken over, it was due at 2026-11-23 07:00 UTC"
+    assert world.log[0] == "weekly: was interrupted, it was due at 2026-11-23 07:00 UTC"
     assert world.log[1].endswith("attempt 2")
     (only,) = past(store, weekly)
     assert (only.state, only.attempts, only.holder) == (OccurrenceState.DONE, 2, "bob")
 
 
-def test_one_that_never_began_is_no_second_attempt(store: Store) -> None:
-    weekly = keep(store)
-    dies_in(store, weekly, MONDAY, has_begun=False)
-    world = VirtualWorld(clock=[MONDAY + timedelta(seconds=121)])
-    service(store, world, "bob").begin_due()
-    (only,) = past(store, weekly)
-    assert (only.state, only.attempts) == (OccurrenceState.DONE, 1)
-
-
 def test_a_command_that_kills_its_service_each_time_is_given_up(store: Store) -> None:
     weekly = keep(store)
     dies_in(store, weekly, MONDAY)
-    clock = [MONDAY]
 
     def kill(command: Command, may_go_on: MayGoOn) -> Ran:
         raise SystemExit
 
     for _ in range(MOST_ATTEMPTS - 1):
-        clock[0] += timedelta(seconds=121)
-        world = VirtualWorld(clock=clock, act=kill)
+        world = VirtualWorld(clock=[MONDAY], act=kill)
         with pytest.raises(SystemExit):
             service(store, world).begin_due()
         assert len(world.commands) == 1
-    clock[0] += timedelta(seconds=121)
-    last = VirtualWorld(clock=clock)
+    last = VirtualWorld(clock=[MONDAY])
     service(store, last).begin_due()
     assert last.commands == []
     (only,) = past(store, weekly)
     assert (only.state, only.attempts) == (OccurrenceState.FAILED, MOST_ATTEMPTS)
     assert only.outcome == "given up: the service ended during the last of 5 attempts"
+    assert only.ended_at == MONDAY
 
 
-def test_a_long_command_keeps_its_claim(store: Store) -> None:
+def test_while_a_command_runs_no_other_service_touches_its_schedule(store: Store) -> None:
     weekly = keep(store)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
 
     def work(command: Command, may_go_on: MayGoOn) -> Ran:
-        for _ in range(100):
-            clock[0] += timedelta(seconds=15)
+        for _ in range(10):
+            clock[0] += timedelta(days=3)
             assert may_go_on()
             service(store, other, "bob").begin_due()
         return ran()
@@ -250,13 +242,44 @@ def test_a_long_command_keeps_its_claim(store: Store) -> None:
     assert (only.state, only.holder) == (OccurrenceState.DONE, "ann")
 
 
-def test_a_service_that_slept_ends_its_command_and_says_nothing_of_it(store: Store) -> None:
+class Leaky(Lock):
+    """The lock of a schedule whose connection to the server ends at some time."""
+
+    def __init__(self, inner: Lock) -> None:
+        self._inner, self._is_held = inner, True
+
+    def is_held(self) -> bool:
+        return self._is_held
+
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._inner.release()
+
+
+@pytest.fixture
+def leaky(monkeypatch: pytest.MonkeyPatch) -> list[Leaky]:
+    """The locks that services take, in order."""
+    locks: list[Leaky] = []
+
+    def take(store: Store, schedule: Schedule, holder: str) -> Lock:
+        locks.append(Leaky(schedule_lock(store, schedule, holder)))
+        return locks[-1]
+
+    monkeypatch.setattr(running, "schedule_lock", take)
+    return locks
+
+
+def test_a_service_that_lost_its_lock_ends_its_command_and_notes_nothing(
+    store: Store, leaky: list[Leaky]
+) -> None:
     weekly = keep(store, channel="team", when=DeliverWhen.ALWAYS)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
 
     def sleep(command: Command, may_go_on: MayGoOn) -> Ran:
         clock[0] += timedelta(minutes=10)
+        leaky[0].release()
         service(store, other, "bob").begin_due()
         assert not may_go_on()
         return ran(None, ending=Ending.STOPPED)
@@ -264,25 +287,31 @@ def test_a_service_that_slept_ends_its_command_and_says_nothing_of_it(store: Sto
     world = VirtualWorld(clock=clock, act=sleep)
     service(store, world).begin_due()
     assert world.outgoing == []
-    assert world.log[-1] == "weekly: another service took it over"
     assert [one.key for one in other.outgoing] == [world.commands[0].key]
     (only,) = past(store, weekly)
-    assert (only.holder, only.attempts) == ("bob", 2)
+    assert (only.state, only.holder, only.attempts) == (OccurrenceState.DONE, "bob", 2)
 
 
-def test_a_command_that_ends_after_its_claim_was_lost_delivers_nothing(store: Store) -> None:
-    keep(store, channel="team")
+@pytest.mark.parametrize("channel", ["team", None])
+def test_a_command_that_ends_after_its_lock_was_lost_delivers_nothing(
+    store: Store, leaky: list[Leaky], channel: str | None
+) -> None:
+    weekly = keep(store, channel=channel)
     clock = [MONDAY]
     other = VirtualWorld(clock=clock)
 
     def hang(command: Command, may_go_on: MayGoOn) -> Ran:
-        clock[0] += timedelta(minutes=10)
+        leaky[0].release()
         service(store, other, "bob").begin_due()
-        return ran()
+        return ran(7)
 
     world = VirtualWorld(clock=clock, act=hang)
     service(store, world).begin_due()
-    assert (len(world.outgoing), len(other.outgoing)) == (0, 1)
+    assert (len(world.outgoing), len(other.outgoing)) == (0, int(channel is not None))
+    (only,) = past(store, weekly)
+    assert (only.exit_code, only.holder) == (0, "bob")
+    if channel is None:
+        assert world.log[-1].startswith("weekly: its end is not noted")
 
 
 def test_what_is_stopped_is_left_to_the_next_service(store: Store) -> None:
@@ -357,7 +386,7 @@ def test_an_unforeseen_error_is_one_schedules_own(store: Store) -> None:
 
     world.act = start
     service(store, world).begin_due()
-    assert "weekly: RuntimeError: token=*** went wrong. Its claim will run out." in world.log
+    assert "weekly: RuntimeError: token=*** went wrong. It will run again." in world.log
     assert len(world.commands) == 2
 
 
@@ -479,25 +508,6 @@ def test_a_database_that_fails_for_a_while_is_tried_again(
     assert len(world.commands) == 1
 
 
-def test_a_renewal_that_fails_does_not_end_the_command(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    weekly = keep(store)
-    world = VirtualWorld(clock=[MONDAY])
-
-    def fail(*_: object) -> bool:
-        raise StoreError("the server is away.")
-
-    def work(command: Command, may_go_on: MayGoOn) -> Ran:
-        monkeypatch.setattr(kept, "renew", fail)
-        world.pass_s(30)
-        assert may_go_on()
-        return ran()
-
-    world.act = work
-    service(store, world).begin_due()
-    assert "weekly: the server is away." in world.log
-    assert past(store, weekly)[0].state is OccurrenceState.DONE
-
-
 class Never(Inline):
     """A pool whose commands never begin."""
 
@@ -519,9 +529,10 @@ def test_no_more_is_claimed_than_can_run(store: Store) -> None:
 @pytest.mark.usefixtures("rarely")
 def test_a_person_may_run_it_at_any_time_and_the_times_stay(store: Store) -> None:
     weekly = keep(store)
-    claim = Claim(schedule=weekly, due_at=AT + timedelta(minutes=1))
-    assert kept.claim_now(store, claim, Claimant(name="me", now=AT, for_s=1))
-    kept.end(store, claim, replace(occurrences(store, weekly.id, most=1)[0], state=OccurrenceState.DONE))
+    asked = VirtualWorld(clock=[AT + timedelta(minutes=1)])
+    ended = run_at_once(weekly, asked.surroundings(store))
+    assert (ended.state, ended.attempts) == (OccurrenceState.DONE, 1)
+    assert past(store, weekly) == [ended]
     world = VirtualWorld()
     service(store, world).run()
     assert due_times(world) == ["2026-11-23T07:00"]

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.schedule.exports.github_actions import workflow
-from advisor.schedule.exports.kubernetes import cron_jobs
+from advisor.schedule.exports import cron_jobs
+from advisor.schedule.github_actions import workflow
 from tests.schedules import make_schedule
 from tests.test_docs import ROOT
-from tests.unit.schedule.exports.test_github_actions import PLAN as WORKFLOW_PLAN
-from tests.unit.schedule.exports.test_kubernetes import PLAN as CRON_JOB_PLAN
+from tests.unit.schedule.test_github_actions import PLAN as WORKFLOW_PLAN
+from tests.unit.schedule.test_kubernetes import PLAN as CRON_JOB_PLAN
 
 ODD = ("report", "--since", "7d", "--project", "a b'c\"$(id)%${{ x }}")
 OURS = sorted(
