@@ -17,7 +17,7 @@ from advisor.report.logged import Logged
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
-    from advisor.pricing.answer.answering import Offers
+    from advisor.pricing.answers import Offers
     from advisor.service.predicting import PredictAnswer, PredictRequest
     from recommender.comparison import PlanComparison
 
@@ -306,7 +306,7 @@ def prices(
         StaleCatalogError: prices older than ``max_age``.
     """
     from advisor.core.errors import InputError
-    from advisor.service.price_list import PriceOrder, PricesRequest, list_prices
+    from advisor.service.prices.offers import PriceOrder, PricesRequest, list_prices
 
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")

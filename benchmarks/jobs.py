@@ -28,7 +28,7 @@ _ON_ONE_DAY = f"""
 import sys
 from datetime import UTC, datetime
 
-import advisor.service.live as live
+import advisor.service.prices.live as live
 
 live.now = lambda: datetime.fromisoformat("{DAY}").replace(tzinfo=UTC)
 from advisor.__main__ import main

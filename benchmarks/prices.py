@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.answer.answering import load_offers
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.answers import load_offers
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part

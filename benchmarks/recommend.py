@@ -26,8 +26,8 @@ from random import Random
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Op
 from advisor.formats.trace_files import write_trace
-from advisor.pricing.catalog.instance_types import INSTANCE_COLUMNS
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.instance_types import INSTANCE_COLUMNS
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_COLUMNS, SnapshotSource
 from benchmarks.prediction import operators
 from benchmarks.prices import NUM_POINTS, fill

@@ -22,7 +22,7 @@ from advisor.core.values import (
     Tier,
     Trace,
 )
-from advisor.pricing.catalog.interruptions import Interruptions
+from advisor.pricing.spot import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import Judged, evaluate_all

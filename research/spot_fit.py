@@ -22,7 +22,7 @@ import numpy as np
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, StartWait
-from advisor.pricing.catalog.spot_odds import (
+from advisor.pricing.spot import (
     SPOT_ODDS_COLUMNS,
     SPOT_ODDS_FILE,
     START_ODDS_COLUMNS,

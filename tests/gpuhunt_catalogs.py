@@ -13,8 +13,7 @@ import gpuhunt
 from gpuhunt._internal.storage import dump
 
 from advisor.pricing.sources.gpuhunt import GpuhuntSource
-from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery, Part
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WRITTEN = datetime(2026, 11, 20, 6, tzinfo=UTC)

@@ -14,7 +14,7 @@ import yaml
 from advisor.core.errors import ConfigError
 from advisor.core.values import Offer
 from advisor.pricing.sources.custom import custom_source
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 
 RATE: dict[str, Any] = {
     "provider": "lab",

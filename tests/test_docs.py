@@ -139,7 +139,7 @@ ON_ONE_DAY = """
 import sys
 from datetime import UTC, datetime
 
-import advisor.service.live as live
+import advisor.service.prices.live as live
 
 live.now = lambda: datetime(2026, 11, 22, tzinfo=UTC)
 from advisor.__main__ import main

@@ -19,7 +19,7 @@ WAY = (
     ("advisor/cli/recommend.py", "recommend"),
     ("advisor/service/recommending.py", "recommend"),
     ("advisor/service/plans.py", "plans_of"),
-    ("advisor/pricing/answer/answering.py", "load_offers"),
+    ("advisor/pricing/answers.py", "load_offers"),
     ("recommender/plans/candidates.py", "cheapest_plans"),
     ("advisor/profile/profiling.py", "profile"),
     ("advisor/payload/run.py", "run"),

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.core.files import write_atomically
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.interruptions import (
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.spot import (
     INTERRUPTION_COLUMNS,
     INTERRUPTION_FILE,
     read_interruptions,

@@ -17,8 +17,8 @@ from datetime import date
 from pathlib import Path
 
 from advisor.core.values import Offer
-from advisor.pricing.catalog.bounds import ANY_GPU, BOUNDS_COLUMNS, BOUNDS_FILE
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.price_checks import ANY_GPU, BOUNDS_COLUMNS, BOUNDS_FILE
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.core.errors import UnknownGpuError
-from advisor.pricing.catalog.instance_types import InstanceType
+from advisor.pricing.instance_types import InstanceType
 from tools.price_catalog_rows import (
     ON_DEMAND,
     SPOT,

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from advisor.core.gpus import provider_gpu
 from advisor.core.units import GB, GIB
-from advisor.pricing.catalog.includes import price_includes
-from advisor.pricing.catalog.instance_types import InstanceType
-from advisor.pricing.sources.gcp.machines import MachineType
+from advisor.pricing.instance_types import InstanceType, price_includes
+from advisor.pricing.sources.gcp.prices import MachineType
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 # AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.

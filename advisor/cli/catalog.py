@@ -36,7 +36,7 @@ def build(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
     from advisor.report.prices import built_document
-    from advisor.service.live import write_snapshot
+    from advisor.service.prices.live import write_snapshot
 
     built = write_snapshot(out, settings_with(), TERMINAL, is_forced=force)
     print_document(built_document(built), chosen_format(output, as_json))

@@ -44,7 +44,7 @@ def try_out(
     from advisor.cli.delivering import check_delivered, outlet
     from advisor.report.deliveries import trial_document
     from advisor.report.mail import message_of
-    from advisor.service.live import now
+    from advisor.service.prices.live import now
     from advisor.store.ledger import new_id
 
     config = settings_with()

@@ -97,7 +97,7 @@ class Outlet:
         """Send a message and say what went where, or show what would be sent."""
         from advisor.report.deliveries import deliveries_document, failures_in_words
         from advisor.service.delivering import DeliveryRequest, deliver, key_of_environment, previews
-        from advisor.service.live import now
+        from advisor.service.prices.live import now
 
         settings = config.settings
         request = DeliveryRequest(

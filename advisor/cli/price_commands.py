@@ -41,7 +41,7 @@ def refresh(
     from advisor.cli.listening import TERMINAL
     from advisor.core.errors import NoOfferError
     from advisor.report.prices import refresh_document
-    from advisor.service.live import refresh_prices
+    from advisor.service.prices.live import refresh_prices
 
     kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
     print_document(refresh_document(kept), chosen_format(output, as_json))
@@ -69,8 +69,8 @@ def history(
     from advisor.cli.times import duration_s
     from advisor.core.errors import InputError
     from advisor.report.history import history_document
-    from advisor.service.live import now
-    from advisor.service.price_history import HistoryRequest, price_history
+    from advisor.service.prices.history import HistoryRequest, price_history
+    from advisor.service.prices.live import now
 
     output = chosen_format(output, as_json)
     if plot and output is not Format.TABLE:
@@ -85,7 +85,7 @@ def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) ->
     """Show where prices come from: how many, how old, what is missing, and who would let us in."""
     from advisor.cli.common import settings_with
     from advisor.report.prices import sources_document
-    from advisor.service.live import source_states
+    from advisor.service.prices.live import source_states
 
     states, warnings = source_states(settings_with())
     print_document(sources_document(states, warnings), chosen_format(output, as_json))
@@ -105,7 +105,7 @@ def check(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
     from advisor.report.prices import findings_document
-    from advisor.service.price_history import doubtful_prices
+    from advisor.service.prices.history import doubtful_prices
 
     config = settings_with(cloud__providers=provider, cloud__regions=region)
     doubts = doubtful_prices(gpu or (), config, TERMINAL)

@@ -19,7 +19,7 @@ from advisor.cli.shared_options import (
     RegionOption,
 )
 from advisor.report.printing import Format, print_document
-from advisor.service.price_list import PriceOrder
+from advisor.service.prices.offers import PriceOrder
 
 app = typer.Typer(
     cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
@@ -56,7 +56,7 @@ def prices(
     from advisor.core.findings import quoted
     from advisor.report.offers import offers_document
     from advisor.report.words import error_text, sentences
-    from advisor.service.price_list import PricesRequest, list_prices
+    from advisor.service.prices.offers import PricesRequest, list_prices
 
     request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
     output = chosen_format(output, as_json)

@@ -12,7 +12,7 @@ from advisor.report.document import Column, Document, Row, Table, columns
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
+    from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
 
 
 _COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Value", PLAIN))

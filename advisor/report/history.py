@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from advisor.pricing.refresh.price_history import Series
+from advisor.pricing.price_history import Series
 from advisor.report.cells import DAY, PLAIN, USD_PER_H, Cell
 from advisor.report.document import Axis, Chart, Column, Document, Lines, Row, Table, columns
 from advisor.report.document import Series as Curve

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 
-from advisor.pricing.refresh.price_history import Series
+from advisor.pricing.price_history import Series
 from advisor.report.cells import DAY, USD_PER_H
 from advisor.report.document import Axis, Block, Chart, Detail, Lines, Range
 from advisor.report.document import Series as Curve

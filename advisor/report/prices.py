@@ -10,10 +10,10 @@ from advisor.report.cells import COUNT, PLAIN, Cell
 from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
 if TYPE_CHECKING:
-    from advisor.pricing.catalog.doubts import Finding
-    from advisor.pricing.refresh.building import Built
-    from advisor.pricing.refresh.pulling import Kept
-    from advisor.pricing.refresh.states import SourceState
+    from advisor.pricing.price_checks import DoubtfulPrice
+    from advisor.pricing.refresh import Kept
+    from advisor.pricing.source_registry import SourceState
+    from advisor.pricing.sources.snapshot import Built
 
 _FEW = 3
 _LONG = 400
@@ -98,7 +98,7 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
     )
 
 
-def findings_document(doubts: Sequence[Finding]) -> Document:
+def findings_document(doubts: Sequence[DoubtfulPrice]) -> Document:
     """One row a doubt."""
     rows = tuple(
         Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))

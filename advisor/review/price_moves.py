@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Interval, Market
-from advisor.pricing.catalog.spot_quantiles import spot_quantiles
-from advisor.pricing.refresh.price_history import Series, series_of
+from advisor.pricing.price_history import Series, series_of, spot_quantiles
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint

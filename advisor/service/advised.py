@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
-from advisor.service.live import now, opened
+from advisor.service.prices.live import now, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

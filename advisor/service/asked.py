@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.pricing.answer.node_counts import ALONE, NodeCounts, NodeLimits, node_counts
+from advisor.pricing.node_counts import ALONE, NodeCounts, NodeLimits, node_counts
 
 if TYPE_CHECKING:
     from advisor.core.gpus import GpuRequest

@@ -36,7 +36,7 @@ def bills_of(config: Config, files: Sequence[Path], period: Period, listener: Li
         with listener.step(f"reading {path.name}"):
             bills.append(read_bill(path, report.project_tag))
     if report.cost_explorer:
-        from advisor.pricing.sources.aws.options import read_options
+        from advisor.pricing.sources.aws.calls import read_options
         from advisor.spend.cost_explorer import ask_cost_explorer
 
         options = read_options(config.settings.prices.options.get("aws", {}))

@@ -11,7 +11,7 @@ from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
+    from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota
     from advisor.service.listening import Listener
 
 T = TypeVar("T")
@@ -44,8 +44,8 @@ def ask_capacity(request: CapacityRequest, config: Config, listener: Listener) -
         CloudError: nothing at all could be asked.
     """
     from advisor.core.errors import CloudError, InputError
-    from advisor.pricing.sources.aws.options import read_options
-    from advisor.pricing.sources.aws.placement import placement_scores, vcpu_quotas
+    from advisor.pricing.sources.aws.account import placement_scores, vcpu_quotas
+    from advisor.pricing.sources.aws.calls import read_options
 
     if config.settings.prices.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")

@@ -54,7 +54,7 @@ def place_of(text: str, argument: str = "data") -> DataPlace:
     Raises:
         InputError: with the forms there are, or near names of regions.
     """
-    from advisor.pricing.catalog.regions import load_regions
+    from advisor.pricing.providers import load_regions
 
     if same_name(text, LOCAL):
         return DataPlace(name=LOCAL)
@@ -88,12 +88,12 @@ def _looked_up(place: DataPlace, config: Config) -> tuple[DataPlace, tuple[Findi
     unknown = finding(Code.DATA_REGION_UNKNOWN, place=place.name, provider=place.provider)
     if place.provider != "aws" or config.settings.prices.offline or not config.is_given("cloud.data"):
         return place, (unknown,)
-    from advisor.pricing.sources.aws.hints import may_have_credentials
+    from advisor.pricing.sources.aws.calls import may_have_credentials
 
     if not may_have_credentials():
         return place, (unknown,)
-    from advisor.pricing.sources.aws.buckets import bucket_region
-    from advisor.pricing.sources.aws.options import read_options
+    from advisor.pricing.sources.aws.account import bucket_region
+    from advisor.pricing.sources.aws.calls import read_options
 
     options = read_options(config.settings.prices.options.get("aws", {}))
     try:

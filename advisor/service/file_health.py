@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rates(config: Config) -> Check:
     """Own rates, of all files that the patterns name."""
     from advisor.pricing.sources.custom import custom_source
-    from advisor.pricing.sources.query import OfferQuery
+    from advisor.pricing.sources.protocol import OfferQuery
 
     options = config.settings.prices.options.get("custom", {})
     parts = list(custom_source(options).offers(OfferQuery()))

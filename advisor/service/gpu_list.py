@@ -40,7 +40,7 @@ def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
         NoOfferError: none is left; says what there is without the limit that leaves none.
     """
     from advisor.core.gpus import load_gpus
-    from advisor.service.limits import known_vendors
+    from advisor.service.prices.limits import known_vendors
 
     specs = _named(request.names) if request.names else tuple(load_gpus().values())
     if request.vendor is not None:

@@ -113,9 +113,9 @@ def _catalog() -> Check:
 
 
 def _prices(config: Config) -> Check:
-    from advisor.pricing.answer.answering import load_offers
-    from advisor.pricing.sources.query import OfferQuery
-    from advisor.service.live import current_answers, now
+    from advisor.pricing.answers import load_offers
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.live import current_answers, now
 
     answers = current_answers(config, OfferQuery(), Silence(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
@@ -126,7 +126,7 @@ def _prices(config: Config) -> Check:
 
 def _rules(config: Config) -> Check:
     """Contracts and quotas, which change nothing where they are misspelt."""
-    from advisor.service.offers import idle_in_words
+    from advisor.service.prices.offers import idle_in_words
 
     idle = idle_in_words(config)
     if idle:

@@ -32,8 +32,8 @@ def market_for(
     """
     from advisor.review.savings import TodaysMarket
     from advisor.service.asked import Asked
-    from advisor.service.offers import query_offers
     from advisor.service.plans import spot_terms
+    from advisor.service.prices.offers import query_offers
 
     wanted: dict[str, set[int]] = {}
     for job in jobs:
@@ -49,8 +49,8 @@ def market_for(
 
 
 def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
-    from advisor.service.offers import prices_of
     from advisor.service.plans import cloud_terms, rates_of, spot_terms
+    from advisor.service.prices.offers import prices_of
     from recommender.plans.candidates import plans_of_offers
 
     return plans_of_offers(

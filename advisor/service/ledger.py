@@ -11,8 +11,8 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
-from advisor.service.live import now, opened
 from advisor.service.plan_facts import PlanRequest
+from advisor.service.prices.live import now, opened
 from advisor.service.ran_on import Place, place_of
 from advisor.service.receipt_keeping import enter_left_behind
 

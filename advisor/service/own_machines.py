@@ -186,7 +186,7 @@ def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, 
 
 def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
     """GPUs of a node, and nodes, that a job may ask for."""
-    from advisor.pricing.answer.node_counts import useful_counts
+    from advisor.pricing.node_counts import useful_counts
 
     yield from ((count, 1) for count in useful_counts(cluster.num_gpus))
     yield from ((cluster.num_gpus, num_nodes) for num_nodes in range(2, cluster.num_nodes + 1))

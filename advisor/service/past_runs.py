@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import StoreError
 from advisor.core.findings import Finding
-from advisor.service.live import now
+from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

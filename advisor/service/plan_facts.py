@@ -90,7 +90,7 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
 
 def _rate_per_h(facts: Facts, configured: float | None) -> float:
     """Of the machine on spot: what is configured, else of its class."""
-    from advisor.pricing.catalog.spot_odds import spot_odds
+    from advisor.pricing.spot import spot_odds
     from recommender.outcome.gangs import times_of_one
 
     num_nodes = facts.num_nodes or 1
@@ -199,7 +199,7 @@ def cheapest_at(
         AdvisorError: the prices of the settings' sources cannot be read.
     """
     from advisor.service.asked import Asked
-    from advisor.service.offers import query_offers
+    from advisor.service.prices.offers import query_offers
     from recommender.plans.candidates import place_in_id
 
     try:

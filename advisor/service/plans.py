@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from advisor.config.rent_settings import CloudSettings
     from advisor.config.settings import Settings
     from advisor.core.values import DataSet, Plan
-    from advisor.pricing.answer.node_counts import NodeLimits
-    from advisor.pricing.bills.storage import Rate
+    from advisor.pricing.node_counts import NodeLimits
+    from advisor.pricing.storage import Rate
     from advisor.service.asked import Asked
     from advisor.service.listening import Listener
     from recommender.availability.series import Watched
@@ -60,8 +60,8 @@ def plans_of(
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
     from advisor.service.asked import Asked
-    from advisor.service.limits import known_vendors
-    from advisor.service.offers import wanted_counts
+    from advisor.service.prices.limits import known_vendors
+    from advisor.service.prices.offers import wanted_counts
     from advisor.service.under_policy import cheapest_by_verdict
 
     known = known_vendors(vendors)
@@ -112,8 +112,8 @@ def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> N
         InputError: more nodes than the settings allow, or fewer than one.
     """
     from advisor.core.arguments import check_count
-    from advisor.pricing.answer.node_counts import NodeLimits
-    from advisor.service.limits import setting_in_words
+    from advisor.pricing.node_counts import NodeLimits
+    from advisor.service.prices.limits import setting_in_words
 
     name = "cloud.max_nodes"
     most = config.settings.cloud.max_nodes if name in config.origins else None
@@ -132,8 +132,8 @@ def rates_of(settings: Settings) -> tuple[Rate, ...]:
     Raises:
         CatalogError: the shipped ones are missing or broken.
     """
-    from advisor.pricing.bills.storage import Rate, RateKind, load_rates
-    from advisor.service.live import now
+    from advisor.pricing.storage import Rate, RateKind, load_rates
+    from advisor.service.prices.live import now
 
     own = (
         Rate(
@@ -213,7 +213,7 @@ def _rented(
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
-    from advisor.service.offers import prices_of, query_offers
+    from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
     answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
@@ -278,7 +278,7 @@ def spot_terms(config: Config) -> SpotTerms:
 def _history(path: Path | None) -> Mapping[str, Watched]:
     if path is None:
         return {}
-    from advisor.service.live import now
+    from advisor.service.prices.live import now
     from recommender.availability.history_files import load_history
 
     try:

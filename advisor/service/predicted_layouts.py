@@ -9,7 +9,7 @@ from advisor.core.values import Fabric, Layout
 
 if TYPE_CHECKING:
     from advisor.config.settings import Settings
-    from advisor.pricing.catalog.instance_types import InstanceType
+    from advisor.pricing.instance_types import InstanceType
     from advisor.service.listening import Listener
 
 ONE = Layout(gpus_per_node=1)
@@ -43,7 +43,7 @@ def layouts_of(texts: Sequence[str], settings: Settings, listener: Listener) -> 
 
 def most_in_one(settings: Settings) -> int:
     """GPUs of the largest machine, rented or of one's own."""
-    from advisor.pricing.catalog.instance_types import load_instances
+    from advisor.pricing.instance_types import load_instances
 
     return max(*_own_sizes(settings), *(machine.num_gpus for machine in load_instances().values()))
 
@@ -75,14 +75,14 @@ def _fewest_nodes(sizes: Sequence[int], num_gpus: int) -> int:
 
 
 def _machines(gpu: str) -> list[InstanceType]:
-    from advisor.pricing.catalog.instance_types import load_instances
+    from advisor.pricing.instance_types import load_instances
 
     return [machine for machine in load_instances().values() if machine.gpu == gpu]
 
 
 def _fabric(machine: InstanceType) -> Fabric:
     from advisor.core.gpus import load_gpus
-    from advisor.pricing.catalog.fabrics import fabric_of
+    from advisor.pricing.node_counts import fabric_of
 
     return fabric_of(machine.provider, machine.instance_type, load_gpus()[machine.gpu])
 

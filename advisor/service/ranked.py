@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Job, Plan, Recommendation, Trace
     from advisor.predict.calibration.receipt_corrections import Correction
-    from advisor.pricing.catalog.interruptions import Interruptions
+    from advisor.pricing.spot import Interruptions
     from recommender.outcome.evaluate import Judged
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
@@ -94,7 +94,7 @@ def judged_of(
 
 def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
     """Nothing to go by where somebody said how often machines go away."""
-    from advisor.pricing.catalog.interruptions import load_interruptions
+    from advisor.pricing.spot import load_interruptions
     from recommender.outcome.spot import RATE
 
     return load_interruptions() if RATE in spot.assumed else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
 from advisor.core.names import as_text
-from advisor.service.live import opened
+from advisor.service.prices.live import opened
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

@@ -78,7 +78,7 @@ def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) ->
 
 def _prices(store: Store, runs: Sequence[Run], period: Period) -> Mapping[str, Sequence[PricePoint]]:
     """Points by GPU of what runs rented, as the period sees them."""
-    from advisor.pricing.refresh.price_history import seen_from
+    from advisor.pricing.price_history import seen_from
     from advisor.store.pulls import price_points
 
     rented: dict[str, list[Run]] = {}

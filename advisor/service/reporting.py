@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.service.live import now
+from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

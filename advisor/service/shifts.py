@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from advisor.service.live import now
+from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -21,7 +21,7 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     """
     from advisor.core.errors import StoreError
     from advisor.core.values import Market
-    from advisor.pricing.refresh.price_history import series_of
+    from advisor.pricing.price_history import series_of
     from recommender.ranking.shifting import with_shifts
 
     shown = {*recommendation.frontier, recommendation.recommended}
@@ -52,15 +52,15 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
 
 def _names_of_sources(config: Config) -> tuple[str, ...]:
     """In order of trust."""
-    from advisor.service.price_sources import sources_for
+    from advisor.service.prices.live import sources_for
 
     return tuple(source.name for source in sources_for(config).sources)
 
 
 def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
     from advisor.core.values import Market
-    from advisor.pricing.catalog.bounds import possible_points
-    from advisor.pricing.refresh.price_history import seen_from
+    from advisor.pricing.price_checks import possible_points
+    from advisor.pricing.price_history import seen_from
     from advisor.store.database import open_store
 
     start = now() - HISTORY

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.core.values import StartWait
-    from advisor.pricing.catalog.spot_odds import SpotOdds
+    from advisor.pricing.spot import SpotOdds
     from advisor.service.listening import Listener
     from recommender.availability.series import Watched
 
@@ -37,7 +37,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
     Raises:
         InputError: the log cannot be read or watched nothing, or the file cannot be written.
     """
-    from advisor.service.live import now
+    from advisor.service.prices.live import now
     from recommender.availability.history_files import write_history
     from recommender.availability.spot_log import read_spot_log
 
@@ -51,7 +51,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
     from advisor.core.values import Market
-    from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+    from advisor.pricing.spot import spot_odds, start_odds
     from recommender.availability.shrunk import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
@@ -69,7 +69,7 @@ def _fitted(machine: str, seen: Watched) -> FittedMachine:
 
 
 def _gpus_of(machine: str) -> tuple[str | None, int]:
-    from advisor.pricing.catalog.instance_types import load_instances
+    from advisor.pricing.instance_types import load_instances
 
     for (_, name), instance in load_instances().items():
         if name == machine:

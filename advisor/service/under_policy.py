@@ -69,7 +69,7 @@ def spent_of(config: Config, policy: Policy | None, project: str, listener: List
             "the policy limits what a project spends in a month: name it with"
             f" {listener.name_of('project')}, as its runs were recorded."
         )
-    from advisor.service.live import now
+    from advisor.service.prices.live import now
     from advisor.store.database import open_store
     from recommender.policy import Spent, start_of_month
 

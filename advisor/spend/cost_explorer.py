@@ -14,7 +14,7 @@ from advisor.spend import cells
 from advisor.spend.charges import Bill, Charge, RowFault
 
 if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.options import AwsOptions
+    from advisor.pricing.sources.aws.calls import AwsOptions
 
 NAME = "AWS Cost Explorer"
 ACTION = "ce:GetCostAndUsage"

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from advisor.core.values import StartWait
-from advisor.pricing.catalog.spot_odds import SpotOdds
+from advisor.pricing.spot import SpotOdds
 from recommender.availability.series import Watched
 
 # Nothing shorter is told apart: no provider hands out a machine faster.

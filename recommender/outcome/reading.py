@@ -13,7 +13,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Plan
 from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.instance_types import load_instances
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
 # for performance (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), from

@@ -9,8 +9,8 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Sharding, Split, Tier, Trace
 from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.loading import assumed_note, input_note
-from advisor.pricing.answer.answering import DERIVED
-from advisor.pricing.catalog.renters import is_community_host
+from advisor.pricing.providers import is_community_host
+from advisor.pricing.sources.protocol import DERIVED
 from recommender.outcome.gangs import times_of_one
 from recommender.outcome.rent import price_rise
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot

@@ -25,8 +25,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
-from advisor.pricing.catalog.interruptions import Interruptions
-from advisor.pricing.catalog.spot_odds import SpotOdds, spot_odds
+from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import with_history
 from recommender.outcome.gangs import slowest_boot, times_of_one

@@ -15,8 +15,8 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Fabric, Layout, Offer, Plan, Price, Quantiles, Tier
-from advisor.pricing.answer.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
-from advisor.pricing.bills.storage import Rate, load_rates
+from advisor.pricing.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
+from advisor.pricing.storage import Rate, load_rates
 from recommender.outcome.gangs import slowest_boot
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own

@@ -18,7 +18,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
-from advisor.pricing.bills.storage import Charge, Rate, RateKind, charge
+from advisor.pricing.storage import Charge, Rate, RateKind, charge
 from recommender.availability.series import Watched
 
 # Lines of the bill; docs/json.md names them.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.values import Fabric, Layout, Offer
-from advisor.pricing.answer.node_counts import fabric_of_offer
+from advisor.pricing.node_counts import fabric_of_offer
 
 
 def layout_of(offer: Offer, num_nodes: int = 1) -> Layout:

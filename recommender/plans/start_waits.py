@@ -8,7 +8,7 @@ from functools import cache
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
-from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+from advisor.pricing.spot import spot_odds, start_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import start_with_history
 from recommender.outcome.gangs import all_at_once, times_of_one

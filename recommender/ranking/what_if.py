@@ -21,7 +21,7 @@ from advisor.predict.calibration.receipt_corrections import Correction
 from advisor.predict.interval import widened
 from advisor.predict.what_if.change import Change
 from advisor.predict.what_if.making import changes
-from advisor.pricing.catalog.interruptions import Interruptions
+from advisor.pricing.spot import Interruptions
 from recommender.outcome.draws import Draws, make_draws
 from recommender.outcome.estimates import estimating
 from recommender.outcome.evaluate import evaluate_all

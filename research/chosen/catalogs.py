@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from advisor.core.values import Interval, Market, QuoteKind
-from advisor.pricing.catalog.price_drift import (
+from advisor.pricing.expected_prices import (
     ANY,
     DRIFT_COLUMNS,
     DRIFT_FILE,

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from advisor.core.values import Market, Offer, Price, QuoteKind
-from advisor.pricing.answer.answering import DERIVED
-from advisor.pricing.answer.likely import likely_prices
-from advisor.pricing.catalog.price_drift import FLOOR_RATIO, PriceModel
+from advisor.pricing.expected_prices import FLOOR_RATIO, PriceModel, likely_prices
+from advisor.pricing.sources.protocol import DERIVED
 from research.chosen.fit import family_ratios
 from research.chosen.judge import Choice
 from research.chosen.panels import Panel, read_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.values import Interval, Market
-from advisor.pricing.catalog.price_drift import ANY, Drift, PriceModel
+from advisor.pricing.expected_prices import ANY, Drift, PriceModel
 from research.chosen.panels import Array, Panel, cheapest
 
 AGES_DAYS = (7, 14, 30, 60, 90, 180, 270, 360, 450)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.instance_types import load_instances
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

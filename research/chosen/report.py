@@ -12,7 +12,7 @@ from pathlib import Path
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Market, Offer
-from advisor.pricing.catalog.price_drift import PriceModel
+from advisor.pricing.expected_prices import PriceModel
 from research.chosen.derived import cross_validated, derived_prices
 from research.chosen.fit import model_of
 from research.chosen.judge import AGES_DAYS, Choice, Verdict, backtest, replay, verdict

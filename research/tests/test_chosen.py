@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Market
-from advisor.pricing.catalog.price_drift import DRIFT_FILE, RATIO_FILE, Drift, PriceModel
+from advisor.pricing.expected_prices import DRIFT_FILE, RATIO_FILE, Drift, PriceModel
 from research.chosen.catalogs import write_catalogs
 from research.chosen.derived import cross_validated, derived_prices, most_weights
 from research.chosen.fit import drifts_of, family_ratios, fit_drift, model_of, spot_samples

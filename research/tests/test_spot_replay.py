@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import catalog_path
-from advisor.pricing.catalog.spot_odds import SPOT_ODDS_FILE, START_ODDS_FILE
+from advisor.pricing.spot import SPOT_ODDS_FILE, START_ODDS_FILE
 from recommender.availability.series import Stretch, Watched
 from recommender.outcome.spot import SpotTerms
 from research import spot_fit

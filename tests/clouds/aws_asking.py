@@ -6,9 +6,8 @@ from typing import Any
 
 from advisor.core.values import Offer
 from advisor.pricing.sources.aws import AwsSource
-from advisor.pricing.sources.aws.options import read_options
-from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.aws.calls import read_options
+from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds.aws_world import NOW
 
 

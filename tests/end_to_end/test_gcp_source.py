@@ -14,9 +14,8 @@ import pytest
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE
-from advisor.pricing.sources.gcp.machines import MachineType, load_machines
-from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.gcp.prices import MachineType, load_machines
+from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds import gcp_skus
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import DERIVED, attached_prices, host_prices, machine_prices, sku

@@ -92,7 +92,7 @@ def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(cloud
     before = offers(clouds.run("prices", "--all", "--json"))
     done = clouds.run("prices", "refresh", "--json")
     assert done.code == 0, done.err
-    assert {part["source"] for part in done.document["parts"]} == {"aws", "gcp", "aws-files", "gpuhunt"}
+    assert {part["source"] for part in done.document["parts"]} == {"aws", "gcp", "gpuhunt"}
     answer = clouds.run("prices", "--all", "--json")
     live = [o for o in answer.document["offers"] if o["source"].startswith(("AWS", "Cloud Billing"))]
     assert live

@@ -1,4 +1,4 @@
-"""Fresh prices without an account, as a person types it: gpuhunt's catalogs and AWS's files behind HTTP."""
+"""Fresh prices without an account, as a person types it: gpuhunt's catalogs behind HTTP."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_op, make_trace
-from tests.clouds.aws_offer_files import offer_file, row
-from tests.clouds.aws_offer_files import publish as publish_file
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.gpuhunt_catalogs import item, publish
 from tests.web import served
@@ -56,9 +54,7 @@ class Public:
 
     def run(self, *arguments: str, **environ: str) -> Answer:
         """``advisor ARGUMENTS``."""
-        files = f"{{aws-files: {{url: {self.url}}}}}"
-        there = {"GPUHUNT_CATALOG_URL": self.url, "ADVISOR_PRICES__OPTIONS": files}
-        return self.shell.run(*arguments, **(NOBODY | there | environ))
+        return self.shell.run(*arguments, **(NOBODY | {"GPUHUNT_CATALOG_URL": self.url} | environ))
 
     def fill(self, day: datetime = TODAY) -> None:
         """A catalog of each provider, of a day."""
@@ -96,7 +92,7 @@ def test_a_refresh_needs_no_account(public: Public) -> None:
     assert "no account found for aws, gcp: prices are pulled that anybody may read" in answer.err
     assert "not refreshed" not in answer.err
     parts = {(part["source"], part["scope"]): part["failure"] for part in answer.document["parts"]}
-    assert parts == {("gpuhunt", "aws"): None, ("gpuhunt", "gcp"): None, ("aws-files", "regions"): None}
+    assert parts == {("gpuhunt", "aws"): None, ("gpuhunt", "gcp"): None}
     rows = public.offers("--provider", "aws", "--region", "us-east-1", "--gpu", "L4:1")
     price = rows["aws", "g6.xlarge", "on-demand"]
     assert price["usd_per_h"] == 0.8048
@@ -119,29 +115,14 @@ def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public
     public.run("prices", "refresh", "--region", "us-east-1")
     by_name = {one["name"]: one for one in public.run("prices", "sources", "--json").document["sources"]}
     names = list(by_name)
-    assert names.index("aws") < names.index("aws-files") < names.index("gpuhunt") < names.index("snapshot")
+    assert names.index("aws") < names.index("gpuhunt") < names.index("snapshot")
     assert {name: one["credentials"] for name, one in by_name.items()} == {
-        "custom": "not needed", "aws": "missing", "gcp": "missing", "aws-files": "not needed",
+        "custom": "not needed", "aws": "missing", "gcp": "missing",
         "gpuhunt": "not needed", "snapshot": "not needed",
     }  # fmt: skip
     assert by_name["gpuhunt"]["providers"] == ["aws", "gcp"]
     assert by_name["gpuhunt"]["newest"][:10] == f"{TODAY:%Y-%m-%d}"
     assert "not needed" in public.run("prices", "sources").out
-
-
-def test_aws_own_files_go_before_gpuhunt_and_after_an_account(public: Public) -> None:
-    publish_file(public.root, "us-east-1", offer_file(row("g6.xlarge", "0.8100"), row()))
-    answer = public.run("prices", "refresh", "--region", "us-east-1", "--json")
-    assert ("aws-files", "us-east-1 on-demand", None) in {
-        (part["source"], part["scope"], part["failure"]) for part in answer.document["parts"]
-    }
-    rows = public.offers("--region", "us-east-1", "--provider", "aws")
-    price = rows["aws", "g6.xlarge", "on-demand"]
-    assert (price["usd_per_h"], price["source"]) == (0.81, "AWS offer file 2026-11-20")
-    assert str(rows["aws", "g6.xlarge", "spot"]["source"]).startswith("gpuhunt")
-    trusted = public.offers("--region", "us-east-1", "--provider", "aws",
-                            ADVISOR_PRICES__SOURCES="[gpuhunt, aws-files, snapshot]")  # fmt: skip
-    assert trusted["aws", "g6.xlarge", "on-demand"]["usd_per_h"] == 0.8048
 
 
 # --- Other providers: one setting ---------------------------------------------------------------------
@@ -213,7 +194,6 @@ def test_a_project_that_nobody_trusts_adds_no_provider(public: Public) -> None:
     "settings",
     [
         "prices: {options: {gpuhunt: {url: http://127.0.0.1:9}}}",
-        "prices: {options: {aws-files: {url: http://127.0.0.1:9, regions: [us-east-1]}}}",
         "prices: {sources: [gpuhunt]}",
     ],
 )

@@ -10,9 +10,9 @@ from advisor.core.fabrics import Board, Machine, load_fabrics, machine_of
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Network
-from advisor.pricing.catalog.fabrics import fabric_of
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.renters import load_renters
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.node_counts import fabric_of
+from advisor.pricing.providers import load_renters
 
 FABRICS = load_fabrics()
 # Several of the provider's own, which the catalog lists; of others it lists none.

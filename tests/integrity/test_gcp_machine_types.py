@@ -11,9 +11,15 @@ import pytest
 from advisor.core.gpus import catalog_path, resolve_gpu
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.sources.gcp.machines import MACHINE_FILE, MachineType, load_machines
-from advisor.pricing.sources.gcp.skus import COMPONENTS, Kind, kind_of
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.sources.gcp.prices import (
+    COMPONENTS,
+    MACHINE_FILE,
+    Kind,
+    MachineType,
+    kind_of,
+    load_machines,
+)
 from advisor.pricing.sources.snapshot import read_offers
 from tests.clouds.gcp_skus import rows
 from tests.every import of_every

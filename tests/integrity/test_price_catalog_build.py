@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import CatalogError, UnknownGpuError
-from advisor.pricing.catalog.instance_types import InstanceType
-from advisor.pricing.sources.gcp.machines import MACHINE_FILE
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.instance_types import InstanceType
+from advisor.pricing.sources.gcp.prices import MACHINE_FILE
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 from tools.build_price_catalog import summary, write
 from tools.price_catalog_rows import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import catalog_path, load_gpus
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.renters import FORM_FILE, RENTER_FILE, Access, Machines, Renter, load_renters
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.providers import FORM_FILE, RENTER_FILE, Access, Machines, Renter, load_renters
 
 RENTERS = load_renters()
 

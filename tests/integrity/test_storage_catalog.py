@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 import pytest
 
 from advisor.core.gpus import catalog_path
-from advisor.pricing.bills.storage import Rate, RateKind, charge, load_rates, rates_at, usd_of
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.instance_types import load_instances
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
+from advisor.pricing.storage import Rate, RateKind, charge, load_rates, rates_at, usd_of
 
 RATES = load_rates()
 INSTANCES = load_instances()

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Plan
-from advisor.pricing.bills.storage import Rate, RateKind, charge, usd_of
+from advisor.pricing.storage import Rate, RateKind, charge, usd_of
 from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.rent import price_rise, rent_over_median

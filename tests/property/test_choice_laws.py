@@ -17,7 +17,7 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from advisor.pricing.answer.answering import DERIVED
+from advisor.pricing.sources.protocol import DERIVED
 from recommender.engine import recommend
 from recommender.ranking.value import preference, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace

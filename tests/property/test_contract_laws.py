@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.config.rent_settings import ContractSettings
 from advisor.core.values import Market, Offer
-from advisor.pricing.bills.contracts import contracted
+from advisor.pricing.contracts import contracted
 from tests.builders import make_offer
 
 DISCOUNTS = st.floats(0, 1, exclude_max=True)

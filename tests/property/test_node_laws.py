@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Layout, Market, Offer, Option, Plan
-from advisor.pricing.answer.node_counts import ALONE, USEFUL, NodeLimits, node_counts
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts
 from advisor.service.asked import is_wanted
 from recommender.engine import recommend
 from recommender.outcome.draws import make_draws, waits

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
-from advisor.pricing.answer.answering import load_offers
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.answers import load_offers
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 
 OFFERS = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]

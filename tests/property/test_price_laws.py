@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.answer.likely import likely_prices
-from advisor.pricing.catalog.price_drift import Drift, PriceModel, load_price_model
+from advisor.pricing.expected_prices import Drift, PriceModel, likely_prices, load_price_model
 from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import cheapest_plans, plans_of_offers

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.merge import Answer, machine_of, merged
+from advisor.pricing.answers import Answer, machine_of, merged
 from tests.builders import make_offer
 
 DAY_0 = datetime(2026, 1, 1, tzinfo=UTC)
-NAMES = ("aws", "aws-files", "gpuhunt")
+NAMES = ("aws", "theirs", "gpuhunt")
 
 
 def offers(source: str, days: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Offer, ...]]:

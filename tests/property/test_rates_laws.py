@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Offer
-from advisor.pricing.sources.rate_files import read_rates
+from advisor.pricing.sources.custom import read_rates
 
 # Texts that neither form changes: no space at the ends, which is stripped, and no comma where it separates.
 TEXTS = st.from_regex(r"[A-Za-zäß0-9_.:#'\"-]([A-Za-zäß0-9_.:#'\" -]{0,8}[A-Za-z0-9])?", fullmatch=True)

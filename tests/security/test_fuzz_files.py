@@ -29,7 +29,7 @@ from advisor.formats.trace_files import read_trace
 from advisor.kineto.export import read_kineto
 from advisor.predict.calibration import calibration_files
 from advisor.predict.learned.weights import read_networks
-from advisor.pricing.sources.rate_files import read_rates
+from advisor.pricing.sources.custom import read_rates
 from advisor.report.recording import by_family, reasons
 from recommender.policy import check_policies
 from recommender.queue.fitted import fit

@@ -16,19 +16,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.catalog.renters import load_renters
-from advisor.pricing.sources.aws.machines import catalog_machines
-from advisor.pricing.sources.aws.options import read_options
-from advisor.pricing.sources.aws.regions import region_parts
-from advisor.pricing.sources.aws.survey import Region
+from advisor.pricing.providers import load_renters
+from advisor.pricing.sources.aws.calls import read_options
+from advisor.pricing.sources.aws.markets import region_parts
+from advisor.pricing.sources.aws.survey import Region, catalog_machines
 from advisor.pricing.sources.gcp import client
 from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
-from advisor.pricing.sources.gcp.component_rates import rates_of
-from advisor.pricing.sources.gcp.machines import load_machines
-from advisor.pricing.sources.gcp.quotes import part_of
+from advisor.pricing.sources.gcp.prices import load_machines, part_of, rates_of
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
-from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds.aws_replies import EC2
 from tests.clouds.aws_world import NOW, Block, small_world
 from tests.gpuhunt_catalogs import item, parts_of, write

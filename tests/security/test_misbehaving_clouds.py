@@ -13,11 +13,10 @@ import pytest
 
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws import calls
-from advisor.pricing.sources.aws.calls import Clients, items_of
-from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.aws.calls import AwsOptions, Clients, items_of
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
 from advisor.pricing.sources.gcp.source import GcpSource
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part
 from tests.builders import make_offer

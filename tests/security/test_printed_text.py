@@ -20,9 +20,9 @@ from advisor.cli.listening import note, warn
 from advisor.cli.recommend_options import ViewOptions
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.catalog.doubts import Doubt, Finding
-from advisor.pricing.refresh.price_history import series_of
-from advisor.pricing.refresh.states import SourceState
+from advisor.pricing.price_checks import Doubt, DoubtfulPrice
+from advisor.pricing.price_history import series_of
+from advisor.pricing.source_registry import SourceState
 from advisor.pricing.sources.protocol import Credentials
 from advisor.report.checks import checks_document
 from advisor.report.document import Fact, Section
@@ -116,7 +116,9 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
         name=text, is_live=True, providers=(text,), num_offers=1, oldest=UNTIL, newest=UNTIL,
         gaps=(text, text * 99), credentials=Credentials.MISSING,
     )  # fmt: skip
-    finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
+    finding = DoubtfulPrice(
+        doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text
+    )
     run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
     yield lambda: print_document(offers_document([offer], [make_price()], [quoted(text)]), output)
     yield lambda: print_document(history_document(series, UNTIL), output)

@@ -23,7 +23,7 @@ from advisor.core.values import (
     Tier,
     Trace,
 )
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.options import selection
 from advisor.report.recommendation import recommendation_document

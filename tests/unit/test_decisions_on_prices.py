@@ -19,9 +19,8 @@ from advisor.core.values import (
     QuoteKind,
     Recommendation,
 )
-from advisor.pricing.answer.likely import likely_prices
-from advisor.pricing.bills.storage import Rate, RateKind
-from advisor.pricing.catalog.price_drift import PriceModel
+from advisor.pricing.expected_prices import PriceModel, likely_prices
+from advisor.pricing.storage import Rate, RateKind
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms

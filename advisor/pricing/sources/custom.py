@@ -1,23 +1,310 @@
-"""Own rates: machines of one's own, negotiated prices, providers that nobody else lists."""
+"""A user's own rates: the files, the machines they price, and the source that offers them."""
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from functools import cached_property
+from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from advisor.core.errors import ConfigError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from advisor.core.errors import ConfigError, UnknownGpuError, did_you_mean
+from advisor.core.gpus import resolve_gpu
+from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
+from advisor.formats.user_files import fault_in_words, read_text, read_yaml, shown
+from advisor.pricing.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.protocol import (
+    ANYWHERE,
     Capabilities,
     Credentials,
     Freshness,
+    OfferQuery,
     Part,
     check_options,
     freshness_of,
 )
-from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.rate_files import find_files, read_rates
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def _gpu(name: str) -> str:
+    try:
+        return resolve_gpu(name).name
+    except UnknownGpuError as error:
+        raise ValueError(str(error).removesuffix(".")) from error
+
+
+def _day(value: object) -> object:
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError("a day is written 2026-11-21") from error
+
+
+def _words(value: object) -> object:
+    return tuple(word.strip() for word in value.split(",")) if isinstance(value, str) else value
+
+
+# Numbers are strict: a quoted number in YAML is a slip, and a guess at its meaning could cost money.
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Usd = Annotated[float, Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
+
+
+class Rate(BaseModel):
+    """A row of a file of own rates."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    provider: Annotated[Text, StringConstraints(to_lower=True)]
+    instance_type: Text
+    gpu: Annotated[Text, AfterValidator(_gpu)]
+    num_gpus: Annotated[int, Field(strict=True, ge=1, le=4096)]
+    region: Text = ANYWHERE
+    zone: Text | None = None
+    market: Market = Market.ON_DEMAND
+    usd_per_h: Usd | None = None
+    usd_per_gpu_h: Usd | None = None
+    currency: Text = "USD"
+    as_of: Annotated[date, BeforeValidator(_day), Field(strict=True)] = Field(
+        validation_alias=AliasChoices("as_of", "retrieved_at")
+    )
+    minimum_billed_s: Seconds = 60.0
+    billed_step_s: Annotated[Seconds, Field(gt=0)] = 1.0
+    includes: Annotated[tuple[Text, ...], BeforeValidator(_words)] = ()
+    note: Text | None = None
+
+    @field_validator("currency")
+    @classmethod
+    def _dollars(cls, currency: str) -> str:
+        if currency != "USD":
+            raise ValueError("only USD is understood: convert the price, and date it by the exchange rate")
+        return currency
+
+    @model_validator(mode="after")
+    def _one_price(self) -> Rate:
+        if (self.usd_per_h is None) == (self.usd_per_gpu_h is None):
+            raise ValueError("give either usd_per_h, of the whole machine, or usd_per_gpu_h")
+        return self
+
+    @model_validator(mode="after")
+    def _as_sold(self) -> Rate:
+        """A cloud sells no variants under one name: another GPU or count than the catalog's is a slip."""
+        known = load_instances().get((self.provider, self.instance_type))
+        if known is not None and (known.gpu, known.num_gpus) != (self.gpu, self.num_gpus):
+            raise ValueError(
+                f"{self.provider} {self.instance_type} has {known.num_gpus} x {known.gpu}, not"
+                f" {self.num_gpus} x {self.gpu}: correct the row, or give a machine of your own another name"
+            )
+        return self
+
+    def offer(self, source: str) -> Offer:
+        """The offer at this rate, which is what is paid: no contract of the settings applies to it again."""
+        per_gpu = (self.usd_per_gpu_h or 0.0) * self.num_gpus
+        usd_per_h = per_gpu if self.usd_per_h is None else self.usd_per_h
+        offer = self._machine(source).offer(
+            region=self.region,
+            zone=self.zone,
+            market=self.market,
+            usd_per_h=usd_per_h,
+            retrieved_at=datetime.combine(self.as_of, datetime.min.time(), UTC),
+            source=source if self.note is None else f"{source} ({self.note})",
+        )
+        return replace(offer, contracted_usd_per_h=usd_per_h, billed_step_s=self.billed_step_s)
+
+    def _machine(self, source: str) -> InstanceType:
+        known = load_instances().get((self.provider, self.instance_type))
+        return InstanceType(
+            provider=self.provider,
+            instance_type=self.instance_type,
+            gpu=self.gpu,
+            num_gpus=self.num_gpus,
+            architecture=None if known is None else known.architecture,
+            minimum_billed_s=self.minimum_billed_s,
+            includes=self.includes,
+            source=source,
+            as_of=self.as_of,
+        )
+
+
+COLUMNS = (*Rate.model_fields, "retrieved_at")
+
+
+def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | list[str]:
+    """A rate, or all that is wrong with its row, in words.
+
+    Args:
+        row: values by column.
+        form: in a CSV file every value is text, in YAML a number is a number.
+    """
+    try:
+        return Rate.model_validate_strings(row) if form == "csv" else Rate.model_validate(row)
+    except ValidationError as error:
+        return [_fault(item) for item in error.errors()]
+
+
+def _fault(item: ErrorDetails) -> str:
+    name = ".".join(map(str, item["loc"]))
+    if item["type"] == "extra_forbidden":
+        return unknown_column(name)
+    if item["type"] == "missing":
+        return f"{name!r} is missing."
+    if not name:
+        return f"{item['msg'].removeprefix('Value error, ')}."
+    return f"{name!r}: {fault_in_words(item)}"
+
+
+def unknown_column(name: str) -> str:
+    """What to say of a column that no rate has."""
+    near = did_you_mean(name, COLUMNS)
+    return f"there is no column {shown(name)}.{near}" + (
+        "" if near else f" Columns are {', '.join(COLUMNS)}."
+    )
+
+
+MOST_FAULTS = 20
+_MOST_COUNTED = 200
+_MOST_VALUES = 50_000
+
+_ADVICE = "docs/plugins.md shows how rates are written."
+_KIND = "list of rates"
+
+
+def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
+    """Files that the patterns name, each once, in the order of the patterns and then of the alphabet.
+
+    Args:
+        patterns: paths with ``~`` and wildcards (``**`` for any depth), relative to the working directory.
+
+    Raises:
+        ConfigError: a pattern names no file.
+    """
+    paths: dict[Path, None] = {}
+    for pattern in patterns:
+        names = sorted(glob(os.path.expanduser(pattern), recursive=True))  # noqa: PTH111, PTH207 - absolute patterns
+        files = [Path(name) for name in names if Path(name).is_file()]
+        if not files:
+            raise ConfigError(
+                f"no file of own rates is called {pattern!r} (from {str(Path.cwd())!r}):"
+                " correct prices.options.custom.files."
+            )
+        paths |= dict.fromkeys(files)
+    return tuple(paths)
+
+
+def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
+    """The offers of each file.
+
+    Raises:
+        ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
+            each with its file and line or entry.
+    """
+    by_file: dict[Path, tuple[Offer, ...]] = {}
+    faults: list[str] = []
+    first: dict[tuple[str | None, ...], str] = {}
+    for path in paths:
+        offers = []
+        for where, read in _read(path):
+            if not isinstance(read, Offer):
+                faults += [f"{where}: {fault}" for fault in read]
+            elif (earlier := first.setdefault(_key(read), where)) != where:
+                faults.append(f"{where}: the same machine, place and market as {earlier}.")
+            else:
+                offers.append(read)
+            if len(faults) > _MOST_COUNTED:
+                raise _refused(faults)
+        by_file[path] = tuple(offers)
+    if faults:
+        raise _refused(faults)
+    return by_file
+
+
+def _refused(faults: Sequence[str]) -> ConfigError:
+    at_least = "at least " if len(faults) > _MOST_COUNTED else ""
+    more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
+    return ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
+
+
+def _key(offer: Offer) -> tuple[str | None, ...]:
+    return offer.provider, offer.instance_type, offer.region, offer.zone, offer.market
+
+
+def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:
+    """Where each row stands, and its offer or its faults."""
+    form = {".csv": _csv_rows, ".yaml": _yaml_rows, ".yml": _yaml_rows}.get(path.suffix.lower())
+    if form is None:
+        yield str(path), ["own rates are read from .yaml, .yml and .csv files."]
+        return
+    try:
+        for place, row in form(path):
+            rate = row if isinstance(row, list) else rate_of(row, "csv" if form is _csv_rows else "yaml")
+            where = f"{path}, {place}"
+            yield where, rate if isinstance(rate, list) else rate.offer(f"own rates, {path.name}, {place}")
+    except ConfigError as error:
+        yield str(path), [str(error)]
+
+
+def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:
+    document = read_yaml(path, kind=_KIND, advice=_ADVICE, most_values=_MOST_VALUES)
+    if not isinstance(document, list):
+        raise ConfigError("the file must be a list of rates, each beginning with '- '.")
+    for number, row in enumerate(document, 1):
+        is_row = isinstance(row, Mapping)
+        yield (
+            f"entry {number}",
+            row if is_row else [f"a rate has columns such as 'gpu: L4'; got {shown(row)}."],
+        )
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:
+    reader = csv.reader(io.StringIO(read_text(path, kind=_KIND)), strict=True, skipinitialspace=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(header)
+        for cells in reader:
+            place = f"line {reader.line_num}"
+            if len(cells) == len(header):
+                yield (
+                    place,
+                    {name: cell.strip() for name, cell in zip(header, cells, strict=True) if cell.strip()},
+                )
+            elif cells:
+                yield place, [f"{len(cells)} fields instead of {len(header)}."]
+    except csv.Error as error:
+        raise ConfigError(f"line {reader.line_num}: {error}.") from error
+
+
+def _check_header(header: Sequence[str]) -> None:
+    if len(header) > 2 * len(COLUMNS):
+        raise ConfigError(f"the first line names {len(header):,} columns; a rate has {len(COLUMNS)}.")
+    faults = [unknown_column(name) for name in header if name not in COLUMNS]
+    faults += [
+        f"the column {name!r} stands twice." for name in dict.fromkeys(header) if header.count(name) > 1
+    ]
+    if not header:
+        faults = ["the first line must name the columns."]
+    if faults:
+        raise ConfigError(" ".join(faults))
 
 
 class CustomSource:

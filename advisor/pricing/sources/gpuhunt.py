@@ -1,7 +1,4 @@
-"""Prices of many clouds without an account, by gpuhunt: https://github.com/dstackai/gpuhunt.
-
-It publishes a catalog a day for most providers; a few, such as Vast, it asks directly.
-"""
+"""Prices of many clouds without an account, by gpuhunt: https://github.com/dstackai/gpuhunt."""
 
 from __future__ import annotations
 
@@ -9,11 +6,15 @@ import dataclasses
 import importlib
 import logging
 import os
+import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,17 +22,77 @@ from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
 from advisor.core.temporary import temporary_folder
+from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.catalog.renters import Access, Renter, load_renters
-from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog
+from advisor.pricing.providers import Access, Renter, load_renters
+from advisor.pricing.sources.downloads import Allowance, PublicFileError, download
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
-from advisor.pricing.sources.public_files import PublicFileError
-from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.replies import Allowance
+from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part, check_options
 
 if TYPE_CHECKING:
     from gpuhunt import CatalogItem
+
+CATALOG_URL = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v3"
+"""gpuhunt's bucket: the default of its own variable, `URL_VARIABLE`."""
+
+URL_VARIABLE = "GPUHUNT_CATALOG_URL"
+UNPACKED_BYTES = 128 * MB
+"""Most that one catalog may hold: a provider's rows are a few MB."""
+_VERSION = re.compile(r"\d{8}(-[\w.-]{1,32})?")
+_CHUNK_BYTES = 2**20
+
+
+def fetch_catalog(provider: str, url: str, folder: Path, allowance: Allowance) -> str:
+    """Put the newest catalog of a provider, by gpuhunt's name, into a folder; returns its version.
+
+    Raises:
+        PublicFileError: there is none, or none that can be read.
+        OSError: the folder cannot be written.
+    """
+    version = download(f"{url}/{provider}/version", allowance).decode("utf-8", "replace").strip()
+    if _day(version) is None:
+        raise PublicFileError(
+            f"its version is {version[:40]!r}, which names no day: nobody knows how old its prices are"
+        )
+    packed = download(f"{url}/{provider}/{version}/catalog.zip", allowance)
+    (folder / f"{provider}.csv").write_bytes(_unpacked(packed, f"{provider}.csv"))
+    return version
+
+
+def day_of(version: str) -> datetime:
+    """Midnight of the day that a version begins with, as in ``20260720-1``."""
+    day = _day(version)
+    if day is None:
+        raise ValueError(f"{version!r} names no day")
+    return day
+
+
+def _day(version: str) -> datetime | None:
+    if not _VERSION.fullmatch(version):
+        return None
+    try:
+        return datetime.strptime(version[:8], "%Y%m%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _unpacked(packed: bytes, name: str) -> bytes:
+    """One file of an archive; its own word of how long it is does not count."""
+    content = bytearray()
+    try:
+        with zipfile.ZipFile(BytesIO(packed)) as archive, archive.open(name) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                content += chunk
+                if len(content) > UNPACKED_BYTES:
+                    raise PublicFileError(f"its archive unpacks to more than {UNPACKED_BYTES // MB} MB")
+    except KeyError:
+        raise PublicFileError(f"its archive holds no {name}: update gpuhunt and advisor") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError):
+        raise PublicFileError(
+            "its archive cannot be unpacked: it was cut off, or is none. Try again"
+        ) from None
+    return bytes(content)
+
 
 NAME = "gpuhunt"
 PROVIDERS = ("aws", "gcp")

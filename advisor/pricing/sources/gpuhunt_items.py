@@ -14,8 +14,8 @@ from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus, normal_form
 from advisor.core.units import GB, GIB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
-from advisor.pricing.catalog.instance_types import InstanceType, load_instances
-from advisor.pricing.catalog.renters import Locations, Machines, Renter, known_form
+from advisor.pricing.instance_types import InstanceType, load_instances
+from advisor.pricing.providers import Locations, Machines, Renter, known_form
 from advisor.pricing.sources.protocol import ANYWHERE
 
 if TYPE_CHECKING:

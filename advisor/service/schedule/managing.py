@@ -18,7 +18,7 @@ from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
 from advisor.schedule.recurrence import next_after
 from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
 from advisor.service.delivering import check_channels
-from advisor.service.live import now
+from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from advisor.core.errors import LockedError
 from advisor.core.units import DAY_S
 from advisor.core.values import Occurrence
-from advisor.service.live import now
+from advisor.service.prices.live import now
 from advisor.service.schedule.child_commands import run_command
 from advisor.service.schedule.running import (
     MOST_AT_ONCE,

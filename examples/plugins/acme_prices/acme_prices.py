@@ -10,8 +10,7 @@ from typing import Any
 
 from advisor.core.gpus import is_known, resolve_gpu
 from advisor.core.values import Market, Offer
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part, check_options
 
 URL = "https://prices.acme.example/v1"
 REGIONS = ("north", "south")

@@ -14,8 +14,8 @@ from advisor.cli import app
 from advisor.core.errors import NoOfferError
 from advisor.core.values import Interval, Market, Offer
 from advisor.formats.trace_files import write_trace
-from advisor.pricing.answer.answering import Offers
-from advisor.service import offers as cli_offers
+from advisor.pricing.answers import Offers
+from advisor.service.prices import offers as cli_offers
 from tests.builders import make_offer, make_trace
 from tests.findings import texts
 

@@ -16,7 +16,7 @@ from advisor.config.setting_paths import beside
 from advisor.config.settings import Settings
 from advisor.core.errors import ConfigError
 from advisor.pricing.sources.custom import custom_source
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from tests.end_to_end.cli import Shell
 from tests.rates import RATE, write_yaml
 

@@ -19,8 +19,8 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Job, Plan, Tier
 from advisor.formats.trace_files import read_trace
 from advisor.predict.iteration import predict
-from advisor.pricing.answer.answering import load_offers
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.answers import load_offers
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.profile import profile
 from advisor.profile.callables import profile_callable
 from recommender.engine import recommend

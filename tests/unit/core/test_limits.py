@@ -17,7 +17,7 @@ from advisor.core import limits
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.units import HOUR_S, exact_duration, parse_duration_s
 from advisor.core.values import Job, Market
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.profile import profile
 from recommender.engine import check_job
 from recommender.outcome.spot import SpotTerms

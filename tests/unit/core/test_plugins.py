@@ -36,7 +36,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def test_our_sources_are_registered_like_anybodys() -> None:
     ours = registered(GROUP, foreign=False)
     assert list(ours) == sorted(ours)
-    assert {"snapshot", "custom", "aws", "gcp", "aws-files", "gpuhunt"} <= set(ours)
+    assert {"snapshot", "custom", "aws", "gcp", "gpuhunt"} <= set(ours)
     assert all(point.dist is not None and point.dist.name == OWN_DISTRIBUTION for point in ours.values())
 
 

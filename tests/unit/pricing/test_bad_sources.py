@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Interval, Market, PricePoint
-from advisor.pricing.refresh.asking import parts_of
-from advisor.pricing.refresh.pulling import ANSWER_WITHIN_S, LONGEST_S, due_sources, refresh
-from advisor.pricing.refresh.states import state_of
-from advisor.pricing.sources.protocol import Credentials, Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.refresh import ANSWER_WITHIN_S, LONGEST_S, due_sources, parts_of, refresh
+from advisor.pricing.source_registry import state_of
+from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.pulls import pulls

@@ -10,9 +10,8 @@ import pytest
 from advisor.core.errors import StaleCatalogError, UnknownGpuError
 from advisor.core.units import DAY_S
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.answering import DERIVED, answer_of, load_offers
-from advisor.pricing.answer.merge import Answer
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.answers import DERIVED, Answer, answer_of, load_offers
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentence, sentences
 from tests.findings import said

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.refresh.price_history import Series, series_of
+from advisor.pricing.price_history import Series, series_of
 from advisor.report.history import history_document
 from advisor.report.printing import Format, print_document
 from tests.unit.report.printed import read_csv

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.refresh.price_history import Series, series_of
+from advisor.pricing.price_history import Series, series_of
 from advisor.report.document import Chart, Lines
 from advisor.report.price_bands import MOST_BANDS, places_chart
 

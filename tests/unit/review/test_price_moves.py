@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from advisor.core.values import Interval, Market, PricePoint
-from advisor.pricing.catalog.spot_quantiles import spot_quantiles
+from advisor.pricing.price_history import spot_quantiles
 from advisor.review.period import Period
 from advisor.review.price_moves import MOST_PLACES, MOST_STEPS, Move, PriceMoves, price_moves
 from advisor.store.ledger import Run

@@ -12,7 +12,7 @@ from advisor.config.settings import Settings
 from advisor.core.errors import CloudError, InputError
 from advisor.core.findings import Code
 from advisor.core.values import DataPlace, DataSet
-from advisor.pricing.sources.aws import buckets, hints
+from advisor.pricing.sources.aws import account, calls
 from advisor.service.data_sets import data_set_of, place_of
 from advisor.service.listening import Silence
 from tests.findings import said
@@ -91,8 +91,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise CloudError("s3:GetBucketLocation is denied")
         return "us-east-2"
 
-    monkeypatch.setattr(buckets, "bucket_region", region)
-    monkeypatch.setattr(hints, "may_have_credentials", lambda: True)
+    monkeypatch.setattr(account, "bucket_region", region)
+    monkeypatch.setattr(calls, "may_have_credentials", lambda: True)
     return questions
 
 
@@ -124,7 +124,7 @@ def test_nobody_is_asked(case: str, asked: list[str], monkeypatch: pytest.Monkey
     # A file of a stranger must not make our credentials call on his bucket.
     file = dict.fromkeys(("cloud.data", "cloud.dataset_gb"), ".advisor.yaml")
     if case == "no credentials":
-        monkeypatch.setattr(hints, "may_have_credentials", lambda: False)
+        monkeypatch.setattr(calls, "may_have_credentials", lambda: False)
     place = "gs://b" if case == "gs" else "s3://b"
     given = config(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
     _, (warning,) = data_set_of(given, Silence())

@@ -21,8 +21,8 @@ from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.gpus import load_gpus
 from advisor.predict.calibration.calibration_files import RECORDED, write_calibration
 from advisor.predict.knowledge import shipped
-from advisor.pricing.answer import answering as pricing
-from advisor.pricing.answer.answering import Offers
+from advisor.pricing import answers as pricing
+from advisor.pricing.answers import Offers
 from advisor.service import health as checks
 from advisor.store.database import default_path, open_store
 from tests.builders import make_offer

@@ -16,8 +16,8 @@ from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
 from advisor.service.asked import Asked, check_counts
-from advisor.service.limits import check_providers, check_regions, known_vendors, nothing_left
 from advisor.service.listening import Silence
+from advisor.service.prices.limits import check_providers, check_regions, known_vendors, nothing_left
 from advisor.store.database import open_store
 from advisor.store.pulls import save_failure
 from tests.builders import make_offer

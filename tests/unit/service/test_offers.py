@@ -12,14 +12,13 @@ from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market
-from advisor.pricing.answer import answering as pricing
-from advisor.pricing.answer.answering import Offers
-from advisor.pricing.answer.merge import Answer
-from advisor.pricing.sources.query import OfferQuery
-from advisor.service import live
+from advisor.pricing import answers as pricing
+from advisor.pricing.answers import Answer, Offers
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.asked import Asked, is_wanted
 from advisor.service.listening import Silence
-from advisor.service.offers import query_offers, wanted_counts
+from advisor.service.prices import live
+from advisor.service.prices.offers import query_offers, wanted_counts
 from tests.builders import make_offer
 from tests.findings import texts
 from tests.listening import Heard

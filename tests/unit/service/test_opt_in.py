@@ -13,12 +13,11 @@ from advisor.config.settings import Settings
 from advisor.core.errors import NoOfferError
 from advisor.core.findings import Code
 from advisor.core.values import Market
-from advisor.pricing.answer.merge import Answer
-from advisor.service import live
+from advisor.pricing.answers import Answer
 from advisor.service.asked import Asked
 from advisor.service.listening import Silence
-from advisor.service.offers import query_offers
-from advisor.service.opt_in import is_open
+from advisor.service.prices import live
+from advisor.service.prices.offers import is_open, query_offers
 from tests.builders import make_offer
 
 CLOSED, OPEN = make_offer("L4", region="me-south-1"), make_offer("L4")

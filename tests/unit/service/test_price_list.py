@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Offer, QuoteKind
-from advisor.service.price_list import PriceOrder, _sorted
+from advisor.service.prices.offers import PriceOrder, _sorted
 from tests.builders import make_offer, make_price
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from advisor.config.settings import Settings
-from advisor.pricing.bills.storage import RateKind, charge, load_rates
+from advisor.pricing.storage import RateKind, charge, load_rates
 from advisor.service.plans import rates_of
 
 

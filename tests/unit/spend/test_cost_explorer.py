@@ -12,7 +12,7 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from advisor.core.errors import CloudError
-from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.aws.calls import AwsOptions
 from advisor.spend.charges import Bill, Charge
 from advisor.spend.cost_explorer import ask_cost_explorer
 

@@ -1,20 +1,310 @@
-"""Calls to AWS through boto3, which is imported here and nowhere earlier."""
+"""Calls to AWS through boto3: options, credentials, limits, and errors in words that say what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from advisor.core.deadlines import within
-from advisor.core.errors import CloudError
-from advisor.pricing.sources.aws.faults import explained
-from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.replies import Allowance
+from advisor.core.deadlines import LateError, left_s, within
+from advisor.core.errors import CloudError, ConfigError
+from advisor.core.units import format_duration
+from advisor.pricing.sources.downloads import Allowance, read_whole
+from advisor.pricing.sources.protocol import check_options
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
     from botocore.client import BaseClient
+    from botocore.httpsession import URLLib3Session
+
+_MOST = 6
+
+
+def listed(names: Collection[str]) -> str:
+    """The names in alphabetical order, the first few and a count of the others.
+
+    >>> listed({"g7.2xlarge", "g3.4xlarge"})
+    'g3.4xlarge, g7.2xlarge'
+    """
+    unique = sorted(set(names))
+    rest = f" and {len(unique) - _MOST} more" if len(unique) > _MOST else ""
+    return ", ".join(unique[:_MOST]) + rest
+
+
+def counted(number: int, noun: str) -> str:
+    """A count with its noun: ``"1 type"``, ``"3 types"``."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsOptions:
+    """Options of the source ``aws``.
+
+    Attributes:
+        history_days: how far back spot prices are asked for; AWS keeps 90 days.
+        capacity_blocks: also ask for capacity blocks, a call for each type and region.
+        max_attempts: how often a call is made at most, the first time included.
+        timeout_s: how long to wait for a connection, and then for a reply.
+    """
+
+    history_days: int = 90
+    capacity_blocks: bool = False
+    max_attempts: int = 5
+    timeout_s: float = 20.0
+
+
+_Options = Mapping[str, Any]  # each value is checked before AwsOptions gets it
+_LIMITS = {"history_days": (1, 90), "max_attempts": (1, 20), "timeout_s": (0.1, 300)}
+
+
+def read_options(options: _Options) -> AwsOptions:
+    """The options as given in the settings, checked.
+
+    Raises:
+        ConfigError: an option is unknown, of the wrong type or out of range.
+    """
+    check_options("aws", options, [field.name for field in fields(AwsOptions)])
+    for name, value in options.items():
+        _check(name, value)
+    return AwsOptions(**options)
+
+
+def _check(name: str, value: object) -> None:
+    if name not in _LIMITS:
+        if not isinstance(value, bool):
+            raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be true or false.")
+        return
+    low, high = _LIMITS[name]
+    kinds = (int, float) if name == "timeout_s" else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+        whole = "" if name == "timeout_s" else "whole "
+        raise ConfigError(
+            f"prices.options.aws.{name} is {value!r}: it must be a {whole}number from {low} to {high}."
+        )
+
+
+# What the firmware of Amazon's machines calls itself: there a service of the machine gives credentials.
+VENDOR = Path("/sys/class/dmi/id/sys_vendor")
+_VARIABLES = (
+    "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+)  # fmt: skip
+_FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config",
+          "BOTO_CONFIG": "~/.boto"}  # fmt: skip
+
+
+def may_have_credentials() -> bool:
+    """False only where the SDK's chain has nowhere to find any."""
+    files = (Path(os.environ.get(name) or usual).expanduser() for name, usual in _FILES.items())
+    return any(map(os.environ.get, _VARIABLES)) or any(path.is_file() for path in files) or _is_amazons()
+
+
+def _is_amazons() -> bool:
+    try:
+        return VENDOR.read_text(encoding="utf-8").startswith("Amazon")
+    except OSError:
+        return False
+
+
+_DENIED = "this identity may not call {action}: allow the IAM action {action}"
+_UNKNOWN_KEYS = (
+    "AWS does not accept the credentials for {action}: sign in again (aws sso login) or check"
+    " AWS_PROFILE and the keys"
+)
+_EXPIRED = "the AWS session has expired: sign in again (aws sso login, or new temporary keys)"
+_CLOCK = (
+    "AWS refused the signature of {action}: check the clock of this machine, which may be off by at most"
+    " 5 minutes, then the secret key"
+)
+_THROTTLED = "AWS throttled {action} and went on after every retry: try again in a few minutes"
+_BROKEN = "AWS failed to answer {action} (an error on its side): try again later"
+_UNREACHABLE = (
+    "the endpoint of {action} cannot be reached: check the network, the proxy and AWS_ENDPOINT_URL_*"
+)
+_LATE = "AWS did not answer {action} within prices.options.aws.timeout_s: try again, or raise it"
+_TOO_LATE = (
+    "AWS did not answer {action} within {limit}, retries included: try again, or raise"
+    " prices.options.aws.timeout_s"
+)
+_TOO_LONG = (
+    "the reply to {action} was given up: it holds {error}, which no true one does. Check AWS_ENDPOINT_URL_*,"
+    " the network and the proxy"
+)
+_ENDLESS = (
+    "the list of {action} does not end or comes again: check AWS_ENDPOINT_URL_*, the network and the proxy"
+)
+_ELSEWHERE = (
+    "the endpoint of {action} sends calls to another address, which AWS never does: check"
+    " AWS_ENDPOINT_URL_*, the network and the proxy"
+)
+_CUT_OFF = "the reply to {action} was cut off: try again, and check the network"
+_UNTRUSTED = "the certificate of the endpoint of {action} is not trusted: check AWS_CA_BUNDLE and the proxy"
+_NO_CREDENTIALS = (
+    "no AWS credentials were found: sign in (aws configure, aws sso login), or set AWS_PROFILE;"
+    " all calls are read-only"
+)
+_BAD_CONFIGURATION = "the AWS configuration of this machine cannot be used ({kind}): check ~/.aws and AWS_*"
+GARBLED = (
+    "the reply to {action} is cut off or garbled and cannot be read: try again; if it stays, check the"
+    " network and the proxy, and update boto3"
+)
+
+_BY_CODE: Mapping[str, str] = {
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), _DENIED),
+    **dict.fromkeys(
+        ("AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId"),
+        _UNKNOWN_KEYS,
+    ),
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "InvalidToken"), _EXPIRED),
+    **dict.fromkeys(
+        (
+            "RequestTimeTooSkewed", "RequestExpired", "SignatureDoesNotMatch", "InvalidSignatureException",
+        ),
+        _CLOCK,
+    ),
+    **dict.fromkeys(
+        (
+            "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException",
+            "RequestThrottled", "RequestThrottledException",
+        ),
+        _THROTTLED,
+    ),
+    "OptInRequired": "the account is not signed up for {action} here: enable the region or the service",
+}  # fmt: skip
+_BY_STATUS: Mapping[int, str] = {401: _UNKNOWN_KEYS, 403: _DENIED, 429: _THROTTLED}
+# By the name of a class of botocore.exceptions, itself or an ancestor.
+_BY_CLASS: Mapping[str, str] = {
+    "NoCredentialsError": _NO_CREDENTIALS,
+    "TokenRetrievalError": _EXPIRED,
+    "UnauthorizedSSOTokenError": _EXPIRED,
+    "SSOTokenLoadError": _EXPIRED,
+    "LoginRefreshRequired": _EXPIRED,
+    "ReadTimeoutError": _LATE,
+    "ConnectTimeoutError": _UNREACHABLE,
+    "ConnectionClosedError": _CUT_OFF,
+    "IncompleteReadError": _CUT_OFF,
+    "ResponseStreamingError": _CUT_OFF,
+    "SSLError": _UNTRUSTED,
+    "LateError": _TOO_LATE,
+    "LongReplyError": _TOO_LONG,
+    "EndlessPagesError": _ENDLESS,
+    "ElsewhereError": _ELSEWHERE,
+    "ConnectionError": _UNREACHABLE,
+    "HTTPClientError": _UNREACHABLE,
+    "BotoCoreError": _BAD_CONFIGURATION,
+}
+_CODE = re.compile(r"[A-Za-z.]{1,60}")
+
+
+def explained(error: Exception, action: str) -> str:
+    """The words for an error of botocore, or for a reply that is no reply.
+
+    Args:
+        error: what was raised.
+        action: the IAM action, such as ``"ec2:DescribeRegions"``.
+    """
+    operation = getattr(error, "operation_name", None)
+    if operation and operation != action.partition(":")[2]:
+        # The chain of credentials made a call of its own.
+        action = f"sts:{operation}"
+    response = getattr(error, "response", None)
+    text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
+    limit = format_duration(error.limit_s) if isinstance(error, LateError) else ""
+    return text.format(action=action, kind=type(error).__name__, limit=limit, error=error)
+
+
+def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:
+    """What the error reply of a service means."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if known := _BY_CODE.get(code.removeprefix("Client.")):
+        return known
+    if isinstance(status, int) and (status >= 500 or status in _BY_STATUS):
+        return _BY_STATUS.get(status, _BROKEN)
+    reply = f" with {code}" if _CODE.fullmatch(code) else ""
+    return "AWS refused {action}" + f"{reply}: update advisor and boto3"
+
+
+def _trouble(error: Exception) -> str:
+    """What an error on the way means; one that is not of botocore comes from reading the reply."""
+    names = (base.__name__ for base in type(error).__mro__)
+    return next((_BY_CLASS[name] for name in names if name in _BY_CLASS), GARBLED)
+
+
+class ElsewhereError(Exception):
+    """A redirect: AWS's interfaces know none, and calls are signed for one address."""
+
+
+class LimitedSession:
+    """Sends as the session inside does, and reads each body within a time and a size.
+
+    Args:
+        session: botocore's own, with the proxies and certificates of the user's configuration.
+        allowance: of the pull.
+        reply_s: for one body.
+    """
+
+    def __init__(self, session: URLLib3Session, allowance: Allowance, reply_s: float) -> None:
+        self._session = session
+        self._allowance = allowance
+        self._reply_s = reply_s
+
+    def send(self, request: AWSPreparedRequest) -> AWSResponse:
+        """The response, its body read.
+
+        Raises:
+            HTTPClientError: as botocore's own does, which tries again.
+            LateError: the call as a whole was given up meanwhile.
+            LongReplyError: the body is too large.
+            ElsewhereError: the reply is a redirect.
+        """
+        from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+        from urllib3.exceptions import HTTPError
+        from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+        if left_s() <= 0:
+            raise LateError(self._reply_s)
+        request.stream_output = True  # leaves the body to us
+        response = self._session.send(request)
+        try:
+            body = read_whole(response.raw, self._allowance, within_s=self._reply_s)
+        except (LateError, HTTPTimeoutError) as error:
+            raise ReadTimeoutError(endpoint_url=request.url, error=error) from None
+        except HTTPError as error:
+            raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
+        if 300 <= response.status_code < 400:
+            raise ElsewhereError
+        response.raw = _Body(body)
+        return response
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+
+class _Body:
+    """What botocore asks of a body."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._body
+
+
+def limit(client: BaseClient, allowance: Allowance) -> BaseClient:
+    """The client, its replies limited in size, and in time by its read timeout."""
+    # botocore lets nobody choose a client's session.
+    endpoint = client._endpoint
+    reply_s = client.meta.config.read_timeout
+    endpoint.http_session = LimitedSession(endpoint.http_session, allowance, reply_s)
+    return client
 
 
 HOME_REGION = "us-east-1"
@@ -69,8 +359,6 @@ class Clients:
             CloudError: the AWS configuration of this machine cannot be used.
         """
         from botocore.exceptions import BotoCoreError
-
-        from advisor.pricing.sources.aws.transport import limit
 
         try:
             client = self._session.client(service, region_name=region, config=self._config)

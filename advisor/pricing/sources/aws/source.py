@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.options import AwsOptions, read_options
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.aws.calls import AwsOptions, read_options
+from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, OfferQuery, Part
 
 WHOLE = "regions"
 """Scope of what concerns every region: no credentials, no list of regions."""
@@ -48,7 +47,7 @@ class AwsSource:
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
         """A part for each region and market, as they are known; one for all where there is none to ask."""
-        from advisor.pricing.sources.aws.regions import parts_of, regions_of
+        from advisor.pricing.sources.aws.markets import parts_of, regions_of
 
         markets = [m for m in self.capabilities.markets if not query.markets or m in query.markets]
         if not markets or (query.providers and "aws" not in query.providers):
@@ -74,8 +73,7 @@ class AwsSource:
         Raises:
             CloudError: the AWS configuration of this machine cannot be used.
         """
-        from advisor.pricing.sources.aws.calls import Clients
-        from advisor.pricing.sources.aws.hints import may_have_credentials
+        from advisor.pricing.sources.aws.calls import Clients, may_have_credentials
 
         are_there = may_have_credentials() and Clients(self._options).has_credentials()
         return Credentials.FOUND if are_there else Credentials.MISSING

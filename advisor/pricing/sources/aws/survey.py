@@ -1,24 +1,375 @@
-"""What a region has, as far as its on-demand, spot and block prices all need it."""
+"""What a region has: machines that can be started there, their list prices, and its zones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
-from advisor.core.errors import CloudError
-from advisor.pricing.catalog.instance_types import InstanceType
-from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.machines import described_machines
-from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.aws.price_list import ListPrices, list_prices, possible_prices
-from advisor.pricing.sources.aws.reply_types import TypeOffering
-from advisor.pricing.sources.aws.wording import listed
-from advisor.pricing.sources.query import OfferQuery
+from advisor.core.errors import CloudError, UnknownGpuError
+from advisor.core.gpus import load_gpus, provider_gpu
+from advisor.core.units import GB, MIB
+from advisor.pricing.instance_types import InstanceType, load_instances, price_includes
+from advisor.pricing.price_checks import is_possible
+from advisor.pricing.sources.aws.calls import GARBLED, AwsOptions, counted, items_of, listed
+from advisor.pricing.sources.protocol import OfferQuery
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
+
+
+class AvailabilityZone(TypedDict):
+    """Of ``ec2:DescribeAvailabilityZones``."""
+
+    ZoneName: str
+    ZoneId: str
+    ZoneType: NotRequired[str]
+
+
+class RegionRow(TypedDict):
+    """Of ``ec2:DescribeRegions``."""
+
+    RegionName: str
+
+
+class TypeOffering(TypedDict):
+    """Of ``ec2:DescribeInstanceTypeOfferings``."""
+
+    InstanceType: str
+
+
+class SpotPrice(TypedDict):
+    """Of ``ec2:DescribeSpotPriceHistory``."""
+
+    AvailabilityZone: str
+    InstanceType: str
+    ProductDescription: str
+    SpotPrice: str
+    Timestamp: datetime
+
+
+class CapacityBlock(TypedDict):
+    """Of ``ec2:DescribeCapacityBlockOfferings``."""
+
+    InstanceType: str
+    AvailabilityZone: str
+    UpfrontFee: str
+    CurrencyCode: str
+    CapacityBlockDurationHours: int
+    StartDate: datetime
+
+
+class PlacementScoreRow(TypedDict):
+    """Of ``ec2:GetSpotPlacementScores``."""
+
+    Region: str
+    AvailabilityZoneId: str
+    Score: int
+
+
+class MiB(TypedDict):
+    """An amount of memory."""
+
+    SizeInMiB: int
+
+
+class Gpu(TypedDict):
+    """A kind of GPU of a machine."""
+
+    Name: str
+    Manufacturer: NotRequired[str]
+    Count: NotRequired[int]
+    GpuPartitionSize: NotRequired[float]
+    MemoryInfo: MiB
+
+
+class GpuInfo(TypedDict):
+    """The GPUs of a machine."""
+
+    Gpus: NotRequired[list[Gpu]]
+
+
+class InstanceStorage(TypedDict):
+    """The disks of a machine."""
+
+    TotalSizeInGB: NotRequired[int]
+
+
+class VCpus(TypedDict):
+    """The cores of a machine."""
+
+    DefaultVCpus: int
+
+
+class Processor(TypedDict):
+    """The CPU of a machine."""
+
+    SupportedArchitectures: list[str]
+
+
+class InstanceTypeRow(TypedDict):
+    """Of ``ec2:DescribeInstanceTypes``."""
+
+    InstanceType: str
+    GpuInfo: NotRequired[GpuInfo]
+    VCpuInfo: VCpus
+    MemoryInfo: MiB
+    InstanceStorageInfo: NotRequired[InstanceStorage]
+    ProcessorInfo: Processor
+
+
+class PriceDimension(TypedDict):
+    """One price of a product."""
+
+    unit: str
+    pricePerUnit: dict[str, str]
+
+
+class Term(TypedDict):
+    """On what terms a product is sold, with its prices."""
+
+    priceDimensions: dict[str, PriceDimension]
+
+
+class Product(TypedDict):
+    """Of ``pricing:GetProducts``, which writes each as a JSON text."""
+
+    product: dict[str, dict[str, str]]
+    terms: dict[str, dict[str, Term]]
+
+
+LIST_ACTION = "pricing:GetProducts"
+
+# Asked for, and demanded of each row: capacity blocks, other software and tenancy lie beside these rows.
+_ATTRIBUTES = {
+    "capacitystatus": "Used",
+    "instanceFamily": "GPU instance",
+    "licenseModel": "No License required",
+    "locationType": "AWS Region",
+    "marketoption": "OnDemand",
+    "operatingSystem": "Linux",
+    "operation": "RunInstances",
+    "preInstalledSw": "NA",
+    "tenancy": "Shared",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPrices:
+    """On-demand prices of a region.
+
+    Attributes:
+        usd_per_h: of the whole machine by instance type.
+        named: every instance type with a row, priced or not.
+        gaps: rows that give no price, and why, in words.
+        num_unread: rows that are no products.
+    """
+
+    usd_per_h: Mapping[str, float]
+    named: frozenset[str]
+    gaps: tuple[str, ...]
+    num_unread: int = 0
+
+
+def list_prices(client: BaseClient, region: str) -> ListPrices:
+    """Linux prices of the GPU machines of a region: shared tenancy, no software, no commitment.
+
+    Raises:
+        CloudError: the call failed, or not one row of the reply can be read.
+    """
+    wanted = {**_ATTRIBUTES, "regionCode": region}
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in sorted(wanted.items())
+    ]
+    rows: list[str] = items_of(
+        client, LIST_ACTION, "PriceList", ServiceCode="AmazonEC2", Filters=filters, MaxResults=100
+    )
+    prices = read_products(rows, region)
+    if prices.num_unread and not prices.named:
+        raise CloudError(GARBLED.format(action=LIST_ACTION))
+    return prices
+
+
+def read_products(rows: Iterable[str], region: str) -> ListPrices:
+    """Prices of products as the price list writes them, each a JSON text.
+
+    A price that is not above 0 is unknown. Two different prices of a type leave it without one: nothing
+    tells which is true.
+    """
+    wanted = {**_ATTRIBUTES, "regionCode": region}
+    prices: defaultdict[str, set[float]] = defaultdict(set)
+    num_unread = 0
+    for row in rows:
+        try:
+            product = json.loads(row)
+            attributes = product["product"]["attributes"]
+            if wanted.items() <= attributes.items():
+                prices[attributes["instanceType"]].update(_hourly_usd(product))
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+            num_unread += 1
+    return settled(prices, num_unread)
+
+
+def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) -> ListPrices:
+    """Without prices that no machine with these GPUs can have: those count as unknown."""
+    impossible = [
+        name
+        for name, usd_per_h in prices.usd_per_h.items()
+        if name in machines and not is_possible(usd_per_h, machines[name].gpu, machines[name].num_gpus)
+    ]
+    if not impossible:
+        return prices
+    gap = f"list prices that no such machine can have count as unknown: {listed(impossible)}"
+    kept = {name: usd_per_h for name, usd_per_h in prices.usd_per_h.items() if name not in impossible}
+    return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap))
+
+
+def _hourly_usd(product: Product) -> Iterator[float]:
+    """Each on-demand price of a product; NaN where it is not in US dollars an hour."""
+    for term in product["terms"]["OnDemand"].values():
+        for dimension in term["priceDimensions"].values():
+            hourly = dimension["unit"] == "Hrs"
+            yield float(dimension["pricePerUnit"]["USD"]) if hourly else math.nan
+
+
+def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
+    """Prices of which there is one and it is one; why the others are none.
+
+    Args:
+        prices: all that are listed, by instance type, in USD/h.
+        num_unread: rows that are no products.
+    """
+    sound = {
+        name: {usd_per_h for usd_per_h in usd if usd_per_h > 0 and math.isfinite(usd_per_h)}
+        for name, usd in prices.items()
+    }
+    unpriced = [name for name, usd in prices.items() if usd != sound[name] or not usd]
+    doubtful = [name for name, usd in sound.items() if len(usd) > 1]
+    gaps = []
+    if unpriced:
+        gaps.append(f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}")
+    if doubtful:
+        gaps.append(f"AWS lists different prices for one type, so none is taken: {listed(doubtful)}")
+    if num_unread:
+        gaps.append(f"{counted(num_unread, 'row')} of the price list could not be read")
+    return ListPrices(
+        usd_per_h={name: min(usd) for name, usd in sorted(sound.items()) if len(usd) == 1},
+        named=frozenset(prices),
+        gaps=tuple(gaps),
+        num_unread=num_unread,
+    )
+
+
+TYPES_ACTION = "ec2:DescribeInstanceTypes"
+MINIMUM_BILLED_S = 60.0
+"""Linux is billed by the second after a first minute (EC2 on-demand pricing)."""
+
+_GPU_VENDORS = ("NVIDIA", "AMD")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What EC2 says of types that the catalog lacks.
+
+    Attributes:
+        machines: those with whole GPUs, by instance type.
+        gaps: what the others are, and GPUs that the catalog lacks, in words.
+    """
+
+    machines: Mapping[str, InstanceType]
+    gaps: tuple[str, ...]
+
+
+def catalog_machines() -> Mapping[str, InstanceType]:
+    """AWS's instance types of the shipped catalog by name.
+
+    Raises:
+        CatalogError: the catalog is missing or broken.
+    """
+    return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
+
+
+def described_machines(client: BaseClient, instance_types: Collection[str], *, today: date) -> Described:
+    """Types that the catalog lacks, as EC2 describes them.
+
+    Raises:
+        CloudError: the call failed.
+    """
+    filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
+    rows: list[InstanceTypeRow] = items_of(client, TYPES_ACTION, "InstanceTypes", Filters=filters)
+    replies = [reply for reply in rows if reply["InstanceType"] in instance_types]
+    machines, fractions, others = {}, [], []
+    for reply in replies:
+        name = str(reply["InstanceType"])
+        gpus = reply.get("GpuInfo", {}).get("Gpus", [])
+        if any(gpu.get("GpuPartitionSize", 1.0) < 1 for gpu in gpus):
+            fractions.append(name)
+        elif len(gpus) == 1 and gpus[0].get("Manufacturer") in _GPU_VENDORS and gpus[0].get("Count", 0) > 0:
+            machines[name] = _machine(reply, gpus[0], today)
+        else:
+            others.append(name)
+    unknown = sorted(set(instance_types) - {reply["InstanceType"] for reply in replies})
+    return Described(machines=machines, gaps=_gaps(machines, fractions, others, unknown))
+
+
+def _machine(reply: InstanceTypeRow, gpu: Gpu, today: date) -> InstanceType:
+    """The machine in our units; a GPU that the catalog lacks keeps AWS's name for it."""
+    memory = f"{round(gpu['MemoryInfo']['SizeInMiB'] / 1024, 2):g} GiB"
+    try:
+        gpu_name = provider_gpu("aws", gpu["Name"], memory).name
+    except UnknownGpuError:
+        gpu_name = f"aws {gpu['Name']}"
+    host = {
+        "vcpus": int(reply["VCpuInfo"]["DefaultVCpus"]),
+        "memory_bytes": int(reply["MemoryInfo"]["SizeInMiB"]) * MIB,
+        "local_ssd_bytes": int(reply.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0)) * GB,
+    }
+    architecture = reply["ProcessorInfo"]["SupportedArchitectures"][0]
+    return InstanceType(
+        provider="aws",
+        instance_type=reply["InstanceType"],
+        gpu=gpu_name,
+        num_gpus=int(gpu["Count"]),
+        gpu_memory=memory,
+        architecture=architecture,
+        minimum_billed_s=MINIMUM_BILLED_S,
+        includes=price_includes(architecture=architecture, **host),
+        source=TYPES_ACTION,
+        as_of=today,
+        **host,
+    )
+
+
+def _gaps(
+    machines: Mapping[str, InstanceType], fractions: list[str], others: list[str], unknown: list[str]
+) -> tuple[str, ...]:
+    ours = load_gpus()
+    foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in ours]
+    reasons = (
+        ("GPUs that the catalog lacks keep AWS's name", foreign),
+        ("types with a fraction of a GPU are left out", fractions),
+        ("types without GPUs of NVIDIA or AMD are left out", others),
+        ("types that EC2 does not describe here are left out", unknown),
+    )
+    return tuple(f"{what}: {listed(names)}" for what, names in reasons if names)
+
+
+def zone_ids(ec2: BaseClient) -> Mapping[str, str]:
+    """IDs by name of a region's availability zones; local and wavelength zones are none of them.
+
+    Raises:
+        CloudError: the call failed.
+    """
+    rows: list[AvailabilityZone] = items_of(ec2, "ec2:DescribeAvailabilityZones", "AvailabilityZones")
+    return {
+        row["ZoneName"]: row["ZoneId"]
+        for row in rows
+        if row.get("ZoneType", "availability-zone") == "availability-zone"
+    }
 
 
 _NO_NEW_TYPES = "types newer than the catalog are left out: the price list was not to be had"

@@ -1,4 +1,4 @@
-"""Calls of the Cloud Billing Catalog API; Google's libraries are slow to load and imported inside."""
+"""Calls of the Cloud Billing Catalog API, and errors in words that say what to do."""
 
 from __future__ import annotations
 
@@ -8,18 +8,160 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from advisor.core.deadlines import LateError, within
-from advisor.pricing.sources.gcp.faults import BrokenReplyError, failure_in_words, passes_by_itself
-from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+from advisor.core.deadlines import LateError, left_s, within
+from advisor.core.units import format_duration
+from advisor.pricing.sources.downloads import Allowance, LongReplyError, read_whole
+from advisor.pricing.sources.gcp.prices import Pricing, Sku, Tier, recognise
 from advisor.pricing.sources.protocol import Credentials
-from advisor.pricing.sources.replies import Allowance
 
 if TYPE_CHECKING:
+    from google.auth.transport.requests import AuthorizedSession
     from google.cloud.billing_v1 import CloudCatalogClient
     from google.cloud.billing_v1.types import ListSkusResponse, PricingInfo
+
+API = "cloudbilling.googleapis.com"
+_LOGIN = (
+    "Log in with `gcloud auth application-default login`, or name a key file in"
+    " GOOGLE_APPLICATION_CREDENTIALS."
+)
+_BY_STATUS = {
+    401: f"Google refused the credentials: they are expired or revoked. {_LOGIN}",
+    429: "too many requests (429): the quota of the Cloud Billing API is used up. Try again in a minute.",
+}
+_DISABLED = (
+    "the Cloud Billing API is not enabled in the project of the credentials: run"
+    f" `gcloud services enable {API}` there and wait a few minutes."
+)
+_DENIED = (
+    f"permission denied (403): enable {API} in the project that is billed for calls, and give the account the"
+    " role roles/serviceusage.serviceUsageConsumer there."
+)
+_UNREACHABLE = f"cannot reach {API}: check the network, the proxy and the firewall."
+_TIMEOUT = "the Cloud Billing API did not answer in time. Try again later."
+_TOO_LATE = (
+    "The call was given up after {limit}, retries included. Try again later; check the network and the proxy."
+)
+_TOO_LONG = (
+    "the reply of the Cloud Billing API was given up: it holds {error}, which no true one does."
+    " Check the proxy."
+)
+_BROKEN = "the Cloud Billing API sent a reply that is cut off or cannot be read. Try again; check the proxy."
+
+
+class BrokenReplyError(Exception):
+    """A reply that can be parsed, but is no page of the price list."""
+
+
+def passes_by_itself(error: Exception) -> bool:
+    """Whether the same call may succeed in a moment."""
+    import requests
+    from google.api_core.exceptions import ServerError, TooManyRequests
+    from google.auth.exceptions import TransportError
+    from google.protobuf.json_format import ParseError
+
+    # A reply that was cut off is parsed as far as it goes.
+    passing = (ServerError, TooManyRequests, ParseError, UnicodeDecodeError, TransportError)
+    if isinstance(error, passing):
+        return True
+    return isinstance(error, requests.RequestException) and not isinstance(error, ValueError)
+
+
+def failure_in_words(error: Exception) -> str:
+    """Why there is no price list, and what to do about it."""
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
+    from google.auth.exceptions import (
+        DefaultCredentialsError,
+        GoogleAuthError,
+        InvalidOperation,
+        TransportError,
+    )
+
+    if isinstance(error, LateError):
+        return _TOO_LATE.format(limit=format_duration(error.limit_s))
+    if isinstance(error, LongReplyError):
+        return _TOO_LONG.format(error=error)
+    if isinstance(error, RetryError):
+        return failure_in_words(error.cause) if isinstance(error.cause, Exception) else _TIMEOUT
+    if isinstance(error, GoogleAPICallError):
+        return _by_status(error.code, error.reason)
+    if isinstance(error, InvalidOperation):  # anonymous ones cannot be refreshed after a 401
+        return _BY_STATUS[401]
+    if isinstance(error, DefaultCredentialsError):
+        return f"no usable credentials of Google Cloud. {_LOGIN}"
+    if isinstance(error, requests.Timeout):
+        return _TIMEOUT
+    if isinstance(error, (requests.ConnectionError, TransportError)):
+        return _UNREACHABLE
+    if isinstance(error, GoogleAuthError):
+        return _BY_STATUS[401]
+    return _BROKEN
+
+
+def _by_status(status: int | None, reason: str | None) -> str:
+    if status == 403:
+        return _DISABLED if reason == "SERVICE_DISABLED" else _DENIED
+    other = f"the Cloud Billing API answered with the error {status}. Try again later."
+    return _BY_STATUS.get(status or 0, other)
+
+
+_LOGIN_RETRIES = 3  # google.auth's own number
+
+
+class LimitedAdapter(HTTPAdapter):
+    """Reads each body within a time and a size.
+
+    Args:
+        allowance: of the pull.
+        reply_s: for one body.
+        max_retries: where no connection comes about.
+    """
+
+    def __init__(self, allowance: Allowance, reply_s: float, *, max_retries: int = 0) -> None:
+        super().__init__(max_retries=max_retries)
+        self._allowance = allowance
+        self._reply_s = reply_s
+
+    # What else there is depends on the version of requests.
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        """The response, its body read and unpacked.
+
+        Raises:
+            BrokenReplyError: it is a redirect: Google's interfaces know none.
+            LongReplyError: the body is too large.
+            requests.RequestException: anything on the way.
+        """
+        if left_s() <= 0:
+            raise LateError(self._reply_s)
+        response = super().send(request, *args, **kwargs | {"stream": True})
+        if response.is_redirect:
+            response.close()
+            raise BrokenReplyError("a redirect to another address")
+        try:
+            body = read_whole(response.raw, self._allowance, within_s=self._reply_s, unpacks=True)
+        except (LateError, HTTPTimeoutError) as error:
+            raise requests.ReadTimeout(error, request=request) from None
+        except HTTPError as error:
+            raise requests.exceptions.ChunkedEncodingError(error, request=request) from None
+        response.raw = BytesIO(body)
+        return response
+
+
+def limit(session: AuthorizedSession, allowance: Allowance, reply_s: float) -> None:
+    """Limit the replies that a session of google.auth gets, those to its own refreshes included."""
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, LimitedAdapter(allowance, reply_s))
+        adapter = LimitedAdapter(allowance, reply_s, max_retries=_LOGIN_RETRIES)
+        session._auth_request_session.mount(scheme, adapter)
 
 
 COMPUTE_ENGINE = "services/6F81-5844-456A"
@@ -132,7 +274,6 @@ def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterato
 
 
 def _limited_client(patience: Patience) -> CloudCatalogClient:
-    from advisor.pricing.sources.gcp.transport import limit
 
     client = _client()
     # The library lets nobody choose a client's session.

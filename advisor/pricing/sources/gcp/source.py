@@ -11,8 +11,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Market
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part, check_options
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import (
+    Capabilities,
+    Credentials,
+    Freshness,
+    OfferQuery,
+    Part,
+    check_options,
+)
 
 if TYPE_CHECKING:
     from advisor.pricing.sources.gcp.client import Patience
@@ -48,9 +54,7 @@ class GcpSource:
             CatalogError: a shipped table of machine types is missing or broken.
         """
         from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
-        from advisor.pricing.sources.gcp.component_rates import rates_of
-        from advisor.pricing.sources.gcp.machines import PROVIDER, load_machines
-        from advisor.pricing.sources.gcp.quotes import part_of
+        from advisor.pricing.sources.gcp.prices import PROVIDER, load_machines, part_of, rates_of
 
         machines = tuple(machine for machine in load_machines() if query.wants(machine.instance))
         regions = sorted({region for machine in machines for region in machine.regions})

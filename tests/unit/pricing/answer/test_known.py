@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from advisor.config.rent_settings import PriceSettings
-from advisor.pricing.answer.known import is_pulled_unasked
+from advisor.pricing.source_registry import is_pulled_unasked
 
 
-@pytest.mark.parametrize("name", ["aws-files", "gpuhunt"])
+@pytest.mark.parametrize("name", ["gpuhunt"])
 def test_who_needs_no_account_is_asked_only_if_the_settings_name_it(name: str) -> None:
     assert not is_pulled_unasked(name, PriceSettings())
     assert not is_pulled_unasked(name, PriceSettings(sources=["aws"]))

@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.answer.likely import likely_prices, shipped_on_demand
-from advisor.pricing.catalog.price_drift import Drift, PriceModel
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.expected_prices import Drift, PriceModel, likely_prices, shipped_on_demand
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from tests.builders import make_offer
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.loosening import Limit, way_out
+from advisor.service.prices.limits import Limit, way_out
 from tests.builders import make_offer
 
 LIMITS = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.merge import Answer, Place, merged
+from advisor.pricing.answers import Answer, Place, merged
 from tests.builders import make_offer
 
 HERE: Place = ("aws", "us-east-1", Market.ON_DEMAND)

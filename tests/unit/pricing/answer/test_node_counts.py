@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from advisor.core.values import Offer
-from advisor.pricing.answer.node_counts import ALONE, USEFUL, NodeLimits, node_counts, numbers_of_nodes
+from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts, numbers_of_nodes
 from tests.builders import make_offer
 
 P4D = make_offer("A100-SXM-40GB", provider="aws", instance_type="p4d.24xlarge", num_gpus=8)

@@ -13,12 +13,11 @@ from advisor.config.rent_settings import PriceSettings
 from advisor.core import plugins
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.values import Market
-from advisor.pricing.answer import known
-from advisor.pricing.answer.known import answers_of, sources_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, credentials_of
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing import source_registry
+from advisor.pricing.source_registry import answers_of, sources_of
+from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, credentials_of
 
-OURS = plugins.registered(known.GROUP, foreign=False)
+OURS = plugins.registered(source_registry.GROUP, foreign=False)
 
 
 class Source:
@@ -40,8 +39,8 @@ class Source:
 @pytest.fixture
 def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The module of a plug-in that is registered as ``theirs``."""
-    point = EntryPoint("theirs", "their_module:factory", known.GROUP)
-    for module in (known, plugins):
+    point = EntryPoint("theirs", "their_module:factory", source_registry.GROUP)
+    for module in (source_registry, plugins):
         monkeypatch.setattr(module, "registered", lambda _: {**OURS, "theirs": point})
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path / "their_module.py"
@@ -68,7 +67,7 @@ def test_they_are_one_warning_and_others_answer(plug_in: Path, code: str, words:
     (warning,) = found.warnings
     assert words in warning
     assert "theirs" in warning
-    assert [source.name for source in found.sources] == [*known._FIRST, *known._LAST]
+    assert [source.name for source in found.sources] == [*source_registry._FIRST, *source_registry._LAST]
     with pytest.raises(ConfigError, match="theirs"):
         sources_of(PriceSettings(sources=["theirs"]))
 

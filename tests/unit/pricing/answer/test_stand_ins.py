@@ -11,12 +11,10 @@ import pytest
 from advisor.core.errors import StaleCatalogError
 from advisor.core.units import DAY_S
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.answering import Offers, load_offers
-from advisor.pricing.answer.known import answers_of
-from advisor.pricing.answer.merge import Answer
-from advisor.pricing.refresh.pulling import refresh
-from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.answers import Answer, Offers, load_offers
+from advisor.pricing.refresh import refresh
+from advisor.pricing.source_registry import answers_of
+from advisor.pricing.sources.protocol import OfferQuery, Part
 from advisor.report.words import sentences
 from advisor.store.database import open_store
 from advisor.store.handle import Store

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.config.rent_settings import ContractSettings
 from advisor.core.globs import is_among
 from advisor.core.values import Market, Offer
-from advisor.pricing.bills.idle_rules import idle_rules
+from advisor.pricing.contracts import idle_rules
 from tests.builders import make_offer
 
 OFFERS = (

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.units import HOURS_PER_MONTH
-from advisor.pricing.bills.storage import (
+from advisor.pricing.storage import (
     COLUMNS,
     Charge,
     Rate,

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.values import Interval
-from advisor.pricing.catalog.bounds import (
+from advisor.pricing.price_checks import (
     ANY_GPU,
     BOUNDS_COLUMNS,
     BOUNDS_FILE,
@@ -20,8 +20,8 @@ from advisor.pricing.catalog.bounds import (
     possible_points,
     read_bounds,
 )
-from advisor.pricing.refresh.parts import checked
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.refresh import checked
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from tests.builders import make_offer
 from tests.unit.pricing.test_bad_sources import part, point

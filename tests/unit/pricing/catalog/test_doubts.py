@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.catalog.doubts import JUMP, Doubt, findings
+from advisor.pricing.price_checks import JUMP, Doubt, doubtful_prices
 from tests.builders import make_offer
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ def points(*prices: float, zone: str | None = "use1-az1", market: Market = Marke
 
 
 def doubts(offers=(), before=(), history=()) -> list[Doubt]:
-    return [finding.doubt for finding in findings(offers, before, history)]
+    return [finding.doubt for finding in doubtful_prices(offers, before, history)]
 
 
 def test_nothing_is_said_of_what_is_right() -> None:
@@ -46,14 +46,14 @@ def test_only_changes_beyond_the_limit_are_jumps(old: float, new: float) -> None
 )
 def test_spot_far_below_its_family_is_suspicious(ratio: float, words: str | None) -> None:
     offers = [make_offer(usd_per_h=10.0), make_offer(usd_per_h=10.0 * ratio, market=Market.SPOT)]
-    doubted = findings(offers, (), ())
+    doubted = doubtful_prices(offers, (), ())
     assert [one.doubt for one in doubted] == ([] if words is None else [Doubt.SPOT_LOW])
     assert words is None or words in doubted[0].detail
 
 
 def test_an_old_jump_is_forgotten_and_a_new_one_has_figures() -> None:
     assert doubts(history=points(1.0, 2.0, 2.1)) == []
-    (finding,) = findings((), (), points(2.0, 2.1, 1.0))
+    (finding,) = doubtful_prices((), (), points(2.0, 2.1, 1.0))
     assert finding.detail == "2.1000 -> 1.0000 USD/h (-52%), spot, 2026-11-02 to 2026-11-03"
     assert (finding.provider, finding.place, finding.instance_type) == ("aws", "use1-az1", "x")
 
@@ -79,7 +79,7 @@ def test_a_price_that_is_none_is_told(price: float) -> None:
 def test_a_region_that_was_there_is_missed_once() -> None:
     here = make_offer(usd_per_h=1.0)
     gone = [replace(here, region="eu-west-1", instance_type=name) for name in ("a", "b")]
-    (finding,) = findings([here], [here, *gone], ())
+    (finding,) = doubtful_prices([here], [here, *gone], ())
     assert (finding.doubt, finding.place) == (Doubt.MISSING_REGION, "eu-west-1")
     assert finding.detail == f"no {here.market} price, 2 in the snapshot"
 

@@ -7,7 +7,7 @@ import pytest
 from advisor.core.fabrics import board_fabric
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Link, Network
-from advisor.pricing.catalog.fabrics import fabric_of
+from advisor.pricing.node_counts import fabric_of
 
 GBIT = 1e9 / 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.units import GB, GIB
-from advisor.pricing.catalog.includes import price_includes
+from advisor.pricing.instance_types import price_includes
 
 
 @pytest.mark.parametrize(("architecture", "cpus"), [("arm64", "72 vCPU (Arm)"), ("x86_64", "72 vCPU")])

@@ -15,7 +15,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.units import GB, GIB
 from advisor.core.values import Interval, Market, Offer
-from advisor.pricing.catalog.instance_types import (
+from advisor.pricing.instance_types import (
     INSTANCE_COLUMNS,
     InstanceType,
     load_instances,

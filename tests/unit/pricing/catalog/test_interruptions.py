@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.units import HOURS_PER_MONTH
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.interruptions import (
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.spot import (
     INTERRUPTION_COLUMNS,
     load_interruptions,
     preemptions_per_h,

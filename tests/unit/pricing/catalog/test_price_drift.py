@@ -9,7 +9,7 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Interval, Market, QuoteKind
-from advisor.pricing.catalog.price_drift import (
+from advisor.pricing.expected_prices import (
     ANY,
     DRIFT_COLUMNS,
     RATIO_COLUMNS,

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.regions import REGION_COLUMNS, load_regions, read_regions
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.providers import REGION_COLUMNS, load_regions, read_regions
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
 
 

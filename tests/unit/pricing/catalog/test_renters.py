@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.pricing.catalog import renters
-from advisor.pricing.catalog.renters import (
+from advisor.pricing import providers
+from advisor.pricing.providers import (
     FORM_COLUMNS,
     RENTER_COLUMNS,
     Access,
@@ -24,17 +24,17 @@ Write = Callable[..., None]
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Writes the rows of both files, which are then read in place of ours."""
-    monkeypatch.setattr(renters, "catalog_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(providers, "catalog_path", lambda name: tmp_path / name)
 
     def put(*rows: str, forms: tuple[str, ...] = ()) -> None:
-        (tmp_path / renters.RENTER_FILE).write_text("\n".join((",".join(RENTER_COLUMNS), *rows)) + "\n")
-        (tmp_path / renters.FORM_FILE).write_text("\n".join((",".join(FORM_COLUMNS), *forms)) + "\n")
+        (tmp_path / providers.RENTER_FILE).write_text("\n".join((",".join(RENTER_COLUMNS), *rows)) + "\n")
+        (tmp_path / providers.FORM_FILE).write_text("\n".join((",".join(FORM_COLUMNS), *forms)) + "\n")
         load_renters.cache_clear()
-        renters._forms.cache_clear()
+        providers._forms.cache_clear()
 
     yield put
     load_renters.cache_clear()
-    renters._forms.cache_clear()
+    providers._forms.cache_clear()
 
 
 def line(provider: str = "a", terms: str = "60,1", community: str = "", source: str = "a test") -> str:

@@ -11,7 +11,7 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Market
-from advisor.pricing.catalog.spot_odds import (
+from advisor.pricing.spot import (
     SPOT_ODDS_FILE,
     START_ODDS_FILE,
     Age,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, PricePoint
-from advisor.pricing.catalog.spot_quantiles import spot_quantiles
+from advisor.pricing.price_history import spot_quantiles
 
 START = datetime(2026, 8, 1, tzinfo=UTC)
 WINDOW_MIN = 300

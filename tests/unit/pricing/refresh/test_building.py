@@ -13,9 +13,8 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.values import Market, Offer
-from advisor.pricing.refresh.building import build_snapshot
-from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.pricing.sources.protocol import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource, build_snapshot
 from advisor.report.prices import built_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_offer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.pricing.refresh.gap_words import joined
+from advisor.pricing.source_registry import joined
 
 
 def test_one_reason_of_many_machines_and_regions_is_one_line() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.refresh.price_history import seen_from, series_of
+from advisor.pricing.price_history import seen_from, series_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

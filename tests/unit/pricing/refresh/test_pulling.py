@@ -11,11 +11,10 @@ import pytest
 
 from advisor.core.errors import LockedError
 from advisor.core.values import Interval, Market, Offer, PricePoint
-from advisor.pricing.refresh.price_history import series_of
-from advisor.pricing.refresh.pulling import LOCK, RETRY_S, Kept, _refused, due_sources, is_due, refresh
-from advisor.pricing.refresh.states import state_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Part
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.price_history import series_of
+from advisor.pricing.refresh import LOCK, RETRY_S, Kept, _refused, due_sources, is_due, refresh
+from advisor.pricing.source_registry import state_of
+from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.locks import lock

@@ -13,10 +13,8 @@ import yaml
 
 from advisor.config.settings import Settings
 from advisor.core.errors import ConfigError
-from advisor.pricing.sources.custom import custom_source
-from advisor.pricing.sources.own_rates import COLUMNS
-from advisor.pricing.sources.protocol import Credentials, Freshness
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.custom import COLUMNS, custom_source
+from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
 from tests.rates import FULL, RATE, faults_of, offers_of, write_csv, write_yaml
 
 # --- Which files ------------------------------------------------------------------------------------

@@ -23,14 +23,20 @@ from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.catalog.renters import Access, load_renters
-from advisor.pricing.sources import public_files
-from advisor.pricing.sources.gpuhunt import CATALOG_DIR, PROVIDERS, GpuhuntSource, gpuhunt_source
-from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of
+from advisor.pricing.providers import Access, load_renters
+from advisor.pricing.sources import downloads
+from advisor.pricing.sources.downloads import Allowance
+from advisor.pricing.sources.gpuhunt import (
+    CATALOG_DIR,
+    CATALOG_URL,
+    PROVIDERS,
+    URL_VARIABLE,
+    GpuhuntSource,
+    day_of,
+    gpuhunt_source,
+)
 from advisor.pricing.sources.gpuhunt_items import offers_of
-from advisor.pricing.sources.protocol import Credentials, Part
-from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.replies import Allowance
+from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
 from tests.clouds import hostile_server as hostile
 from tests.clouds.hostile_server import Attack, attacking
 from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, publish, write
@@ -244,7 +250,7 @@ def test_a_server_that_misbehaves_is_one_line_in_time(
 ) -> None:
     """gpuhunt's own download waited for ever, and kept all that came."""
     if attack in hostile.SLOW:
-        monkeypatch.setattr(public_files.download, "__kwdefaults__", {"within_s": 1.0})
+        monkeypatch.setattr(downloads.download, "__kwdefaults__", {"within_s": 1.0})
     with attacking(attack) as url:
         (part,) = pulled(url, "azure")
     assert words in (part.failure or "")
@@ -270,7 +276,7 @@ def test_what_one_pull_may_send_is_bounded_over_all_providers(
     for provider in ("azure", "oci", "nebius"):
         publish(root, provider, "20261119-7", item(provider=provider))
     size = len((root / "azure/20261119-7/catalog.zip").read_bytes())
-    monkeypatch.setattr("advisor.pricing.sources.replies.PULL_BYTES", 2 * size)
+    monkeypatch.setattr("advisor.pricing.sources.downloads.PULL_BYTES", 2 * size)
     monkeypatch.setattr(
         "advisor.pricing.sources.gpuhunt.Allowance",
         lambda: Allowance(2 * size),

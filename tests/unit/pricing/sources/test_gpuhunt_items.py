@@ -11,8 +11,8 @@ import pytest
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.catalog.renters import is_community_host, load_renters
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.providers import is_community_host, load_renters
 from advisor.pricing.sources.gpuhunt_items import Retrieval, matching_gpus, offers_of
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 
 OFFER = Offer(
     provider="aws",

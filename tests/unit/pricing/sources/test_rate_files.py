@@ -10,9 +10,8 @@ import pytest
 
 from advisor.config.rent_settings import ContractSettings
 from advisor.core.values import Market, Offer
-from advisor.pricing.bills.contracts import contracted
-from advisor.pricing.sources.own_rates import Rate
-from advisor.pricing.sources.rate_files import MOST_FAULTS
+from advisor.pricing.contracts import contracted
+from advisor.pricing.sources.custom import MOST_FAULTS, Rate
 from tests.rates import FULL, RATE, WRITERS, faults_of, offers_of, without, write_csv, write_yaml
 
 # --- What a row becomes -----------------------------------------------------------------------------

@@ -11,9 +11,8 @@ import pytest
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market, Offer
-from advisor.pricing.catalog.instance_types import INSTANCE_COLUMNS
-from advisor.pricing.sources.protocol import Credentials, Freshness
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.instance_types import INSTANCE_COLUMNS
+from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
 from advisor.pricing.sources.snapshot import (
     PRICE_COLUMNS,
     SnapshotSource,

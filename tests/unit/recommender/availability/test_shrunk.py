@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+from advisor.pricing.spot import spot_odds, start_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import start_with_history, with_history
 

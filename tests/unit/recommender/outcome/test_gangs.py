@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Layout, Market, Plan, StartWait
-from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+from advisor.pricing.spot import spot_odds, start_odds
 from recommender.outcome.draws import NUM_DRAWS, make_draws
 from recommender.outcome.gangs import (
     EXPONENT_P50,

@@ -13,7 +13,7 @@ from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan
 from advisor.predict.loading import reading
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.instance_types import load_instances
 from advisor.report.words.sentences import sentence
 from recommender.engine import recommend
 from recommender.outcome.reading import MOST_BITS_PER_S, network_bits_per_s, read_s

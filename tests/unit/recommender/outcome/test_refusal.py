@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Layout, Market, Option, Plan
-from advisor.pricing.catalog.interruptions import Interruptions, load_interruptions
+from advisor.pricing.spot import Interruptions, load_interruptions
 from advisor.report.words import sentence
 from recommender.outcome.reasons import risk_of
 from recommender.outcome.refusal import refusal

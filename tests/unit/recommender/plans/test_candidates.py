@@ -10,10 +10,10 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
-from advisor.pricing.answer.node_counts import useful_counts
-from advisor.pricing.answer.places import cheapest_places
-from advisor.pricing.bills.storage import Rate, RateKind
-from advisor.pricing.catalog.spot_odds import start_odds
+from advisor.pricing.answers import cheapest_places
+from advisor.pricing.node_counts import useful_counts
+from advisor.pricing.spot import start_odds
+from advisor.pricing.storage import Rate, RateKind
 from recommender.plans.candidates import (
     LoggedWait,
     Machine,

@@ -13,7 +13,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace
-from advisor.pricing.bills.storage import Rate, RateKind
+from advisor.pricing.storage import Rate, RateKind
 from advisor.report.words import sentence
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 

@@ -19,7 +19,7 @@ from advisor.core.values import (
     Quantiles,
     Tier,
 )
-from advisor.pricing.answer.node_counts import NodeLimits
+from advisor.pricing.node_counts import NodeLimits
 from recommender.outcome.gangs import slowest_boot, times_of_one
 from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms

@@ -10,7 +10,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.pricing.sources.custom import CustomSource
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentences
 from recommender.plans.software import capability, changes, is_unsupported

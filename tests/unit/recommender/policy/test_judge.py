@@ -12,7 +12,7 @@ import pytest
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, quoted
 from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
-from advisor.pricing.catalog.spot_odds import spot_odds
+from advisor.pricing.spot import spot_odds
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spending
 from recommender.outcome.spot import SpotTerms

@@ -9,8 +9,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from advisor.core.errors import CloudError
-from advisor.pricing.sources.aws.buckets import bucket_region
-from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.aws.account import bucket_region
+from advisor.pricing.sources.aws.calls import AwsOptions
 
 OPTIONS = AwsOptions(max_attempts=1, timeout_s=5.0)
 

@@ -8,7 +8,7 @@ import botocore.exceptions
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from advisor.pricing.sources.aws.faults import explained
+from advisor.pricing.sources.aws.calls import explained
 from tests.clouds.aws_server import SECRET
 
 ACTION = "ec2:DescribeSpotPriceHistory"

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from advisor.pricing.sources.aws import aws_source, hints
-from advisor.pricing.sources.aws.hints import may_have_credentials
+from advisor.pricing.sources.aws import aws_source, calls
+from advisor.pricing.sources.aws.calls import may_have_credentials
 from advisor.pricing.sources.protocol import Credentials
 
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine of nobody's, a home without anything in it."""
-    for name in (*hints._VARIABLES, *hints._FILES):
+    for name in (*calls._VARIABLES, *calls._FILES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(hints, "VENDOR", tmp_path / "sys_vendor")
+    monkeypatch.setattr(calls, "VENDOR", tmp_path / "sys_vendor")
 
 
 def test_without_any_hint_there_are_none() -> None:
@@ -27,7 +27,7 @@ def test_without_any_hint_there_are_none() -> None:
     assert aws_source({}).credentials() is Credentials.MISSING
 
 
-@pytest.mark.parametrize("name", hints._VARIABLES)
+@pytest.mark.parametrize("name", calls._VARIABLES)
 def test_every_variable_is_a_hint(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "x")
     assert may_have_credentials()
@@ -62,4 +62,4 @@ def test_looking_for_hints_loads_no_sdk() -> None:
     )
     home = {"HOME": "/nonexistent", "PATH": "/usr/bin"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home, check=True)
-    assert done.stdout.strip() in ("False", "True" if hints._is_amazons() else "False")
+    assert done.stdout.strip() in ("False", "True" if calls._is_amazons() else "False")

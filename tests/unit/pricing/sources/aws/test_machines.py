@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from advisor.pricing.sources.aws import machines
-from advisor.pricing.sources.aws.machines import described_machines
+from advisor.pricing.sources.aws import survey
+from advisor.pricing.sources.aws.survey import described_machines
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ def test_memory_in_mib_is_that_of_the_catalog_in_gib(
         "MemoryInfo": {"SizeInMiB": 16384},
         "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
     }
-    monkeypatch.setattr(machines, "items_of", lambda *_, **__: [reply])
+    monkeypatch.setattr(survey, "items_of", lambda *_, **__: [reply])
     described = described_machines(None, ["g99.xlarge"], today=date(2026, 11, 22))
     assert (described.machines["g99.xlarge"].gpu, described.gaps) == (name, ())

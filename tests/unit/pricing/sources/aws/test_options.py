@@ -13,7 +13,7 @@ import pytest
 from advisor.core.errors import CloudError, ConfigError
 from advisor.core.values import Market
 from advisor.pricing.sources.aws import aws_source
-from advisor.pricing.sources.aws.options import AwsOptions, read_options
+from advisor.pricing.sources.aws.calls import AwsOptions, read_options
 from advisor.pricing.sources.protocol import Credentials, credentials_of
 
 

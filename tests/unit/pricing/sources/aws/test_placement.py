@@ -9,9 +9,9 @@ import pytest
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota, placement_scores, vcpu_quotas
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota, placement_scores, vcpu_quotas
+from advisor.pricing.sources.aws.calls import AwsOptions
+from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, FakeAws, Fault
 from tests.clouds.aws_world import NOW, Block, World, small_world

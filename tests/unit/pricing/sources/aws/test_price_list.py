@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.pricing.sources.aws.price_list import read_products
+from advisor.pricing.sources.aws.survey import read_products
 from tests.clouds.aws_world import product
 from tests.shared import SHARED, needs_shared
 

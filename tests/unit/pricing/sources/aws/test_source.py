@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.values import Market
 from advisor.pricing.sources.aws import aws_source
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import (
     BROKEN,

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market
-from advisor.pricing.catalog.spot_quantiles import spot_quantiles
-from advisor.pricing.sources.aws.machines import catalog_machines
-from advisor.pricing.sources.aws.spot import LINUX, read_points
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.price_history import spot_quantiles
+from advisor.pricing.sources.aws.markets import LINUX, read_points
+from advisor.pricing.sources.aws.survey import catalog_machines
+from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import FakeAws
 from tests.clouds.aws_world import NOW, SpotPrice, World, small_world

@@ -9,7 +9,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from advisor.core.values import Market
-from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_world import product, small_world
 from tests.unit.pricing.sources.aws.conftest import Start

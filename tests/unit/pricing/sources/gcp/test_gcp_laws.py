@@ -12,10 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.sources.gcp.component_rates import Rate, rates_of
-from advisor.pricing.sources.gcp.machines import load_machines
-from advisor.pricing.sources.gcp.quotes import machine_usd_per_h, part_of
-from advisor.pricing.sources.gcp.skus import UNITS, Pricing, Sku, Tier, kind_of
+from advisor.pricing.sources.gcp.prices import (
+    UNITS,
+    Pricing,
+    Rate,
+    Sku,
+    Tier,
+    kind_of,
+    load_machines,
+    machine_usd_per_h,
+    part_of,
+    rates_of,
+)
 from advisor.pricing.sources.protocol import Part
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
-from advisor.pricing.catalog.instance_types import load_instances
-from advisor.pricing.sources.gcp.machines import (
+from advisor.pricing.instance_types import load_instances
+from advisor.pricing.sources.gcp.prices import (
     MACHINE_COLUMNS,
     MACHINE_FILE,
     MachineType,

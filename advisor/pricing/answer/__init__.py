@@ -1,1 +1,0 @@
-"""What several sources know -> one price for each machine."""

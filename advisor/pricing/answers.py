@@ -1,0 +1,396 @@
+"""Offers that match a query, merged from the answers of several sources, one price for each machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from advisor.core.arguments import check_each, check_kind, check_number
+from advisor.core.errors import InputError, StaleCatalogError
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.gpus import resolve_gpus
+from advisor.core.units import DAY_S, format_duration
+from advisor.core.values import Offer, Price
+from advisor.pricing.providers import load_renters
+from advisor.pricing.sources.protocol import DERIVED, Freshness, OfferQuery, Place, PriceSource, freshness_of
+from advisor.pricing.sources.snapshot import SnapshotSource
+
+Machine = tuple[Place, str]
+"""Place and instance type."""
+
+Key = TypeVar("Key", Place, Machine)
+_ONE_TIME = timedelta(days=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_NOW = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one source knows.
+
+    Attributes:
+        providers: of whom it may know prices, whether or not any match.
+        covers: places of which it knows every machine, so that what it does not name is not for rent there.
+        unpriced: machines there that are for rent, but of which it has no price.
+        asked_at: when places were last asked of, also those without an offer.
+        knows_all: what it does not name beside what it names is not for rent; else it is not known.
+        warnings: what was left out of it, or is doubtful.
+    """
+
+    source: str
+    is_live: bool
+    offers: tuple[Offer, ...]
+    providers: tuple[str, ...] = ()
+    covers: frozenset[Place] = frozenset()
+    unpriced: frozenset[Machine] = frozenset()
+    asked_at: Mapping[Place, datetime] = field(default_factory=dict)
+    knows_all: bool = True
+    warnings: tuple[Finding, ...] = ()
+
+
+def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    """Each answer with the offers in which it has the word, and the gaps that others may fill.
+
+    Of a machine in a region and market the first answer that names it is taken, with all its zones; a
+    place that an earlier answer covers is left to that one, but for machines that it could not price. What
+    was pulled long ago gives way to whoever knows newer prices of the place, and so does what could not be
+    priced then.
+
+    Args:
+        answers: in order of trust.
+    """
+    covered: dict[Place, datetime] = {}
+    unpriced: set[Machine] = set()
+    named: set[Machine] = set()
+    kept = []
+    for answer, lost in zip(answers, _outdated(answers), strict=True):
+        own = tuple(
+            o for o in answer.offers
+            if (_is_open(o, covered) or machine_of(o) in unpriced)
+            and machine_of(o) not in named and not {_place(o), machine_of(o)} & lost
+        )  # fmt: skip
+        gaps = frozenset(machine for machine in answer.unpriced if machine[0] not in lost)
+        kept.append(replace(answer, offers=own, unpriced=gaps))
+        named.update(map(machine_of, own))
+        unpriced |= {machine for machine in gaps if machine[0] not in covered}
+        covered = _covered_by(answer, lost) | covered
+    return tuple(kept)
+
+
+def _covered_by(answer: Answer, lost: frozenset[Place | Machine]) -> dict[Place, datetime]:
+    """Since when an answer knows all that is for rent in a place: since it was asked, or as of its prices."""
+    if not answer.covers:
+        return {}
+    known_at = {**_of_places(_newest(answer.offers)), **answer.asked_at}
+    return {at: known_at.get(at, _NOW) for at in answer.covers - lost}
+
+
+def _is_open(offer: Offer, covered: Mapping[Place, datetime]) -> bool:
+    """Whether nobody before knew all that was for rent in its place when the offer was made."""
+    asked_at = covered.get(_place(offer), _NEVER)
+    return offer.retrieved_at - _ONE_TIME > asked_at
+
+
+def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
+    """Of each answer, the places and machines of which one after it has newer prices; dated ones stay.
+
+    Two live ones that were asked within a day tell of one time: catalogs are dated by their day.
+    """
+    newer_places: dict[Place, datetime] = {}
+    newer_machines: dict[Machine, datetime] = {}
+    outdated = []
+    for answer in reversed(answers):
+        machines = _newest(answer.offers)
+        places = _of_places(machines)
+        lost: frozenset[Place | Machine] = frozenset()
+        if answer.is_live:
+            lost = _older({**answer.asked_at, **places}, newer_places) | _older(machines, newer_machines)
+        outdated.append(lost)
+        head_start = _ONE_TIME if answer.is_live else timedelta()
+        if answer.knows_all:
+            _note(newer_places, places, head_start)
+        else:
+            _note(newer_machines, machines, head_start)
+    return outdated[::-1]
+
+
+def _older(asked: Mapping[Key, datetime], newer: Mapping[Key, datetime]) -> frozenset[Key]:
+    return frozenset(key for key, when in asked.items() if newer.get(key, _NEVER) > when)
+
+
+def _note(newer: dict[Key, datetime], days: Mapping[Key, datetime], head_start: timedelta) -> None:
+    for key, when in days.items():
+        newer[key] = max(when - head_start, newer.get(key, _NEVER))
+
+
+def _newest(offers: Sequence[Offer]) -> dict[Machine, datetime]:
+    """The newest price of each machine."""
+    newest: dict[Machine, datetime] = {}
+    for offer in offers:
+        at = machine_of(offer)
+        newest[at] = max(offer.retrieved_at, newest.get(at, offer.retrieved_at))
+    return newest
+
+
+def _of_places(machines: Mapping[Machine, datetime]) -> dict[Place, datetime]:
+    """The newest price of each place."""
+    newest: dict[Place, datetime] = {}
+    for (at, _), when in machines.items():
+        newest[at] = max(when, newest.get(at, when))
+    return newest
+
+
+def _place(offer: Offer) -> Place:
+    return offer.provider, offer.region, offer.market
+
+
+def machine_of(offer: Offer) -> Machine:
+    """Which machine an offer is of, whoever tells its price."""
+    return _place(offer), offer.instance_type
+
+
+_FEW = 3
+_StandIn = tuple[str, Offer]  # with the name of its source
+
+
+def with_stand_ins(
+    answers: Sequence[Answer], oldest: datetime | None
+) -> tuple[tuple[Answer, ...], tuple[Finding, ...]]:
+    """The answers without stand-ins that are too old, and what to say of all stand-ins.
+
+    Nothing newer can be pulled of these machines, so an old price of one is left out: it is no reason to
+    refuse all the others.
+
+    Args:
+        answers: merged, in order of trust.
+        oldest: when a price must have been true at the earliest; None takes any.
+    """
+    unpriced: set[Machine] = set()
+    kept: list[Answer] = []
+    stale: list[_StandIn] = []
+    too_old: list[_StandIn] = []
+    for answer in answers:
+        if answer.is_live:
+            unpriced |= answer.unpriced
+        for offer in () if answer.is_live else answer.offers:
+            if machine_of(offer) in unpriced:
+                is_old = oldest is not None and offer.retrieved_at < oldest
+                (too_old if is_old else stale).append((answer.source, offer))
+        lost = set() if answer.is_live else {machine_of(offer) for _, offer in too_old}
+        kept.append(replace(answer, offers=tuple(o for o in answer.offers if machine_of(o) not in lost)))
+    return tuple(kept), (
+        *_stand_in_findings(stale, is_kept=True),
+        *_stand_in_findings(too_old, is_kept=False),
+    )
+
+
+def _stand_in_findings(stand_ins: Sequence[_StandIn], *, is_kept: bool) -> list[Finding]:
+    if not stand_ins:
+        return []
+    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in stand_ins})
+    return [
+        finding(
+            Code.PRICES_STALE,
+            examples=machines[:_FEW],
+            num_machines=len(machines),
+            num_prices=len(stand_ins),
+            sources=list(dict.fromkeys(source for source, _ in stand_ins)),
+            is_kept=is_kept,
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """Offers that match a query, and what a person should know about them.
+
+    Attributes:
+        prices: what an hour of each offer will cost; empty where nobody asked.
+    """
+
+    offers: tuple[Offer, ...]
+    warnings: tuple[Finding, ...]
+    prices: tuple[Price, ...] = ()
+
+
+def load_offers(
+    query: OfferQuery,
+    *,
+    now: datetime,
+    max_age_s: float | None = None,
+    fresh_s: float = DAY_S,
+    answers: Sequence[Answer] | None = None,
+) -> Offers:
+    """Offers that match, each machine's from the first answer that knows it, with a warning that tells ages.
+
+    Args:
+        query: what is wanted; its ``gpus`` may also be aliases and families.
+        now: for the age of the prices.
+        max_age_s: greatest age in seconds; None takes any age.
+        fresh_s: what was pulled longer ago is told like a dated file.
+        answers: what the sources know, in order of trust, prices above the query's limit included; None
+            asks the shipped snapshot alone.
+
+    Raises:
+        InputError: an argument of another kind, or a time without a zone.
+        UnknownGpuError: the query names a GPU that does not exist.
+        StaleCatalogError: a matching price is older than ``max_age_s``.
+        CatalogError: a price file is missing or broken.
+    """
+    check_kind("query", query, OfferQuery, 'such as OfferQuery(gpus=("L4",))')
+    check_kind("now", now, datetime, "datetime.now(UTC) will do")
+    if now.tzinfo is None:
+        raise InputError("now has no time zone, and ages would be wrong: datetime.now(UTC) has one.")
+    if max_age_s is not None:
+        check_number("max_age_s", max_age_s, least=0)
+    check_number("fresh_s", fresh_s, least=0)
+    query, families = _resolve_gpus(query)
+    if answers is None:
+        answers = [answer_of(SnapshotSource(), query)]
+    check_each("answers", answers, Answer, "answer_of(source, query) makes one")
+    matching = [
+        dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
+        for answer in merged(answers)
+    ]
+    oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
+    kept, old = with_stand_ins(matching, oldest)
+    offers = tuple(offer for answer in kept for offer in answer.offers)
+    if max_age_s is not None:
+        _refuse_stale(offers, now, max_age_s)
+    dated = [
+        offer
+        for answer in kept
+        for offer in answer.offers
+        if not answer.is_live or _age_s(offer, now) > fresh_s
+    ]
+    doubts = [warning for answer in answers for warning in answer.warnings]
+    return Offers(offers=offers, warnings=(*families, *_warnings(offers, dated, now), *old, *doubts))
+
+
+def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
+    """What a source that is not live knows of a query, whatever the price.
+
+    Raises:
+        CatalogError: its data cannot be read.
+    """
+    parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
+    offers = tuple(offer for part in parts for offer in part.offers)
+    return Answer(source=source.name, is_live=False, offers=offers, providers=providers_of(source))
+
+
+def providers_of(source: PriceSource) -> tuple[str, ...]:
+    """Of whom a source may know prices."""
+    return source.capabilities.providers or tuple(one.provider for one in source.freshness())
+
+
+def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
+    """The query with catalog names, and which families were widened."""
+    names: dict[str, None] = {}
+    families = []
+    for text in query.gpus:
+        members = [gpu.name for gpu in resolve_gpus(text)]
+        names |= dict.fromkeys(members)
+        if len(members) > 1:
+            families.append(finding(Code.GPU_FAMILY, name=text, gpus=members))
+    return dataclasses.replace(query, gpus=tuple(names)), families
+
+
+def _age_s(offer: Offer, now: datetime) -> float:
+    return (now - offer.retrieved_at).total_seconds()
+
+
+def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> None:
+    stale = [offer for offer in offers if _age_s(offer, now) > max_age_s]
+    if stale:
+        raise StaleCatalogError(
+            f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s)}:"
+            f" {_ages(freshness_of(stale), now)}. Pull new ones with `advisor prices refresh`, allow a"
+            " greater age with `prices.max_age`, or narrow the query by provider, region or market."
+        )
+
+
+def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
+    if not offers:
+        return [finding(Code.NO_PRICE_MATCHES)]
+    warnings = []
+    if dated:
+        ages = freshness_of(dated)
+        warnings.append(
+            finding(
+                Code.PRICES_NOT_LIVE,
+                num_dated=len(dated),
+                num_prices=len(offers),
+                ages=[_age_facts(one, now) for one in ages],
+                is_public=any(one.provider in load_renters() and _age_days(one.newest, now) for one in ages),
+            )
+        )
+    # A date of today may lie ahead of UTC by this much.
+    latest = now + timedelta(hours=14)
+    ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > latest)
+    if ahead:
+        warnings.append(finding(Code.PRICES_AHEAD, providers=ahead))
+    num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
+    if num_derived:
+        warnings.append(
+            finding(
+                Code.PRICES_COMPUTED, num_computed=num_derived, num_prices=len(offers), source_begins=DERIVED
+            )
+        )
+    return warnings
+
+
+def _age_days(moment: datetime, now: datetime) -> int:
+    return max(0, (now - moment).days)
+
+
+def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
+    newest, oldest = freshness.newest, freshness.oldest
+    return {
+        "provider": freshness.provider,
+        "newest_days": _age_days(newest, now),
+        "oldest_days": _age_days(oldest, now),
+        "newest_on": str(newest.date()),
+        "oldest_on": str(oldest.date()),
+    }
+
+
+def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
+    """``"aws 124 to 511 days old (2025-06-28 to 2026-07-20)"`` for each provider."""
+    return "; ".join(
+        f"{f.provider} {_days(f, now)} old ({_span(str(f.oldest.date()), str(f.newest.date()))})"
+        for f in freshness
+    )
+
+
+def _days(freshness: Freshness, now: datetime) -> str:
+    newest, oldest = (_age_days(moment, now) for moment in (freshness.newest, freshness.oldest))
+    return f"{_span(str(newest), str(oldest))} days"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
+
+
+PricedOffer = tuple[Offer, Price]
+
+
+def cheapest_places(priced: Iterable[PricedOffer]) -> list[PricedOffer]:
+    """The cheapest zone of each (provider, instance type, market), in the order of the offers.
+
+    A guessed price counts at its p90.
+    """
+    best: dict[tuple[str, str, str], PricedOffer] = {}
+    for one in priced:
+        offer, _ = one
+        key = (offer.provider, offer.instance_type, offer.market)
+        if key not in best or _price_order(one) < _price_order(best[key]):
+            best[key] = one
+    return list(best.values())
+
+
+def _price_order(priced: PricedOffer) -> tuple[float, tuple[int, float], str, str]:
+    offer, price = priced
+    return price.counted_usd_per_h, price.doubt, offer.region, offer.zone or ""

@@ -1,0 +1,355 @@
+"""What an hour will cost, expected from a quote, its age, and how prices moved and compared in the past."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.gpus import catalog_path
+from advisor.core.units import DAY_S
+from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
+from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.sources.protocol import DERIVED
+
+Array = NDArray[np.float64]
+
+DRIFT_FILE, RATIO_FILE = "price_drift.csv", "spot_ratios.csv"
+DRIFT_COLUMNS = ("provider", "market", "kind", "age_days", "weight", "p10", "p90", "n", "source", "as_of")
+RATIO_COLUMNS = ("provider", "gpu", "p10", "p50", "p90", "n", "source", "as_of")
+ANY = "*"
+_RUN_STEPS = 8
+FLOOR_RATIO = 0.1001
+"""AWS lets no spot price fall below a tenth of on-demand: a quote there says that no one is bidding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """How far quotes of a market are off by age, what is between two ages interpolated.
+
+    Attributes:
+        age_days: ages in ascending order, from 0.
+        weight: at each age, how much the quote still says beside its family: 1 at first, never rising.
+        down: logarithm of what the cheapest quotes came to over what was expected, at p10; never rising.
+        up: the same at p90; never falling.
+    """
+
+    age_days: tuple[float, ...] = (0.0,)
+    weight: tuple[float, ...] = (1.0,)
+    down: tuple[float, ...] = (0.0,)
+    up: tuple[float, ...] = (0.0,)
+
+    def up_over(self, age_days: Array, run_days: float) -> Array:
+        """``up`` of quotes of these ages in the mean over a run, during which they grow older."""
+        shares = [step / _RUN_STEPS for step in range(_RUN_STEPS + 1)]
+        # One by one: numpy's sum of a column depends on how many columns there are.
+        ups = [np.interp(age_days + run_days * share, self.age_days, self.up) for share in shares]
+        return np.asarray(sum(ups[1:], ups[0]) / len(ups))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceModel:
+    """All that is known of prices beside the quote itself.
+
+    Attributes:
+        ratios: spot over on-demand by provider and GPU; `ANY` for the others of the provider, and of all.
+        drift: by provider and market; `ANY` for other providers.
+        most_weight: of what was not plainly quoted, by kind.
+    """
+
+    ratios: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
+    drift: Mapping[tuple[str, str], Drift] = field(default_factory=dict)
+    most_weight: Mapping[QuoteKind, float] = field(default_factory=dict)
+
+    def ratio_of(self, provider: str, gpu: str) -> Interval | None:
+        """Of the GPU at this provider, else of the provider, else of any; None where nothing is known."""
+        keys = ((provider, gpu), (provider, ANY), (ANY, ANY))
+        return next((self.ratios[key] for key in keys if key in self.ratios), None)
+
+    def drift_of(self, provider: str, market: str) -> Drift:
+        """Of the market at this provider, else at any; none where nothing is known."""
+        keys = ((provider, market), (ANY, market))
+        return next((self.drift[key] for key in keys if key in self.drift), Drift())
+
+    def most_weights(self, kind: QuoteKind) -> tuple[float, float]:
+        """The most that a quote may say beside its family: at the floor, and above it."""
+        plain = self.most_weight.get(kind, 1.0)
+        is_plain_quote = kind in (QuoteKind.AGREED, QuoteKind.LIVE)
+        return plain if is_plain_quote else min(plain, self.most_weight.get(QuoteKind.FLOOR, 1.0)), plain
+
+
+@cache
+def load_price_model() -> PriceModel:
+    """The shipped model.
+
+    Raises:
+        CatalogError: a file is missing or a row is broken; it names file and line.
+    """
+    return read_price_model(catalog_path(DRIFT_FILE), catalog_path(RATIO_FILE))
+
+
+def read_price_model(drift: Path, ratios: Path) -> PriceModel:
+    """The model of two files.
+
+    Raises:
+        CatalogError: as `load_price_model`.
+    """
+    quoted, most_weight = _read_drift(drift)
+    return PriceModel(ratios=_read_ratios(ratios), drift=quoted, most_weight=most_weight)
+
+
+def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
+    ratios: dict[tuple[str, str], Interval] = {}
+
+    def read_row(row: list[str]) -> None:
+        provider, gpu, p10, p50, p90, n, source, as_of = row
+        _check_origin(n, source, as_of)
+        if (provider, gpu) in ratios:
+            raise ValueError(f"{provider} {gpu} is listed twice")
+        low, mid, high = (
+            positive(name, float(text))
+            for name, text in zip(("p10", "p50", "p90"), (p10, p50, p90), strict=True)
+        )
+        if not low <= mid <= high <= 1:
+            raise ValueError("p10, p50 and p90 must ascend to 1 at most")
+        ratios[provider, gpu] = Interval(p10=low, p50=mid, p90=high)
+
+    read_rows(path, RATIO_COLUMNS, read_row)
+    return ratios
+
+
+def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[QuoteKind, float]]:
+    drift: dict[tuple[str, str], Drift] = {}
+    most_weight: dict[QuoteKind, float] = {}
+
+    def read_row(row: list[str]) -> None:
+        provider, market, kind, age_days, weight, p10, p90, n, source, as_of = row
+        _check_origin(n, source, as_of)
+        if not 0 <= float(weight) <= 1:
+            raise ValueError(f"weight is {weight}: it must be from 0 to 1")
+        if kind != QuoteKind.DATED:
+            most_weight[QuoteKind(kind)] = float(weight)
+            return
+        low, high = (math.log(positive(name, float(text))) for name, text in (("p10", p10), ("p90", p90)))
+        key = provider, market
+        drift[key] = _longer(drift.get(key, Drift()), float(age_days), float(weight), low, high)
+
+    read_rows(path, DRIFT_COLUMNS, read_row)
+    return drift, most_weight
+
+
+def _longer(drift: Drift, age_days: float, weight: float, down: float, up: float) -> Drift:
+    """With one more age.
+
+    Raises:
+        ValueError: an older quote would be the better one.
+    """
+    if age_days <= drift.age_days[-1]:
+        raise ValueError("ages must ascend")
+    if weight > drift.weight[-1] or down > drift.down[-1] or up < drift.up[-1]:
+        raise ValueError("an older quote must not say more than a newer one")
+    return Drift(
+        age_days=(*drift.age_days, age_days),
+        weight=(*drift.weight, weight),
+        down=(*drift.down, down),
+        up=(*drift.up, up),
+    )
+
+
+def _check_origin(n: str, source: str, as_of: str) -> None:
+    if int(n) < 1 or not source:
+        raise ValueError("n is below 1, or source is empty")
+    parse_date(as_of)
+
+
+Key = TypeVar("Key")
+OnDemand = Mapping[tuple[str, str, str], float]
+"""USD per hour by provider, instance type and region."""
+
+LIVE_DAYS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotes:
+    """Quotes and what is known of their families: arrays [n], logarithms of USD per hour.
+
+    Attributes:
+        family: p10, p50 and p90 [3, n].
+        weight: of the quote beside its family.
+        down: how far quotes of this age are off at p10, 0 or below.
+        up: the same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each
+            of `Price.RUN_DAYS`.
+        most: what no price exceeds; infinite where nothing is known to limit it.
+    """
+
+    quoted: Array
+    family: Array
+    weight: Array
+    down: Array
+    up: Array
+    most: Array
+
+
+def quantiles_of(quotes: Quotes) -> Array:
+    """p10, p50 and p90 of the logarithm of the price, by the formula of this module.
+
+    Returns:
+        [3 + runs, n]: when a run starts, and below that the p90 of the mean over each of `Price.RUN_DAYS`.
+    """
+    own = 1 - quotes.weight
+    low, mid, high = quotes.family
+    shrunk = quotes.weight * quotes.quoted + own * mid
+    p50 = np.maximum(quotes.quoted, shrunk)
+    p90 = p50 + np.hypot(own * (high - mid), quotes.up)
+    p10 = shrunk - np.hypot(own * (mid - low), quotes.down)
+    limited = np.maximum(quotes.most, quotes.quoted)
+    return np.asarray(np.minimum((np.minimum(p10, p50), p50, *p90), limited))
+
+
+def likely_prices(
+    offers: Sequence[Offer], *, now: datetime, on_demand: OnDemand, model: PriceModel | None = None
+) -> tuple[Price, ...]:
+    """What an hour of each offer will cost at ``now``.
+
+    What was agreed (own rates, contracts) is exact. A spot offer's own history stands in for its family, and
+    counts from the first day.
+
+    Args:
+        offers: with the dates of their quotes.
+        now: when the job runs, with a time zone.
+        on_demand: of a catalog, not of the offers: what else is offered must not move a price.
+        model: what is known of drift and families; the shipped one if None.
+    """
+    if not offers:
+        return ()
+    model = model or load_price_model()
+    age_s = np.array([(now - offer.retrieved_at).total_seconds() for offer in offers]).clip(0)
+    # Whole days: an answer is the same all day.
+    age_days = np.floor(age_s / DAY_S)
+    keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
+    listed = np.array([on_demand.get(key, math.nan) for key in keys])
+    quoted = np.array([offer.list_usd_per_h for offer in offers])
+    is_low = quoted <= FLOOR_RATIO * listed
+    kinds = [_kind_of(*one) for one in zip(offers, age_days.tolist(), is_low.tolist(), strict=True)]
+    quotes = _quotes(offers, kinds, age_days, np.log(quoted), np.log(listed), is_low, model)
+    over_quote = np.exp(_with_histories(offers, quantiles_of(quotes)) - quotes.quoted)
+    usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
+    return tuple(
+        Price(
+            usd_per_h=Interval(p10=p10, p50=p50, p90=p90),
+            kind=kind,
+            age_days=age,
+            run_p90_usd_per_h=tuple(of_runs) if of_runs[-1] > p90 else (),
+        )
+        for kind, age, (p10, p50, p90, *of_runs) in zip(
+            kinds, age_days.tolist(), usd_per_h.T.tolist(), strict=True
+        )
+    )
+
+
+def _kind_of(offer: Offer, age_days: float, is_low: bool) -> QuoteKind:
+    if offer.contracted_usd_per_h is not None or offer.effective_usd_per_h is not None:
+        return QuoteKind.AGREED
+    if offer.source.startswith(DERIVED):
+        return QuoteKind.DERIVED
+    if age_days < LIVE_DAYS:
+        return QuoteKind.LIVE
+    return QuoteKind.FLOOR if is_low and offer.market is Market.SPOT else QuoteKind.DATED
+
+
+def _quotes(
+    offers: Sequence[Offer],
+    kinds: Sequence[QuoteKind],
+    age_days: Array,
+    quoted: Array,
+    listed: Array,
+    is_low: NDArray[np.bool_],
+    model: PriceModel,
+) -> Quotes:
+    """Offers of one market at a time, since these have their drift in common, then those of one family."""
+    family, most = np.tile(quoted, (3, 1)), np.full_like(quoted, np.inf)
+    weight, down = np.ones_like(quoted), np.zeros_like(quoted)
+    up = np.zeros((1 + len(Price.RUN_DAYS), len(quoted)))
+    unsure = [i for i, kind in enumerate(kinds) if kind is not QuoteKind.AGREED]
+    for (provider, market), members in _grouped(unsure, lambda i: (offers[i].provider, offers[i].market)):
+        drift, ages = model.drift_of(provider, market), age_days[members]
+        down[members] = np.interp(ages, drift.age_days, drift.down)
+        up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
+        weight[members] = np.interp(ages, drift.age_days, drift.weight)
+    for (provider, gpu, market, kind), members in _grouped(
+        unsure, lambda i: (offers[i].provider, offers[i].gpu, offers[i].market, kinds[i])
+    ):
+        least = np.where(is_low[members], *model.most_weights(kind))
+        weight[members] = np.minimum(weight[members], least)
+        ratio = model.ratio_of(provider, gpu)
+        if market is Market.SPOT and ratio is not None:
+            family[:, members] = _family(quoted[members], listed[members], ratio)
+            most[members] = np.nan_to_num(listed[members], nan=np.inf)
+            if kind is QuoteKind.DERIVED:
+                unsold = [i for i in members if is_low[i] and not weight[i]]
+                family[1:, unsold] = _without_market(family[1, unsold], listed[unsold])
+    for i, past in _histories(offers):
+        family[:, i] = np.log((past.p10, past.p50, past.p90))
+    return Quotes(quoted=quoted, family=family, weight=weight, down=down, up=up, most=most)
+
+
+def _grouped(places: Iterable[int], key_of: Callable[[int], Key]) -> Iterable[tuple[Key, list[int]]]:
+    groups: dict[Key, list[int]] = {}
+    for place in places:
+        groups.setdefault(key_of(place), []).append(place)
+    return groups.items()
+
+
+def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
+    """Quantiles [3, n] of the family's spot price; an unknown on-demand price makes the quote a lucky one."""
+    logs = np.log([[ratio.p10], [ratio.p50], [ratio.p90]])
+    return np.asarray(logs + np.where(np.isnan(listed), quoted - logs[0], listed))
+
+
+def _without_market(mid: Array, listed: Array) -> Array:
+    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: nobody bids.
+
+    A family is of machines that are sold. Of one that is not it gives the lower half: all that is known above
+    is that spot never costs more than on-demand.
+    """
+    return np.array([(mid + listed) / 2, listed])
+
+
+def _with_histories(offers: Sequence[Offer], families: Array) -> Array:
+    """What spot cost before it may cost again, on the first day as well."""
+    for i, past in _histories(offers):
+        families[0, i] = min(families[0, i], math.log(past.p10))
+        families[2:, i] = np.maximum(families[2:, i], math.log(past.p90))
+    return families
+
+
+def _histories(offers: Sequence[Offer]) -> Iterator[tuple[int, Interval]]:
+    """Places of offers with quantiles of their own past, and these."""
+    for i, offer in enumerate(offers):
+        if offer.spot_usd_per_h is not None and offer.market is Market.SPOT:
+            yield i, offer.spot_usd_per_h
+
+
+@cache
+def shipped_on_demand() -> OnDemand:
+    """On-demand prices of the dated files that ship.
+
+    Raises:
+        CatalogError: a file is missing or broken.
+    """
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.pricing.sources.snapshot import SnapshotSource
+
+    parts = SnapshotSource().offers(OfferQuery(markets=(Market.ON_DEMAND,)))
+    return {
+        (offer.provider, offer.instance_type, offer.region): offer.list_usd_per_h
+        for part in parts
+        for offer in part.offers
+    }

@@ -1,0 +1,235 @@
+"""Instance types: machines that somebody rents, and the file that lists them (``instances.csv``).
+
+Every source prices these: the snapshot and the live clouds by provider and name, own rates and gpuhunt from
+what their rows say. Read by the csv module, since this lies on the path of ``recommend``'s start-up. Columns
+are listed here by hand, so that the values can change without the format.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+from pathlib import Path
+
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
+from advisor.core.units import GB, GIB, TB
+from advisor.core.values import Interval, Market, Offer
+
+
+def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+    """Calls ``read_row`` with the fields of each row.
+
+    Raises:
+        CatalogError: the file is missing, has other columns, or ``read_row`` raised ValueError for a row; it
+            names file and line.
+    """
+    line = 1
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.reader(file, strict=True)
+            if (header := tuple(next(rows, ()))) != columns:
+                raise ValueError(f"the columns are {','.join(header)}, not {','.join(columns)}")
+            for row in rows:
+                line = rows.line_num
+                if len(row) != len(columns):
+                    raise ValueError(f"{len(row)} fields instead of {len(columns)}")
+                read_row(row)
+    except OSError as error:
+        raise CatalogError(f"cannot read the catalog file {path}: {error}") from error
+    except (ValueError, csv.Error) as error:
+        raise CatalogError(
+            f"{path}, line {line}: {error}. Build the catalog again or reinstall gpu-advisor."
+        ) from error
+
+
+def positive(column: str, value: float) -> float:
+    """The value, if it is a finite number above 0.
+
+    Raises:
+        ValueError: names the column.
+    """
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{column} is {value:g}: it must be above 0 (0 means unknown, never free)")
+    return value
+
+
+@cache
+def parse_date(text: str) -> date:
+    """``"2026-08-03"``; kept, since thousands of rows share a few dates."""
+    return date.fromisoformat(text)
+
+
+def price_includes(
+    *, vcpus: int, memory_bytes: int, local_ssd_bytes: int, architecture: str
+) -> tuple[str, ...]:
+    """The host of a machine in words, as `Offer.includes` holds it.
+
+    Args:
+        vcpus: as the cloud counts them.
+        memory_bytes: of the host.
+        local_ssd_bytes: disks whose price is part of the machine's; 0 without.
+        architecture: of the CPU, ``"x86_64"`` or ``"arm64"``.
+
+    >>> price_includes(vcpus=96, memory_bytes=1152 * GIB, local_ssd_bytes=8 * TB, architecture="x86_64")
+    ('96 vCPU', '1152 GiB RAM', '8 TB local SSD')
+    """
+    parts = [f"{vcpus} vCPU" + (" (Arm)" if architecture == "arm64" else "")]
+    parts.append(f"{memory_bytes / GIB:g} GiB RAM")
+    if local_ssd_bytes:
+        large = local_ssd_bytes >= TB
+        size = f"{local_ssd_bytes / TB:g} TB" if large else f"{local_ssd_bytes / GB:g} GB"
+        parts.append(f"{size} local SSD")
+    return tuple(parts)
+
+
+INSTANCE_FILE = "instances.csv"
+INSTANCE_COLUMNS = (
+    "provider", "instance_type", "gpu", "num_gpus", "vcpus", "memory_bytes", "gpu_memory",
+    "network_bits_per_s", "local_ssd_bytes", "architecture", "minimum_billed_s", "includes",
+    "source", "as_of",
+)  # fmt: skip
+
+InstanceKey = tuple[str, str]
+"""Provider and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """A machine that somebody rents, without its price. The file tells all of it, other sources less.
+
+    Attributes:
+        gpu: catalog name, or the provider's own where the catalog lacks it.
+        vcpus: of the host, None if unknown; so are the host's memory, disks and architecture.
+        gpu_memory: of one GPU, as the cloud documents it (``"22.35 GiB"``); "" if it does not.
+        network_bits_per_s: baseline, None where the cloud documents none.
+        local_ssd_bytes: disks whose price the machine's price includes.
+        architecture: of the CPU, ``x86_64`` or ``arm64``.
+        minimum_billed_s: least time billed.
+        includes: what the price covers besides GPUs, in words.
+        as_of: when the facts were true.
+    """
+
+    provider: str
+    instance_type: str
+    gpu: str
+    num_gpus: int
+    vcpus: int | None = None
+    memory_bytes: int | None = None
+    gpu_memory: str = ""
+    network_bits_per_s: float | None = None
+    local_ssd_bytes: int | None = None
+    architecture: str | None = None
+    minimum_billed_s: float = 60.0
+    includes: tuple[str, ...] = ()
+    source: str
+    as_of: date
+
+    @property
+    def key(self) -> InstanceKey:
+        """Provider and name."""
+        return self.provider, self.instance_type
+
+    def offer(
+        self,
+        *,
+        region: str,
+        market: Market,
+        usd_per_h: float,
+        retrieved_at: datetime,
+        source: str,
+        zone: str | None = None,
+        spot_usd_per_h: Interval | None = None,
+    ) -> Offer:
+        """The machine at a list price in a place.
+
+        What it costs is the price of the whole machine; all arguments are as in `Offer`.
+        """
+        return Offer(
+            provider=self.provider,
+            instance_type=self.instance_type,
+            region=region,
+            zone=zone,
+            gpu=self.gpu,
+            num_gpus=self.num_gpus,
+            market=market,
+            list_usd_per_h=usd_per_h,
+            spot_usd_per_h=spot_usd_per_h,
+            includes=self.includes,
+            minimum_billed_s=self.minimum_billed_s,
+            num_vcpus=self.vcpus,
+            architecture=self.architecture,
+            retrieved_at=retrieved_at,
+            source=source,
+        )
+
+
+@cache
+def load_instances() -> Mapping[InstanceKey, InstanceType]:
+    """The shipped instance types by provider and name.
+
+    Raises:
+        CatalogError: as `read_instances`.
+    """
+    return read_instances(catalog_path(INSTANCE_FILE))
+
+
+def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
+    """Instance types of a file by provider and name.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    types: dict[InstanceKey, InstanceType] = {}
+
+    def read_row(row: list[str]) -> None:
+        instance = _instance(row)
+        if instance.key in types:
+            raise ValueError(f"{instance.instance_type!r} is listed twice")
+        types[instance.key] = instance
+
+    read_rows(path, INSTANCE_COLUMNS, read_row)
+    return types
+
+
+def write_instances(path: Path, instances: Iterable[InstanceType]) -> None:
+    """Write a file that `read_instances` reads; what is unknown is empty."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(INSTANCE_COLUMNS)
+        writer.writerows([_text(getattr(i, column)) for column in INSTANCE_COLUMNS] for i in instances)
+
+
+def _text(value: object) -> object:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _instance(row: Sequence[str]) -> InstanceType:
+    (
+        provider, name, gpu, num_gpus, vcpus, memory_bytes, gpu_memory, network, ssd_bytes,
+        architecture, minimum_s, includes, source, as_of,
+    ) = row  # fmt: skip
+    if not all((provider, name, gpu, source)):
+        raise ValueError("provider, instance_type, gpu or source is empty")
+    return InstanceType(
+        provider=provider,
+        instance_type=name,
+        gpu=gpu,
+        num_gpus=int(positive("num_gpus", int(num_gpus))),
+        vcpus=int(positive("vcpus", int(vcpus))),
+        memory_bytes=int(positive("memory_bytes", int(memory_bytes))),
+        gpu_memory=gpu_memory,
+        network_bits_per_s=positive("network_bits_per_s", float(network)) if network else None,
+        local_ssd_bytes=int(ssd_bytes),
+        architecture=architecture,
+        minimum_billed_s=positive("minimum_billed_s", float(minimum_s)),
+        includes=tuple(includes.split(", ")),
+        source=source,
+        as_of=parse_date(as_of),
+    )

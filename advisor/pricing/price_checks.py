@@ -1,0 +1,234 @@
+"""Which prices are plausible: bounds that an offer must keep, and changes that look wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.expected_prices import FLOOR_RATIO, PriceModel, load_price_model
+from advisor.pricing.instance_types import InstanceType, load_instances, parse_date, positive, read_rows
+
+BOUNDS_FILE = "price_bounds.csv"
+BOUNDS_COLUMNS = ("gpu", "lowest_usd_per_gpu_h", "highest_usd_per_gpu_h", "source", "as_of")
+ANY_GPU = "*"
+# The largest machine that a cloud rents, where nobody says how many GPUs a machine has.
+MOST_GPUS = 16
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The least and the most that one GPU with its share of the machine may cost for an hour."""
+
+    lowest_usd_per_gpu_h: float
+    highest_usd_per_gpu_h: float
+
+
+@cache
+def load_bounds() -> Mapping[str, Bounds]:
+    """The shipped bounds by GPU; `ANY_GPU` for all others.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken; it names file and line.
+    """
+    return read_bounds(catalog_path(BOUNDS_FILE))
+
+
+def read_bounds(path: Path) -> Mapping[str, Bounds]:
+    """Bounds of a file by GPU.
+
+    Raises:
+        CatalogError: as `load_bounds`.
+    """
+    bounds: dict[str, Bounds] = {}
+
+    def read_row(row: list[str]) -> None:
+        gpu, lowest, highest, source, as_of = row
+        if gpu in bounds or not source:
+            raise ValueError(f"{gpu!r} is listed twice" if gpu in bounds else "source is empty")
+        parse_date(as_of)
+        low = positive("lowest_usd_per_gpu_h", float(lowest))
+        high = positive("highest_usd_per_gpu_h", float(highest))
+        if low >= high:
+            raise ValueError("lowest_usd_per_gpu_h is not below highest_usd_per_gpu_h")
+        bounds[gpu] = Bounds(lowest_usd_per_gpu_h=low, highest_usd_per_gpu_h=high)
+
+    read_rows(path, BOUNDS_COLUMNS, read_row)
+    return bounds
+
+
+def is_possible(usd_per_h: float, gpu: str, num_gpus: int) -> bool:
+    """Whether a machine with these GPUs may cost that; never so for NaN.
+
+    >>> is_possible(55.04, "H100-SXM-80GB", 8), is_possible(0.00001, "H100-SXM-80GB", 8)
+    (True, False)
+    """
+    bounds = load_bounds().get(gpu) or load_bounds()[ANY_GPU]
+    return num_gpus * bounds.lowest_usd_per_gpu_h <= usd_per_h <= num_gpus * bounds.highest_usd_per_gpu_h
+
+
+def has_possible_prices(offer: Offer) -> bool:
+    """Whether all prices of an offer may be: as listed, after discounts, and what spot cost before."""
+    spot = offer.spot_usd_per_h
+    given = (offer.list_usd_per_h, offer.contracted_usd_per_h, offer.effective_usd_per_h)
+    every = given if spot is None else (*given, spot.p10, spot.p50, spot.p90)
+    return all(is_possible(usd, offer.gpu, offer.num_gpus) for usd in every if usd is not None)
+
+
+def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) -> Iterator[PricePoint]:
+    """Earlier prices that may have been.
+
+    Args:
+        points: they do not say what machine they are of.
+        offers: they do; of other machines the catalog may know, or any size of machine is allowed.
+    """
+    offered = {(o.provider, o.instance_type): o for o in offers}
+    for point in points:
+        key = point.provider, point.instance_type
+        machine = offered.get(key) or load_instances().get(key)
+        if _is_possible_of(point.usd_per_h, machine):
+            yield point
+
+
+def _is_possible_of(usd_per_h: float, machine: Offer | InstanceType | None) -> bool:
+    if machine is not None:
+        return is_possible(usd_per_h, machine.gpu, machine.num_gpus)
+    bounds = load_bounds()[ANY_GPU]
+    return bounds.lowest_usd_per_gpu_h <= usd_per_h <= MOST_GPUS * bounds.highest_usd_per_gpu_h
+
+
+def named(offers: Sequence[Offer]) -> str:
+    """The first few offers with their prices, and a count of the others."""
+    few = [f"{o.instance_type} {o.zone or o.region} {o.market} {o.usd_per_h:g} USD/h" for o in offers[:_FEW]]
+    rest = f" and {len(offers) - _FEW} more" if len(offers) > _FEW else ""
+    return ", ".join(few) + rest
+
+
+JUMP = 0.3
+"""A change by more than this share of the earlier price is told."""
+ROUNDING = 1e-4
+"""Spot prices are rounded to four decimals: that much above on-demand is still equal to it."""
+
+FAR_BELOW = 0.5
+"""Spot below this share of what 9 of 10 prices of its family exceed is told."""
+
+Series = tuple[str, str, str, str, str | None, Market]
+
+
+class Doubt(StrEnum):
+    """What kind of thing looks wrong."""
+
+    JUMP = "jump"
+    NO_PRICE = "no price"
+    MISSING_REGION = "missing region"
+    SPOT_ABOVE = "spot above on-demand"
+    SPOT_LOW = "spot suspiciously low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtfulPrice:
+    """One thing that looks wrong, where, and the figures."""
+
+    doubt: Doubt
+    provider: str
+    place: str
+    instance_type: str | None
+    detail: str
+
+
+def doubtful_prices(
+    offers: Sequence[Offer], before: Sequence[Offer], points: Sequence[PricePoint]
+) -> tuple[DoubtfulPrice, ...]:
+    """All that looks wrong.
+
+    Args:
+        offers: the current ones.
+        before: what is known from elsewhere, such as the dated snapshot; its regions should still be there.
+        points: the history, in order of time.
+    """
+    doubts = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
+    return (*doubts, *_spot_beside_on_demand(offers))
+
+
+def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[DoubtfulPrice]:
+    priced: list[tuple[Offer | PricePoint, float]] = [(offer, offer.list_usd_per_h) for offer in offers]
+    priced += [(point, point.usd_per_h) for point in points]
+    for thing, price in priced:
+        if not price > 0:
+            yield _doubt(Doubt.NO_PRICE, thing, f"{price:g} USD/h in the {thing.market} market")
+
+
+def _jumps(points: Sequence[PricePoint]) -> Iterator[DoubtfulPrice]:
+    series: dict[Series, list[PricePoint]] = {}
+    for point in points:
+        key = (point.source, point.provider, point.instance_type, point.region, point.zone, point.market)
+        series.setdefault(key, []).append(point)
+    for last_two in (prices[-2:] for prices in series.values() if len(prices) > 1):
+        old, new = last_two
+        if old.usd_per_h > 0 and abs(new.usd_per_h / old.usd_per_h - 1) > JUMP:
+            yield _doubt(Doubt.JUMP, new, _change(old, new))
+
+
+def _change(old: PricePoint, new: PricePoint) -> str:
+    share = new.usd_per_h / old.usd_per_h - 1
+    days = f"{old.observed_at:%Y-%m-%d} to {new.observed_at:%Y-%m-%d}"
+    return f"{old.usd_per_h:.4f} -> {new.usd_per_h:.4f} USD/h ({share:+.0%}), {new.market}, {days}"
+
+
+def _missing_regions(offers: Sequence[Offer], before: Sequence[Offer]) -> Iterator[DoubtfulPrice]:
+    there = {(offer.provider, offer.region, offer.market) for offer in offers}
+    providers = {offer.provider for offer in offers}
+    gone: dict[tuple[str, str, Market], int] = {}
+    for offer in before:
+        key = (offer.provider, offer.region, offer.market)
+        if offer.provider in providers and key not in there:
+            gone[key] = gone.get(key, 0) + 1
+    for (provider, region, market), number in sorted(gone.items()):
+        yield DoubtfulPrice(
+            doubt=Doubt.MISSING_REGION, provider=provider, place=region, instance_type=None,
+            detail=f"no {market} price, {number} in the snapshot",
+        )  # fmt: skip
+
+
+def _spot_beside_on_demand(offers: Sequence[Offer]) -> Iterator[DoubtfulPrice]:
+    model = load_price_model()
+    listed = {
+        (offer.provider, offer.instance_type, offer.region): offer.list_usd_per_h
+        for offer in offers
+        if offer.market is Market.ON_DEMAND
+    }
+    for offer in offers:
+        on_demand = listed.get((offer.provider, offer.instance_type, offer.region))
+        if offer.market is not Market.SPOT or on_demand is None:
+            continue
+        if offer.list_usd_per_h > on_demand * (1 + ROUNDING):
+            detail = f"{offer.list_usd_per_h:.4f} USD/h against {on_demand:.4f} on demand"
+            yield _doubt(Doubt.SPOT_ABOVE, offer, detail)
+        elif (why := _why_low(offer, offer.list_usd_per_h / on_demand, model)) is not None:
+            yield _doubt(Doubt.SPOT_LOW, offer, why)
+
+
+def _why_low(offer: Offer, ratio: float, model: PriceModel) -> str | None:
+    """What is odd about so little of on-demand; None if nothing is."""
+    words = f"{offer.list_usd_per_h:.4f} USD/h, {ratio:.1%} of on-demand"
+    family = model.ratio_of(offer.provider, offer.gpu)
+    if ratio <= FLOOR_RATIO:
+        return f"{words}: the floor, where no one is bidding"
+    if family is not None and ratio < FAR_BELOW * family.p10:
+        return f"{words}; 9 of 10 of its family cost more than {family.p10:.1%}"
+    return None
+
+
+def _doubt(doubt: Doubt, thing: Offer | PricePoint, detail: str) -> DoubtfulPrice:
+    return DoubtfulPrice(
+        doubt=doubt,
+        provider=thing.provider,
+        place=thing.zone or thing.region,
+        instance_type=thing.instance_type,
+        detail=detail,
+    )

@@ -1,0 +1,142 @@
+"""Prices over time: one series for each machine and place, and its quantiles weighted by time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+
+from advisor.core.values import Interval, Market, Offer, PricePoint
+
+# Sums of seconds are exact to far less than this share of the whole.
+_ROUNDING = 1e-9
+
+
+def spot_quantiles(points: Iterable[PricePoint], *, start: datetime, end: datetime) -> Interval | None:
+    """The prices at or below which 10 %, 50 % and 90 % of the time was spent.
+
+    A price holds from its moment to the next point's, the last one to ``end``. What held before ``start``
+    counts from ``start`` on; the time before the first point is unknown and does not count.
+
+    Args:
+        points: of one machine in one zone and market, in any order; of equal moments the last counts.
+        start: where the window begins.
+        end: where it ends.
+
+    Returns:
+        USD per hour, each of them a price of ``points``; None if no price held for any time.
+    """
+    held_s = _held_s(points, start, end)
+    total_s = sum(held_s.values())
+    if total_s <= 0:
+        return None
+    p10, p50, p90 = (_quantile(held_s, share * total_s * (1 - _ROUNDING)) for share in (0.1, 0.5, 0.9))
+    return Interval(p10=p10, p50=p50, p90=p90)
+
+
+def _held_s(points: Iterable[PricePoint], start: datetime, end: datetime) -> Mapping[float, float]:
+    """Seconds within the window by price."""
+    changes = [(point.observed_at, point.usd_per_h) for point in points]
+    changes.sort(key=lambda change: change[0])
+    held_s: defaultdict[float, float] = defaultdict(float)
+    for (begin, usd_per_h), (until, _) in pairwise([*changes, (end, 0.0)]):
+        within_s = (min(until, end) - max(begin, start)).total_seconds()
+        if within_s > 0:
+            held_s[usd_per_h] += within_s
+    return held_s
+
+
+def _quantile(held_s: Mapping[float, float], wanted_s: float) -> float:
+    """The lowest price at or below which the wanted time was spent."""
+    so_far_s = 0.0
+    for usd_per_h in sorted(held_s):
+        so_far_s += held_s[usd_per_h]
+        if so_far_s >= wanted_s:
+            return usd_per_h
+    return max(held_s)
+
+
+MachineKey = tuple[str, str, str, str | None, Market]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What a source tells of a machine in a place and market: prices in time, each holds until the next."""
+
+    source: str
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    market: Market
+    points: tuple[PricePoint, ...]
+
+    @property
+    def lowest_usd_per_h(self) -> float:
+        """The least price."""
+        return min(point.usd_per_h for point in self.points)
+
+    @property
+    def highest_usd_per_h(self) -> float:
+        """The greatest price."""
+        return max(point.usd_per_h for point in self.points)
+
+    @property
+    def change(self) -> float:
+        """The last price over the first, less one."""
+        return self.points[-1].usd_per_h / self.points[0].usd_per_h - 1
+
+    def median_usd_per_h(self, until: datetime) -> float:
+        """The price that half of the time until then was not above."""
+        quantiles = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
+        return self.points[-1].usd_per_h if quantiles is None else quantiles.p50
+
+
+def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
+    """Series by provider, machine and place, those of different sources apart, points in order of time."""
+    by_machine: dict[tuple[MachineKey, str], list[PricePoint]] = {}
+    for point in sorted(points, key=lambda point: point.observed_at):
+        by_machine.setdefault((_key(point), point.source), []).append(point)
+    return tuple(
+        Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
+               market=key[4], points=tuple(by_machine[key, source]))
+        for key, source in sorted(by_machine, key=lambda k: (*k[0][:3], k[0][3] or "", *k[0][4:], k[1]))
+    )  # fmt: skip
+
+
+def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoint, ...]:
+    """Points as a window sees them that begins then: what was in force at its beginning counts from there.
+
+    Args:
+        points: of each series at most one that began before.
+        moment: the beginning, with a time zone.
+    """
+    return tuple(
+        replace(point, observed_at=moment) if point.observed_at < moment else point for point in points
+    )
+
+
+def with_quantiles(
+    offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
+) -> tuple[Offer, ...]:
+    """Spot offers without quantiles of recent prices get those of the window, where there is a history.
+
+    Offers and points are of one source.
+    """
+    by_key: dict[MachineKey, list[PricePoint]] = {}
+    for point in points:
+        by_key.setdefault(_key(point), []).append(point)
+
+    def filled(offer: Offer) -> Offer:
+        own = by_key.get(_key(offer))
+        if offer.market is not Market.SPOT or offer.spot_usd_per_h is not None or not own:
+            return offer
+        return replace(offer, spot_usd_per_h=spot_quantiles(own, start=start, end=end))
+
+    return tuple(map(filled, offers))
+
+
+def _key(thing: PricePoint | Offer) -> MachineKey:
+    return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market

@@ -1,0 +1,212 @@
+"""Providers of GPUs and their regions: how prices are known, how time is billed, who owns the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from advisor.core.globs import is_any
+from advisor.core.gpus import catalog_path
+from advisor.pricing.instance_types import parse_date, positive, read_rows
+
+RENTER_FILE = "renters.csv"
+RENTER_COLUMNS = (
+    "provider", "gpuhunt_name", "access", "locations", "left_out_locations", "machines",
+    "community_locations", "spot_is", "spot_floor_share", "minimum_billed_s", "billed_step_s", "source",
+    "as_of",
+)  # fmt: skip
+FORM_FILE = "gpu_forms.csv"
+FORM_COLUMNS = ("provider", "instance_types", "form", "source", "as_of")
+
+
+class Access(StrEnum):
+    """How gpuhunt knows a provider's prices."""
+
+    PUBLISHED = "published"
+    ASKED = "asked"
+
+
+class Machines(StrEnum):
+    """What a row of a provider's list is: a kind of machine, or one host of somebody's."""
+
+    NAMED = "named"
+    HOSTS = "hosts"
+
+
+class Locations(StrEnum):
+    """What a provider's list names as the place."""
+
+    REGION = "region"
+    ZONE = "zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renter:
+    """A provider.
+
+    Attributes:
+        provider: our name, as the settings have it.
+        gpuhunt_name: gpuhunt's.
+        left_out_locations: globs of places that are no regions.
+        community_locations: globs of places where hosts belong to others than the provider.
+        spot_is: what a spot price is of, where it is not of the region as a whole; "" if it is.
+        spot_floor_share: of on-demand; no spot price falls below it, so a quote there says that nobody asked.
+        minimum_billed_s: least time billed; where that is not known, the longest of those known.
+        billed_step_s: time is billed in whole multiples of it; where that is not known, the longest known.
+        are_terms_known: whether those two are known.
+    """
+
+    provider: str
+    gpuhunt_name: str
+    access: Access
+    locations: Locations = Locations.REGION
+    left_out_locations: tuple[str, ...] = ()
+    machines: Machines = Machines.NAMED
+    community_locations: tuple[str, ...] = ()
+    spot_is: str = ""
+    spot_floor_share: float | None = None
+    minimum_billed_s: float
+    billed_step_s: float
+    are_terms_known: bool
+
+
+@cache
+def load_renters() -> Mapping[str, Renter]:
+    """All of the file by our name of the provider.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    rows: dict[str, list[str]] = {}
+
+    def read_row(row: list[str]) -> None:
+        if row[0] in rows:
+            raise ValueError(f"{row[0]!r} is listed twice")
+        _renter(row, 1.0, 1.0)
+        rows[row[0]] = row
+
+    read_rows(catalog_path(RENTER_FILE), RENTER_COLUMNS, read_row)
+    longest_s, coarsest_s = (
+        max(float(row[RENTER_COLUMNS.index(name)] or 0) for row in rows.values())
+        for name in ("minimum_billed_s", "billed_step_s")
+    )
+    return {name: _renter(row, longest_s, coarsest_s) for name, row in rows.items()}
+
+
+def _renter(row: Sequence[str], longest_s: float, coarsest_s: float) -> Renter:
+    """A row; the last two stand in for billing terms that it leaves open."""
+    provider, gpuhunt_name, access, locations, left_out, machines, community, spot_is, floor, *terms = row
+    minimum, step, source, as_of = terms
+    parse_date(as_of)
+    if not all((provider, gpuhunt_name, source)) or bool(minimum) is not bool(step):
+        raise ValueError("provider, gpuhunt_name or source is empty, or only one of the billing terms")
+    return Renter(
+        provider=provider,
+        gpuhunt_name=gpuhunt_name,
+        access=Access(access),
+        locations=Locations(locations),
+        left_out_locations=tuple(left_out.split()),
+        machines=Machines(machines),
+        community_locations=tuple(community.split()),
+        spot_is=spot_is,
+        spot_floor_share=positive("spot_floor_share", float(floor)) if floor else None,
+        minimum_billed_s=positive("minimum_billed_s", float(minimum)) if minimum else longest_s,
+        billed_step_s=positive("billed_step_s", float(step)) if step else coarsest_s,
+        are_terms_known=bool(minimum),
+    )
+
+
+def is_community_host(provider: str, region: str) -> bool:
+    """Whether a machine belongs to somebody else than the provider, who only lets it.
+
+    >>> is_community_host("runpod", "CA"), is_community_host("runpod", "CA-MTL-1")
+    (True, False)
+    """
+    renter = load_renters().get(provider)
+    return renter is not None and is_any(renter.community_locations, region)
+
+
+def known_form(provider: str, instance_type: str) -> str | None:
+    """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
+    return next(
+        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)),
+        None,
+    )
+
+
+@cache
+def _forms() -> tuple[tuple[str, str, str], ...]:
+    forms: list[tuple[str, str, str]] = []
+
+    def read_row(row: list[str]) -> None:
+        provider, instance_types, form, source, as_of = row
+        parse_date(as_of)
+        if not all((provider, instance_types, form, source)):
+            raise ValueError("a field is empty")
+        forms.append((provider, instance_types, form))
+
+    read_rows(catalog_path(FORM_FILE), FORM_COLUMNS, read_row)
+    return tuple(forms)
+
+
+REGION_COLUMNS = ("provider", "region", "is_opt_in", "source", "as_of")
+REGION_FILE = "regions.csv"
+_IS_OPT_IN = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A region of a cloud.
+
+    Attributes:
+        is_opt_in: closed to an account until it enables the region.
+    """
+
+    provider: str
+    name: str
+    is_opt_in: bool
+    source: str
+    as_of: date
+
+
+@cache
+def load_regions() -> Mapping[str, Region]:
+    """The shipped regions by name; no two clouds here share one.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    return read_regions(catalog_path(REGION_FILE))
+
+
+def read_regions(path: Path) -> dict[str, Region]:
+    """Regions of a file by name.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    regions: dict[str, Region] = {}
+
+    def read_row(row: list[str]) -> None:
+        provider, name, is_opt_in, source, as_of = row
+        if not all(row):
+            raise ValueError("a field is empty")
+        if is_opt_in not in _IS_OPT_IN:
+            raise ValueError(f"is_opt_in is {is_opt_in!r}: it must be yes or no")
+        if name in regions:
+            raise ValueError(f"{name} is listed twice")
+        regions[name] = Region(
+            provider=provider,
+            name=name,
+            is_opt_in=_IS_OPT_IN[is_opt_in],
+            source=source,
+            as_of=parse_date(as_of),
+        )
+
+    read_rows(path, REGION_COLUMNS, read_row)
+    return regions

@@ -1,0 +1,421 @@
+"""Asking live sources at once, each in a thread with a time limit, and storing each part of their answers."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from advisor.core.redaction import error_in_words, redact_message
+from advisor.core.units import DAY_S, HOUR_S, format_duration
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.price_checks import has_possible_prices, named, possible_points
+from advisor.pricing.price_history import with_quantiles
+from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part, PriceSource, credentials_of
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from advisor.store.handle import Store
+    from advisor.store.pulls import Pull
+
+EVERYTHING = "all"
+"""Scope of a failure that belongs to no part."""
+_ADVICE = "update the plug-in"
+
+
+def checked(part: object) -> Part:
+    """The part as it can be kept; a plug-in may say anything, and what it says wrong fails alone."""
+    if not isinstance(part, Part):
+        return Part(scope=EVERYTHING, failure=f"it gave no Part but {type(part).__name__!r}: {_ADVICE}")
+    scope: object = part.scope
+    if not isinstance(scope, str):
+        return Part(scope=EVERYTHING, failure=f"it gave a Part whose scope is no text: {_ADVICE}")
+    scope = redact_message(scope)
+    try:
+        return _checked(part, scope)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it is this part's fault
+        return Part(scope=scope, failure=f"its values are wrong ({_fault(error)}): {_ADVICE}")
+
+
+def _checked(answer: Part, scope: str) -> Part:
+    if answer.failure is not None:
+        return Part(scope=scope, failure=redact_message(str(answer.failure)))
+    offers = tuple(offer for offer in answer.offers if not isinstance(offer, Offer) or _has_prices(offer))
+    history = tuple(p for p in answer.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
+    unpriced = [o.instance_type for o in answer.offers if isinstance(o, Offer) and not _has_prices(o)]
+    num_lost = len(answer.offers) + len(answer.history) - len(offers) - len(history)
+    lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
+    troubles = tuple(redact_message(str(trouble)) for trouble in answer.troubles)
+    gaps = dict.fromkeys((*(redact_message(str(gap)) for gap in answer.gaps), *troubles, *lost))
+    unpriced += map(redact_message, answer.unpriced)
+    known = replace(
+        answer,
+        scope=scope,
+        offers=offers,
+        history=history,
+        gaps=tuple(gaps),
+        unpriced=tuple(dict.fromkeys(unpriced)),
+        troubles=troubles,
+    )
+    part: Part = _plausible(_adapter().validate_python((known,))[0])
+    times = [offer.retrieved_at for offer in part.offers] + [point.observed_at for point in part.history]
+    if any(time.tzinfo is None for time in times):
+        return Part(scope=scope, failure=f"its times have no time zone: {_ADVICE}")
+    return part
+
+
+def _plausible(part: Part) -> Part:
+    """Without prices that no such machine can have: those are unknown, and told."""
+    offers = tuple(filter(has_possible_prices, part.offers))
+    history = tuple(possible_points(part.history, part.offers))
+    if (len(offers), len(history)) == (len(part.offers), len(part.history)):
+        return part
+    lost = [offer for offer in part.offers if not has_possible_prices(offer)]
+    gaps = [f"prices that no such machine can have left out: {redact_message(named(lost))}"] if lost else []
+    if num_points := len(part.history) - len(history):
+        gaps.append(f"{num_points} earlier prices that no such machine can have had left out")
+    unpriced = dict.fromkeys((*part.unpriced, *(offer.instance_type for offer in lost)))
+    return replace(
+        part,
+        offers=offers,
+        history=history,
+        gaps=(*part.gaps, *gaps),
+        troubles=(*part.troubles, *gaps),
+        unpriced=tuple(unpriced),
+    )
+
+
+def _has_prices(offer: Offer) -> bool:
+    spot = offer.spot_usd_per_h
+    quantiles = () if spot is None else (spot.p10, spot.p50, spot.p90)
+    discounted = (offer.contracted_usd_per_h, offer.effective_usd_per_h)
+    given = [price for price in discounted if price is not None]
+    return all(map(_is_price, (offer.list_usd_per_h, *given, *quantiles)))
+
+
+def _is_price(usd_per_h: object) -> bool:
+    is_number = isinstance(usd_per_h, int | float) and not isinstance(usd_per_h, bool)
+    return is_number and 0 < usd_per_h < math.inf  # type: ignore[operator]
+
+
+@cache
+def _adapter() -> TypeAdapter[tuple[Part]]:
+    """Checks the type of every value; a number in quotes is none."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(tuple[Part], config=ConfigDict(strict=True, revalidate_instances="always"))
+
+
+def _fault(error: Exception) -> str:
+    """Where the first wrong value stands; the value itself may be anything, secrets included."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return error_in_words(error)
+    first = error.errors(include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'][1:]))}: {first['msg']}"
+
+
+# A plug-in may yield anything, None included.
+_END: object = object()
+# Name of the source, what it said, and when.
+_Came = queue.SimpleQueue[tuple[str, object, float]]
+
+
+def parts_of(
+    sources: Sequence[PriceSource],
+    query: OfferQuery,
+    *,
+    within_s: float,
+    missing: Callable[[str], Sequence[str]] = lambda _: (),
+    clock: Callable[[], float] = monotonic,
+) -> Iterator[tuple[str, object]]:
+    """What all sources say as they say it, with the source's name; `checked` makes sure that it is a part.
+
+    Args:
+        sources: all are asked at once.
+        query: what they are asked.
+        within_s: a source that still runs after this many seconds fails, and what it says later is lost.
+        missing: scopes that a source has not answered for, as far as anybody knows; these fail then.
+        clock: seconds that only go forward.
+    """
+    came: _Came = queue.SimpleQueue()
+    end_s = clock() + within_s
+    stopped = threading.Event()
+    for source in sources:
+        # A source that hangs must not keep the command from ending.
+        threading.Thread(target=_ask, args=(source, query, came, stopped, clock), daemon=True).start()
+    try:
+        late = yield from _until(end_s, came, [source.name for source in sources], clock)
+        failure = f"gave no answer within {format_duration(within_s)} (prices.refresh_within)"
+        for name in late:
+            scopes = missing(name) or (EVERYTHING,)
+            yield from ((name, Part(scope=scope, failure=failure)) for scope in scopes)
+    finally:
+        stopped.set()
+
+
+def _until(
+    end_s: float, came: _Came, running: list[str], clock: Callable[[], float]
+) -> Generator[tuple[str, object], None, list[str]]:
+    """What comes in time, however long keeping it takes; returns the sources that still run then."""
+    while running:
+        try:
+            name, part, at_s = came.get(timeout=max(end_s - clock(), 0.0))
+        except queue.Empty:
+            break
+        if at_s > end_s:  # a source that never stops would be listened to for ever
+            break
+        if part is _END:
+            running.remove(name)
+        else:
+            yield name, part
+    return running
+
+
+def _ask(
+    source: PriceSource,
+    query: OfferQuery,
+    came: _Came,
+    stopped: threading.Event,
+    clock: Callable[[], float],
+) -> None:
+    def say(what: object) -> None:
+        came.put((source.name, what, clock()))
+
+    try:
+        for part in source.offers(query):
+            say(part)
+            if stopped.is_set():  # nobody listens any more
+                return
+    except BaseException as error:  # noqa: BLE001 - a plug-in may raise anything, an exit included
+        say(Part(scope=EVERYTHING, failure=error_in_words(error)))
+    finally:
+        say(_END)
+
+
+EVERYWHERE = "*"
+LOCK = "refresh of prices"
+ASKED = "asked"
+"""How the scope begins under which it is noted that a source was asked as a whole, and by whom if in vain."""
+# Longer than a refresh may take (`prices.refresh_within`).
+LONGEST_S = 600.0
+# A refresh takes ten seconds; who waits would rather have older prices than stare at a broken cloud.
+ANSWER_WITHIN_S = 60.0
+# Who has no credentials now will have none in a minute.
+RETRY_S = HOUR_S
+# Quantiles of spot prices are those of this long, which is what AWS remembers.
+RECENT_S = 90 * DAY_S
+# In case clocks of machines that share a database differ.
+_AHEAD_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of one part of a source.
+
+    Attributes:
+        num_points: earlier prices that came with it.
+        troubles: those of the gaps that come from trouble, not from what is for rent.
+        failure: why it is not known; the offers from before are kept, with their age.
+    """
+
+    source: str
+    scope: str
+    num_offers: int
+    num_points: int
+    gaps: tuple[str, ...]
+    failure: str | None
+    troubles: tuple[str, ...] = ()
+
+
+def refresh(
+    sources: Sequence[PriceSource],
+    query: OfferQuery,
+    store: Store,
+    *,
+    now: Callable[[], datetime],
+    progress: Callable[[Kept], None] | None = None,
+    within_s: float = ANSWER_WITHIN_S,
+) -> tuple[Kept, ...]:
+    """Ask every live source at once, and keep each part in a transaction of its own.
+
+    Args:
+        sources: those that are not live are passed over.
+        query: its regions say which parts to ask for.
+        store: where the answers are kept.
+        now: the clock.
+        progress: is told of each part.
+        within_s: a source that has not ended after this many seconds fails; its parts before stay.
+
+    Raises:
+        LockedError: another refresh of the same database is under way.
+        StoreError: the database cannot be written; parts kept before stay.
+    """
+    from advisor.store.locks import lock
+
+    live = [source for source in sources if source.capabilities.is_live]
+    done: list[Kept] = []
+    asked_at = now()
+    with lock(store, LOCK, _holder()):
+
+        def missing(source: str) -> list[str]:
+            return _missing(store, source, query, done)
+
+        for name, part in parts_of(live, query, within_s=within_s, missing=missing):
+            kept = _keep(store, name, part, asked_at)
+            done.append(kept)
+            if progress is not None:
+                progress(kept)
+        for source in live:
+            _note_asked(store, source.name, query, done, asked_at)
+    return tuple(done)
+
+
+def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
+    """Scopes of a source that hold prices, were asked for, and have not been answered for."""
+    from advisor.store.pulls import pulls
+
+    came = {kept.scope for kept in done if kept.source == source}
+    held = [pull for pull in pulls(store, source) if pull.num_offers and pull.place is not None]
+    return [
+        pull.scope for pull in held if pull.scope not in came and pull.place and query.covers(pull.place[1])
+    ]
+
+
+def _note_asked(store: Store, source: str, query: OfferQuery, done: Sequence[Kept], at: datetime) -> None:
+    """Remember that a source answered for these regions, or that nothing of it could be had."""
+    from advisor.store.pulls import save_failure, save_part
+
+    own = [kept for kept in done if kept.source == source]
+    if any(kept.failure is None for kept in own):
+        save_part(store, source, _asked(query.regions), (), (), (), at)
+    else:
+        save_failure(store, source, _refused(), "nothing could be pulled", at)
+
+
+def _asked(regions: Sequence[str]) -> str:
+    return f"{ASKED} {', '.join(sorted(regions)) or EVERYWHERE}"
+
+
+def _refused() -> str:
+    """Credentials are a person's and a machine's: what fails for one says nothing of a colleague's."""
+    return f"{ASKED} by {getpass.getuser()} on {socket.gethostname()}"
+
+
+def due_sources(
+    sources: Sequence[PriceSource],
+    store: Store,
+    now: datetime,
+    refresh_after_s: float,
+    regions: Sequence[str] = (),
+) -> tuple[PriceSource, ...]:
+    """Sources to ask again that would let us in; that one would not is noted, so as not to look each time.
+
+    Args:
+        sources: live ones.
+        store: what was pulled.
+        now: the time.
+        refresh_after_s: prices older than this are due.
+        regions: which ones count; empty for all.
+
+    Raises:
+        StoreError: the database cannot be read or written.
+    """
+    from advisor.store.pulls import pulls, save_failure
+
+    due = []
+    for source in sources:
+        if not is_due(pulls(store, source.name), now, refresh_after_s, regions):
+            continue
+        state, fault = credentials_of(source)
+        if state is Credentials.MISSING:
+            save_failure(store, source.name, _refused(), fault or "no credentials found", now)
+        else:
+            due.append(source)
+    return tuple(due)
+
+
+def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
+    """Whether a source should be asked again: its last whole answer is old, and we were not refused just now.
+
+    Prices from the future say that a clock is wrong, and count as old.
+    """
+    whole = (_asked(regions), _asked(()))
+    succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
+    failed = [p.failed_at for p in pulls if p.scope == _refused() and p.failed_at is not None]
+    is_fresh = any(-_AHEAD_S <= _age_s(moment, now) <= refresh_after_s for moment in succeeded)
+    was_refused = any(-_AHEAD_S <= _age_s(moment, now) <= RETRY_S for moment in failed)
+    return not is_fresh and not was_refused
+
+
+def _age_s(moment: datetime, now: datetime) -> float:
+    return (now - moment).total_seconds()
+
+
+def _keep(store: Store, source: str, answer: object, at: datetime) -> Kept:
+    from advisor.store.pulls import save_failure, save_part
+
+    part = checked(answer)
+    if part.failure is None:
+        try:
+            offers = _with_quantiles(store, source, part, at)
+            save_part(
+                store,
+                source,
+                part.scope,
+                offers,
+                part.history,
+                part.gaps,
+                at,
+                place=part.place,
+                unpriced=part.unpriced,
+            )
+        except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
+            part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
+    if part.failure is not None:
+        # Where the database is to blame, this fails, too, and ends the refresh.
+        save_failure(store, source, part.scope, part.failure, at)
+    return Kept(
+        source=source,
+        scope=part.scope,
+        num_offers=len(part.offers),
+        num_points=len(part.history),
+        gaps=part.gaps,
+        failure=part.failure,
+        troubles=part.troubles,
+    )
+
+
+def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tuple[Offer, ...]:
+    """Spot offers whose source gives no quantiles get them from what is remembered of that source."""
+    bare = [o for o in part.offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
+    if not bare:
+        return part.offers
+    from advisor.store.pulls import price_points
+
+    start = at - timedelta(seconds=RECENT_S)
+    points = price_points(
+        store,
+        sources=(source,),
+        providers=tuple({offer.provider for offer in bare}),
+        regions=tuple({offer.region for offer in bare}),
+        markets=(Market.SPOT,),
+        since=start,
+    )
+    possible = possible_points(points, part.offers)
+    return with_quantiles(part.offers, (*possible, *part.history), start=start, end=at)
+
+
+def _holder() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"

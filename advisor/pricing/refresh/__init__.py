@@ -1,1 +1,0 @@
-"""Live prices -> the database, part by part, and what the database knows of the past."""

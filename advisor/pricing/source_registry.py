@@ -1,0 +1,299 @@
+"""The registered price sources in order of trust: what each knows, holds and lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING, cast
+
+from advisor.core.errors import AdvisorError, CatalogError, ConfigError
+from advisor.core.findings import Code, finding
+from advisor.core.plugins import held_back, load, registered
+from advisor.core.redaction import error_in_words
+from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
+from advisor.pricing.price_checks import has_possible_prices, named
+from advisor.pricing.refresh import ASKED, LONGEST_S
+from advisor.pricing.sources.protocol import (
+    GROUP,
+    Capabilities,
+    Credentials,
+    Freshness,
+    OfferQuery,
+    PriceSource,
+    credentials_of,
+    freshness_of,
+)
+
+if TYPE_CHECKING:
+    from advisor.config.rent_settings import PriceSettings
+    from advisor.store.handle import Store
+
+# Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
+# a dated file is what is left when nobody else knows.
+_FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
+# Asked by whoever refreshes; on its own, advisor turns to them only where the settings name them: nobody gave
+# it an account there.
+_ON_REQUEST = ("gpuhunt",)
+# An owner knows what own machines cost, however little: the word is kept, with a warning.
+_OWNERS = ("custom",)
+_PARTS = ("offers", "freshness", "credentials")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Sources in order of trust, and why others that are registered cannot be used."""
+
+    sources: tuple[PriceSource, ...]
+    warnings: tuple[str, ...]
+
+
+def sources_of(settings: PriceSettings) -> Sources:
+    """The sources of the settings, or all that are registered.
+
+    Raises:
+        ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
+    """
+    for name in settings.options:
+        if name not in registered(GROUP):
+            load(GROUP, name)
+    if settings.sources is not None:
+        named = [_source(name, settings.options) for name in settings.sources]
+        return Sources(sources=tuple(named), warnings=())
+    sources, warnings = [], []
+    for name in _in_order_of_trust([*registered(GROUP)]):
+        try:
+            sources.append(_source(name, settings.options))
+        except ConfigError as error:
+            if name in (*_FIRST, *_LAST):
+                raise
+            warnings.append(str(error))
+    return Sources(sources=tuple(sources), warnings=tuple(warnings))
+
+
+def is_pulled_unasked(name: str, settings: PriceSettings) -> bool:
+    """Whether a live source may be asked by a command that is about something else than prices."""
+    return name not in _ON_REQUEST or name in settings.options or name in (settings.sources or ())
+
+
+def _in_order_of_trust(names: Sequence[str]) -> list[str]:
+    foreign = [name for name in names if name not in (*_FIRST, *_LAST)]
+    return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
+
+
+def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSource:
+    factory = cast("Callable[[Mapping[str, object]], PriceSource]", load(GROUP, name))
+    try:
+        with held_back():
+            return _checked(name, factory(options.get(name, {})))
+    except AdvisorError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"the price source {name!r} cannot be made: {error_in_words(error)}."
+            f" Check prices.options.{name}, or update the plug-in."
+        ) from error
+
+
+def _checked(name: str, source: PriceSource) -> PriceSource:
+    """The source, if it is one.
+
+    Raises:
+        TypeError: it is not; the message says what it lacks.
+    """
+    lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
+    if not isinstance(getattr(source, "capabilities", None), Capabilities):
+        lacks.append("capabilities")
+    if getattr(source, "name", None) != name:
+        lacks.append(f"the name {name!r}")
+    if lacks:
+        raise TypeError(f"it is no price source but {type(source).__name__}, without {', '.join(lacks)}")
+    return source
+
+
+def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store | None) -> list[Answer]:
+    """What each source knows now: live ones what the store holds of their last refresh.
+
+    Raises:
+        CatalogError: the data of a source that is not live cannot be read.
+        StoreError: the database cannot be read.
+    """
+    answers = []
+    for source in sources:
+        if not source.capabilities.is_live:
+            answers.append(_possible(_own_answer(source, query)))
+        elif store is not None:
+            answers.append(_possible(_held_answer(source, query, store)))
+    return answers
+
+
+def _possible(answer: Answer) -> Answer:
+    """Without prices that no such machine can have, which count as unknown; own rates stay. Both are told."""
+    wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
+    if not wrong:
+        return answer
+    is_kept = answer.source in _OWNERS
+    warning = finding(
+        Code.PRICES_IMPLAUSIBLE,
+        num_prices=len(wrong),
+        source=answer.source,
+        examples=named(wrong),
+        is_kept=is_kept,
+    )
+    if is_kept:
+        return replace(answer, warnings=(*answer.warnings, warning))
+    return replace(
+        answer,
+        offers=tuple(offer for offer in answer.offers if has_possible_prices(offer)),
+        unpriced=answer.unpriced | set(map(machine_of, wrong)),
+        warnings=(*answer.warnings, warning),
+    )
+
+
+def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
+    try:
+        with held_back():
+            return answer_of(source, query)
+    except AdvisorError:
+        raise
+    except Exception as error:
+        raise CatalogError(
+            f"the price source {source.name!r} failed: {error_in_words(error)}."
+            " Update the plug-in, or leave it out with prices.sources."
+        ) from error
+
+
+def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
+    from advisor.store.pulls import covered_places, current_offers, pulls
+
+    able = source.capabilities
+    held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
+    whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
+    covered = covered_places(store, source.name) | {place for place, _ in whole}
+    asked = [(place, pull.succeeded_at) for place, pull in whole if pull.succeeded_at is not None]
+    return Answer(
+        source=source.name,
+        is_live=True,
+        # What it no longer answers for was pulled under other options, and nobody would pull it anew.
+        offers=tuple(
+            offer
+            for offer in held
+            if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
+        ),
+        providers=providers_of(source) if able.knows_all else tuple(sorted({place[0] for place in covered})),
+        covers=covered if able.knows_all else frozenset(),
+        knows_all=able.knows_all,
+        unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),
+        asked_at=dict(sorted(asked, key=itemgetter(1))),  # of several scopes in a place the newest stays
+    )
+
+
+def joined(gaps: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Lines ``"SCOPES: REASON: MACHINES"`` in the order of their first gap; nothing is left out.
+
+    A machine is named where a gap begins with it and its scope: ``"a2-highgpu-1g us-central1 spot: late"``.
+
+    Args:
+        gaps: scope and gap, in words.
+
+    >>> joined([("a spot", "m1 a spot: no price"), ("a spot", "m2 a spot: no price"), ("b", "late")])
+    ('a spot: no price: m1, m2', 'b: late')
+    """
+    scopes: dict[tuple[str, str], list[str]] = {}
+    for scope, gap in dict.fromkeys(gaps):
+        machine, is_of_machine, reason = gap.partition(f" {scope}: ")
+        key = (reason, machine) if is_of_machine else (gap, "")
+        scopes.setdefault(key, []).append(scope)
+    return tuple(
+        ": ".join(filter(None, (", ".join(where), reason, ", ".join(filter(None, machines)))))
+        for (reason, where), machines in _by_scopes(scopes).items()
+    )
+
+
+def _by_scopes(
+    scopes: Mapping[tuple[str, str], list[str]],
+) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+    """Machines that lack the same in the same scopes."""
+    by_scopes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (reason, machine), where in scopes.items():
+        by_scopes.setdefault((reason, tuple(where)), []).append(machine)
+    return by_scopes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """One source as ``advisor prices sources`` tells of it.
+
+    Attributes:
+        oldest: of the offers held; None without any.
+        gaps: what is missing, a line for each reason, and parts that could not be refreshed.
+    """
+
+    name: str
+    is_live: bool
+    providers: tuple[str, ...]
+    num_offers: int
+    oldest: datetime | None
+    newest: datetime | None
+    gaps: tuple[str, ...]
+    credentials: Credentials
+
+
+def state_of(source: PriceSource, store: Store | None) -> SourceState:
+    """What a source holds: a live one what the store kept of its last refreshes.
+
+    Raises:
+        CatalogError: the data of a source that is not live cannot be read.
+        StoreError: the database cannot be read.
+    """
+    credentials, fault = credentials_of(source)
+    if not source.capabilities.is_live:
+        held, gaps = _own_freshness(source)
+    elif store is None:
+        held, gaps = (), ("never refreshed",)
+    else:
+        from advisor.store.pulls import current_offers
+
+        held, gaps = freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
+    return SourceState(
+        name=source.name,
+        is_live=source.capabilities.is_live,
+        providers=source.capabilities.providers or tuple(one.provider for one in held),
+        num_offers=sum(one.num_offers for one in held),
+        oldest=min((one.oldest for one in held), default=None),
+        newest=max((one.newest for one in held), default=None),
+        gaps=gaps if fault is None else (*gaps, fault),
+        credentials=credentials,
+    )
+
+
+def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[str, ...]]:
+    """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
+    try:
+        with held_back():
+            return tuple(source.freshness()), ()
+    except AdvisorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        return (), (f"it cannot tell what it holds: {error_in_words(error)}",)
+
+
+def _gaps(name: str, store: Store) -> tuple[str, ...]:
+    from advisor.store.pulls import pulls
+
+    every = pulls(store, name)
+    whole = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
+    gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
+    newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
+    for pull in whole:
+        # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
+        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
+        if pull.failed_at is not None and not is_over:
+            gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
+    return tuple(gaps) if whole else ("never refreshed",)
+
+
+def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
+    """Whether it failed in an earlier refresh than that of the newest success."""
+    return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S

@@ -1,0 +1,137 @@
+"""What AWS says of the account: spot placement scores, quotas and the regions of its buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import CloudError
+from advisor.core.values import Market
+from advisor.pricing.sources.aws.calls import HOME_REGION, AwsOptions, Clients, explaining, in_time, items_of
+from advisor.pricing.sources.aws.survey import PlacementScoreRow
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+BUCKET_ACTION = "s3:GetBucketLocation"
+# Names from before all regions had one: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLocation.html
+_OLD_NAMES = {None: HOME_REGION, "": HOME_REGION, "EU": "eu-west-1"}
+
+
+def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
+    """The region of a bucket, as its owner's credentials may ask.
+
+    Raises:
+        CloudError: no permission for ``s3:GetBucketLocation``, no such bucket, or the call failed.
+    """
+    client = Clients(options or AwsOptions()).client("s3", HOME_REGION)
+
+    def ask() -> str:
+        reply = in_time(client, lambda: client.get_bucket_location(Bucket=bucket))
+        region = reply["LocationConstraint"]
+        return _OLD_NAMES.get(region, str(region))
+
+    return explaining(BUCKET_ACTION, ask)
+
+
+QUOTA_ACTION = "servicequotas:GetServiceQuota"
+SCORE_ACTION = "ec2:GetSpotPlacementScores"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementScore:
+    """How likely a spot request succeeds at this moment, by AWS's own judgement.
+
+    Attributes:
+        zone: zone ID.
+        score: 1 (unlikely) to 10 (highly likely); no promise.
+    """
+
+    region: str
+    zone: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VcpuQuota:
+    """How many vCPUs of some families may run at once in a region.
+
+    Attributes:
+        families: such as ``("g", "vt")``: letters at the beginning of the instance type.
+        num_vcpus: 0 lets none start.
+    """
+
+    region: str
+    market: Market
+    families: tuple[str, ...]
+    code: str
+    num_vcpus: int
+
+
+# Service Quotas console, Amazon EC2: codes are the same in all accounts and regions.
+_QUOTAS = (
+    ("L-DB2E81BA", Market.ON_DEMAND, ("g", "vt")),
+    ("L-417A185B", Market.ON_DEMAND, ("p",)),
+    ("L-3819A6DF", Market.SPOT, ("g", "vt")),
+    ("L-7212CCBC", Market.SPOT, ("p2", "p3", "p4")),
+    ("L-C4BD4855", Market.SPOT, ("p5",)),
+)
+
+
+def placement_scores(
+    instance_types: Sequence[str],
+    *,
+    num_instances: int,
+    regions: Sequence[str],
+    options: AwsOptions | None = None,
+) -> tuple[PlacementScore, ...]:
+    """Scores by zone for a request of so many machines of any of the types, best first.
+
+    Raises:
+        CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
+    """
+    client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
+    rows: list[PlacementScoreRow] = items_of(
+        client,
+        SCORE_ACTION,
+        "SpotPlacementScores",
+        InstanceTypes=list(instance_types),
+        TargetCapacity=num_instances,
+        SingleAvailabilityZone=True,
+        RegionNames=list(regions),
+    )
+    scores = (
+        PlacementScore(region=row["Region"], zone=row["AvailabilityZoneId"], score=int(row["Score"]))
+        for row in rows
+    )
+    return tuple(sorted(scores, key=lambda score: (-score.score, score.region, score.zone)))
+
+
+def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[VcpuQuota, ...]:
+    """The quotas of a region for GPU machines; what the region does not know is left out.
+
+    Raises:
+        CloudError: no permission for ``servicequotas:GetServiceQuota``, or a call failed.
+    """
+    client = Clients(options or AwsOptions()).client("service-quotas", region)
+    quotas = []
+    for code, market, families in _QUOTAS:
+        value = explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
+        if value is not None:
+            quotas.append(
+                VcpuQuota(region=region, market=market, families=families, code=code, num_vcpus=value)
+            )
+    return tuple(quotas)
+
+
+def _quota(client: BaseClient, code: str) -> int | None:
+    """Number of vCPUs; None where the region has no such quota."""
+    try:
+        reply = in_time(client, lambda: client.get_service_quota(ServiceCode="ec2", QuotaCode=code))
+    except client.exceptions.NoSuchResourceException:
+        return None
+    value = reply["Quota"]["Value"]
+    if value < 0:
+        raise CloudError(f"AWS says that the quota {code} is {value:g}: try again later.")
+    return int(value)

@@ -1,0 +1,429 @@
+"""SKUs of the Cloud Billing Catalog -> rates of components -> prices of machines."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from advisor.core.gpus import catalog_path
+from advisor.core.units import GIB, HOURS_PER_MONTH
+from advisor.core.values import Market
+from advisor.pricing.instance_types import (
+    INSTANCE_FILE,
+    InstanceKey,
+    InstanceType,
+    load_instances,
+    parse_date,
+    read_rows,
+)
+from advisor.pricing.sources.protocol import Part
+
+NANOS = 10**9
+
+
+class Kind(StrEnum):
+    """The last word of a component's name."""
+
+    CORE = "core"
+    RAM = "RAM"
+    GPU = "GPU"
+    SLICE = "slice"
+    SSD = "SSD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What a price of a component is per.
+
+    Attributes:
+        base_units: of Google's base unit (seconds, byte seconds) in one usage unit; None if months differ.
+    """
+
+    usage_unit: str
+    hours: int = 1
+    base_units: float | None
+
+
+_PER_H = Unit(usage_unit="h", base_units=3600)
+UNITS = {
+    Kind.CORE: _PER_H,
+    Kind.RAM: Unit(usage_unit="GiBy.h", base_units=2**30 * 3600),
+    Kind.GPU: _PER_H,
+    Kind.SLICE: _PER_H,
+    Kind.SSD: Unit(usage_unit="GiBy.mo", hours=HOURS_PER_MONTH, base_units=None),
+}
+
+# Text, usage type (None for any: DWS and Calendar pass as OnDemand), market. The first that matches counts.
+_MARKETS = tuple(
+    (re.compile(pattern), usage_type, market)
+    for pattern, usage_type, market in (
+        (r"commitment v\d+: (.+) for 1 years?", "Commit1Yr", Market.COMMIT_1Y),
+        (r"commitment v\d+: (.+) for 3 years?", "Commit3Yr", Market.COMMIT_3Y),
+        (r"reserved (.+) in calendar mode", None, Market.CALENDAR),
+        (r"dws calendar mode (.+)", None, Market.CALENDAR),
+        (r"reserved (.+)", None, Market.RESERVED),
+        (r"(.+) attached to dws defined duration vms( .+)?", None, Market.FLEX_START),
+        (r"dws defined duration (.+)", None, Market.FLEX_START),
+        (r"(.+) attached to spot preemptible vms( .+)?", "Preemptible", Market.SPOT),
+        (r"(?:spot )?preemptible (.+)", "Preemptible", Market.SPOT),
+        (r"(.+)", "OnDemand", Market.ON_DEMAND),
+    )
+)
+# A location is any text, so these must not hide in it.
+_FOREIGN = re.compile(
+    r"\b(?:dws|calendar|reserved|commitment|preemptible|sole|tenancy|custom|extended|premium|suspended)\b"
+)
+_LOCATION = re.compile(r" (?:running )?in [^()]+$")
+
+_HOSTS = {
+    "A2": "a2", "A3": "a3", "A3-Mega": "a3 ?(?:plus|mega)", "A3-Ultra": "a3 ?ultra", "A3-Edge": "a3 ?edge",
+    "G2": "g2", "G4": "g4",
+}  # fmt: skip
+_GPUS = {
+    "A100-40GB": "a100(?: 40gb)?", "A100-80GB": "a100 80gb", "H100-80GB": "h100 80gb",
+    # Where no "Mega" is listed (us-central1), "Plus" is, at its price: gcp_gpu_skus.csv.
+    "H100-80GB-Mega": "h100 (?:80gb (?:mega|plus)|mega 80gb)",
+    "H200-141GB": "h200 141gb", "L4": "l4", "RTX-PRO-6000": "rtx (?:pro )?6000 96gb",
+    "T4": "t4", "P4": "p4", "P100": "p100", "V100": "v100",
+}  # fmt: skip
+COMPONENTS = {
+    name: re.compile(pattern)
+    for name, pattern in (
+        # Commitments say "A2 Cpu", and of N1 just "Cpu".
+        *((f"{host} core", rf"{text} (?:instance )?(?:core|cpu)") for host, text in _HOSTS.items()),
+        *((f"{host} RAM", rf"{text} (?:instance )?ram") for host, text in _HOSTS.items()),
+        ("N1 core", r"n1 (?:predefined )?(?:instance )?core|cpu"),
+        ("N1 RAM", r"n1 (?:predefined )?(?:instance )?ram|ram"),
+        *((f"{gpu} GPU", rf"(?:nvidia )?(?:tesla )?{text}(?: gpu)?") for gpu, text in _GPUS.items()),
+        ("B200 slice", r"a4 nvidia b200 \(1 gpu slice\)"),
+        ("local SSD", r"ssd backed local storage|local ssd"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A price from some usage on: ``units + nanos / 1e9`` of a currency."""
+
+    currency: str
+    units: int
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """What a SKU costs from a moment on.
+
+    Attributes:
+        effective_at: None if the list does not say.
+        base_units: base units in one usage unit, 0 if the list does not say.
+        tiers: in the order of usage.
+    """
+
+    effective_at: datetime | None
+    usage_unit: str
+    base_units: float
+    tiers: tuple[Tier, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sku:
+    """One line of the price list, as Google words it."""
+
+    sku_id: str
+    description: str
+    usage_type: str
+    regions: tuple[str, ...]
+    pricing: tuple[Pricing, ...]
+
+
+def kind_of(component: str) -> Kind:
+    """What a component is, such as ``core`` for ``"A2 core"``.
+
+    Raises:
+        ValueError: no SKU is recognised as this component.
+    """
+    if component not in COMPONENTS:
+        raise ValueError(f"{component!r} is no component: there are {', '.join(COMPONENTS)}")
+    return Kind(component.rpartition(" ")[2])
+
+
+def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
+    """Component and market of a SKU; None if it is none of ours.
+
+    >>> recognise("Nvidia Tesla A100 GPU running in Americas", "OnDemand")
+    ('A100-40GB GPU', <Market.ON_DEMAND: 'on-demand'>)
+    """
+    text = " ".join(description.lower().split())
+    matches = ((pattern.fullmatch(text), usage, market) for pattern, usage, market in _MARKETS)
+    match, required, market = next((one for one in matches if one[0]), (None, None, Market.ON_DEMAND))
+    if match is None or usage_type != (required or usage_type):
+        return None
+    what_and_where = "".join(match.groups(""))
+    if _FOREIGN.search(what_and_where):
+        return None
+    what = _LOCATION.sub("", what_and_where)
+    component = next((name for name, pattern in COMPONENTS.items() if pattern.fullmatch(what)), None)
+    return None if component is None else (component, market)
+
+
+def usd_per_h(sku: Sku, component: str, now: datetime) -> Decimal:
+    """The newest price in effect of one core, GiB or GPU for an hour; the first tier that is not free.
+
+    Raises:
+        ValueError: there is none we can use; says why, in words.
+    """
+    unit = UNITS[kind_of(component)]
+    pricing = _newest(sku.pricing, now)
+    if pricing.usage_unit != unit.usage_unit:
+        raise ValueError(f"is priced per {pricing.usage_unit!r}, not per {unit.usage_unit}")
+    if unit.base_units and pricing.base_units not in (0, unit.base_units):
+        raise ValueError(f"counts {pricing.base_units:g} base units per {unit.usage_unit}")
+    tier = next((tier for tier in pricing.tiers if (tier.units, tier.nanos) != (0, 0)), None)
+    if tier is None:
+        raise ValueError("has the price 0, which means unknown")
+    if tier.currency != "USD":
+        raise ValueError(f"is priced in {tier.currency or 'no currency'}, not in USD")
+    price = Decimal(tier.units) + Decimal(tier.nanos) / NANOS
+    if price <= 0:
+        raise ValueError(f"has the price {price}")
+    return price / unit.hours
+
+
+def _newest(pricing: tuple[Pricing, ...], now: datetime) -> Pricing:
+    """The one in effect; an undated one counts as older than all others."""
+    dated = [p for p in pricing if p.effective_at is not None and p.effective_at <= now]
+    undated = [p for p in pricing if p.effective_at is None]
+    if not (dated or undated):
+        raise ValueError("has no price yet")
+    latest = max((p.effective_at for p in dated if p.effective_at), default=None)
+    newest = {p for p in (dated or undated) if p.effective_at == latest}
+    if len(newest) > 1:
+        raise ValueError("has several prices from the same moment on")
+    return newest.pop()
+
+
+Place = tuple[str, str, Market]
+"""Component, region, market."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """What one unit of a component costs for an hour.
+
+    Attributes:
+        usd_per_h: None if unknown.
+        fault: why it is unknown, in words; None otherwise.
+    """
+
+    usd_per_h: Decimal | None = None
+    fault: str | None = None
+
+
+NO_SKU = Rate(fault="no SKU")
+
+
+def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
+    """Rates of all places that some SKU is about, whatever the order of the SKUs.
+
+    SKUs that agree count once. If they disagree, or one of them has no usable price, nobody knows which is
+    meant and the place has no rate.
+
+    Args:
+        skus: of any kind; those that price nothing of ours do not count.
+        now: nor do prices that begin later.
+    """
+    by_place: dict[Place, set[tuple[str, Rate]]] = {}
+    for sku in skus:
+        if not (known := recognise(sku.description, sku.usage_type)):
+            continue
+        component, market = known
+        rate = _rate(sku, component, now)
+        for region in sku.regions:
+            by_place.setdefault((component, region, market), set()).add((sku.sku_id, rate))
+    return {place: _agreed(priced) for place, priced in by_place.items()}
+
+
+def _rate(sku: Sku, component: str, now: datetime) -> Rate:
+    try:
+        return Rate(usd_per_h=usd_per_h(sku, component, now))
+    except ValueError as error:
+        return Rate(fault=f"SKU {sku.sku_id} {error}")
+
+
+def _agreed(priced: set[tuple[str, Rate]]) -> Rate:
+    """The one rate of several SKUs."""
+    if faults := sorted(rate.fault for _, rate in priced if rate.fault):
+        return Rate(fault=", ".join(faults))
+    rates = {rate for _, rate in priced}
+    if len(rates) == 1:
+        return rates.pop()
+    prices = ", ".join(sorted(f"{sku_id} {rate.usd_per_h:f}" for sku_id, rate in priced))
+    return Rate(fault=f"SKUs disagree (USD/h: {prices})")
+
+
+PROVIDER = "gcp"
+MACHINE_FILE = "gcp_machine_types.csv"
+MACHINE_COLUMNS = ("machine_type", "components", "local_ssd_gib", "markets", "regions", "source", "as_of")
+_SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineType:
+    """How Google bills an instance type, and where.
+
+    Attributes:
+        needs: how much of each component it is billed for: cores, GiB, GPUs.
+        local_ssd_gib: disks it comes with, billed as a component of their own or with the rest.
+        markets: on what terms Google starts it.
+        regions: where some zone has it.
+        source: of the regions, as is the date.
+    """
+
+    instance: InstanceType
+    needs: Mapping[str, Decimal]
+    local_ssd_gib: int
+    markets: tuple[Market, ...]
+    regions: tuple[str, ...]
+    source: str
+    as_of: date
+
+
+@cache
+def load_machines() -> tuple[MachineType, ...]:
+    """The shipped machine types.
+
+    Raises:
+        CatalogError: a file is missing or a row is broken; it names file and line.
+    """
+    return read_machines(catalog_path(MACHINE_FILE), load_instances())
+
+
+def read_machines(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> tuple[MachineType, ...]:
+    """Machine types of a file, joined to ``instances.csv``.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken, double, or of a machine or component that
+            nobody knows; it names file and line.
+    """
+    machines: dict[str, MachineType] = {}
+
+    def read_row(row: list[str]) -> None:
+        if row[0] in machines:
+            raise ValueError(f"{row[0]!r} is listed twice")
+        machines[row[0]] = _machine(row, instances)
+
+    read_rows(path, MACHINE_COLUMNS, read_row)
+    return tuple(machines.values())
+
+
+def write_machines(path: Path, machines: Iterable[MachineType]) -> None:
+    """Write a file that `read_machines` reads; terms that are not limited are left empty."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(MACHINE_COLUMNS)
+        for machine in machines:
+            markets = () if machine.markets == tuple(Market) else machine.markets
+            lists = (_SEPARATOR.join(markets), _SEPARATOR.join(machine.regions))
+            billed = (machine.instance.instance_type, _SEPARATOR.join(machine.needs), machine.local_ssd_gib)
+            writer.writerow([*billed, *lists, machine.source, machine.as_of])
+
+
+def _machine(row: list[str], instances: Mapping[InstanceKey, InstanceType]) -> MachineType:
+    name, components, local_ssd_gib, markets, regions, source, as_of = row
+    instance = instances.get((PROVIDER, name))
+    if instance is None:
+        raise ValueError(f"{PROVIDER} {name!r} is not in {INSTANCE_FILE}")
+    if not (regions and source):
+        raise ValueError("regions or source is empty")
+    return MachineType(
+        instance=instance,
+        needs=needs_of(components.split(_SEPARATOR), instance, int(local_ssd_gib)),
+        local_ssd_gib=int(local_ssd_gib),
+        markets=tuple(map(Market, markets.split(_SEPARATOR))) if markets else tuple(Market),
+        regions=tuple(regions.split(_SEPARATOR)),
+        source=source,
+        as_of=parse_date(as_of),
+    )
+
+
+def needs_of(components: Iterable[str], instance: InstanceType, local_ssd_gib: int) -> Mapping[str, Decimal]:
+    """How much of each component a machine is billed for; what is unknown counts as none.
+
+    Raises:
+        ValueError: a component is unknown, or the machine has none of it.
+    """
+    amounts = {
+        Kind.CORE: Decimal(instance.vcpus or 0),
+        Kind.RAM: Decimal(instance.memory_bytes or 0) / GIB,
+        Kind.GPU: Decimal(instance.num_gpus),
+        Kind.SLICE: Decimal(instance.num_gpus),
+        Kind.SSD: Decimal(local_ssd_gib),
+    }
+    needs = {component: amounts[kind_of(component)] for component in components}
+    if not all(amount > 0 for amount in needs.values()):
+        raise ValueError(f"{instance.instance_type} is billed by a component of which it has none")
+    return needs
+
+
+SOURCE = "Cloud Billing Catalog"
+# Every machine has these; of the others only what Google prices by the GPU is worth a gap.
+_COMMON = (Market.ON_DEMAND, Market.SPOT)
+_DIGITS = 9
+
+
+def part_of(
+    region: str,
+    market: Market,
+    machines: Iterable[MachineType],
+    rates: Mapping[Place, Rate],
+    *,
+    retrieved_at: datetime,
+) -> Part:
+    """Offers of the machines that Google starts in a region and market, and what could not be priced."""
+    offers, gaps, unpriced = [], [], []
+    for machine in machines:
+        if region not in machine.regions or market not in machine.markets:
+            continue
+        of = {component: rates.get((component, region, market), NO_SKU) for component in machine.needs}
+        usd_per_h, missing = machine_usd_per_h(machine, of)
+        if usd_per_h is not None:
+            offers.append(
+                machine.instance.offer(
+                    region=region,
+                    market=market,
+                    usd_per_h=float(round(usd_per_h, _DIGITS)),
+                    retrieved_at=retrieved_at,
+                    source=SOURCE,
+                )
+            )
+        elif market in _COMMON or _is_priced_by_gpu(of):
+            gaps.append(f"{machine.instance.instance_type} {region} {market}: {missing}")
+            unpriced.append(machine.instance.instance_type)
+    return Part(
+        scope=f"{region} {market}",
+        offers=tuple(offers),
+        gaps=tuple(gaps),
+        place=(PROVIDER, region, market),
+        unpriced=tuple(unpriced),
+    )
+
+
+def machine_usd_per_h(machine: MachineType, rates: Mapping[str, Rate]) -> tuple[Decimal | None, str]:
+    """Sum over components of amount x rate; without a sum, which components have no price and why."""
+    known = {name: rate.usd_per_h for name, rate in rates.items() if rate.usd_per_h is not None}
+    missing = [f"{name} ({rate.fault})" for name, rate in rates.items() if rate.usd_per_h is None]
+    if missing:
+        return None, f"no price of {', '.join(missing)}"
+    return sum((machine.needs[name] * usd for name, usd in known.items()), Decimal(0)), ""
+
+
+def _is_priced_by_gpu(rates: Mapping[str, Rate]) -> bool:
+    return any(rate != NO_SKU for name, rate in rates.items() if kind_of(name) in (Kind.GPU, Kind.SLICE))

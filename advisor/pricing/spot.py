@@ -1,0 +1,297 @@
+"""How often spot machines are preempted and how long a start waits, by class of machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from advisor.core.gpus import catalog_path, load_gpus
+from advisor.core.units import HOURS_PER_MONTH
+from advisor.core.values import Market, StartWait
+from advisor.pricing.instance_types import parse_date, positive, read_rows
+
+INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
+INTERRUPTION_FILE = "interruptions.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """The bucket of an AWS instance type in a region.
+
+    Attributes:
+        low_pct: at least this share of machines was taken back within a month, in percent.
+        high_pct: at most this share.
+    """
+
+    instance_type: str
+    region: str
+    low_pct: int
+    high_pct: int
+    as_of: date
+    source: str
+
+    @property
+    def least_preemptions_per_h(self) -> float:
+        """Per running hour, from the lower end of the bucket: a floor, 0 for the lowest bucket."""
+        return preemptions_per_h(self.low_pct)
+
+
+def preemptions_per_h(monthly_pct: float) -> float:
+    """The constant rate per hour at which this share is taken back within a month.
+
+    With p the share, ``L = -ln(1 - p) / 730 h``.
+
+    Args:
+        monthly_pct: 0 or more and below 100.
+
+    Raises:
+        ValueError: no rate takes so many.
+
+    >>> f"{preemptions_per_h(5):.1e}"
+    '7.0e-05'
+    """
+    if not 0 <= monthly_pct < 100:
+        raise ValueError(f"{monthly_pct!r} % in a month has no rate: it must be from 0 to below 100")
+    return 0.0 - math.log1p(-monthly_pct / 100) / HOURS_PER_MONTH  # never -0.0
+
+
+@cache
+def load_interruptions() -> Mapping[tuple[str, str], Interruptions]:
+    """The shipped table by instance type and region.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    return read_interruptions(catalog_path(INTERRUPTION_FILE))
+
+
+def read_interruptions(path: Path) -> dict[tuple[str, str], Interruptions]:
+    """A table by instance type and region.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    table: dict[tuple[str, str], Interruptions] = {}
+
+    def read_row(row: list[str]) -> None:
+        bucket = _bucket(row)
+        key = (bucket.instance_type, bucket.region)
+        if key in table:
+            raise ValueError(f"{' '.join(key)} is listed twice")
+        table[key] = bucket
+
+    read_rows(path, INTERRUPTION_COLUMNS, read_row)
+    return table
+
+
+def _bucket(row: Sequence[str]) -> Interruptions:
+    instance_type, region, low, high, as_of, source = row
+    if not (instance_type and region and source):
+        raise ValueError("instance_type, region or source is empty")
+    if not 0 <= int(low) < int(high) <= 100:
+        raise ValueError(f"{low} to {high} % is no bucket within 0 to 100")
+    return Interruptions(
+        instance_type=instance_type,
+        region=region,
+        low_pct=int(low),
+        high_pct=int(high),
+        as_of=date.fromisoformat(as_of),
+        source=source,
+    )
+
+
+SPOT_ODDS_FILE = "spot_odds.csv"
+SPOT_ODDS_COLUMNS = (
+    "size", "age", "preemptions_per_h", "sigma_rate", "most_per_h", "outage_h", "sigma_outage",
+    "most_away_h", "drift_rate", "drift_outage", "dispersion_up", "dispersion_down", "basis",
+    "num_traces", "as_of", "source",
+)  # fmt: skip
+START_ODDS_FILE = "start_odds.csv"
+START_ODDS_COLUMNS = (
+    "market", "size", "age", "p_at_once", "at_once_s", "later_p50_s", "later_p90_s", "basis", "num_traces",
+    "as_of", "source",
+)  # fmt: skip
+# The youngest GPU in the traces had been announced 2.7 years before.
+NEW_FOR_DAYS = 3 * 365
+
+
+class Size(StrEnum):
+    """Whether one GPU is asked for or several at once."""
+
+    ONE = "one"
+    SEVERAL = "several"
+
+
+class Age(StrEnum):
+    """Whether a GPU is newer than any that was watched."""
+
+    KNOWN = "known"
+    NEW = "new"
+
+
+class Basis(StrEnum):
+    """Where the figures of a class come from."""
+
+    FITTED = "fitted"
+    JUDGED = "judged"
+
+
+MachineClass = tuple[Size, Age]
+K = TypeVar("K", bound=tuple[StrEnum, ...])
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotOdds:
+    """How machines of a class go away and come back, and how much that differs from place to place.
+
+    Attributes:
+        preemptions_per_h: per running hour; the median over places.
+        sigma_rate: standard deviation of its logarithm from place to place.
+        most_per_h: above it a rate is not believed.
+        outage_h: mean time away; the median over places.
+        sigma_outage: as ``sigma_rate``.
+        most_away_h: above it hours away for each running hour are not believed: the most of any trace.
+        drift_rate: the same within one place, from one time to the next.
+        drift_outage: as ``drift_rate``.
+        dispersion_up: variance of the time until a preemption over its squared mean; 1 if it had no memory.
+        dispersion_down: the same of the time away.
+    """
+
+    preemptions_per_h: float
+    sigma_rate: float
+    most_per_h: float
+    outage_h: float
+    sigma_outage: float
+    most_away_h: float
+    drift_rate: float
+    drift_outage: float
+    dispersion_up: float
+    dispersion_down: float
+    basis: Basis
+    num_traces: int
+    as_of: date
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOdds:
+    """How long the start of a rented machine of a class waits."""
+
+    wait_s: StartWait
+    basis: Basis
+    num_traces: int
+    as_of: date
+    source: str
+
+
+def class_of(gpu: str, num_gpus: int, as_of: date) -> MachineClass:
+    """The class of a machine; a GPU that the catalog does not know counts as new.
+
+    Args:
+        gpu: name in the catalog.
+        num_gpus: of the whole machine.
+        as_of: date of the figures, so that the same catalog gives the same answer on any day.
+    """
+    spec = load_gpus().get(gpu)
+    is_new = spec is None or (as_of - spec.released).days < NEW_FOR_DAYS
+    return Size.ONE if num_gpus == 1 else Size.SEVERAL, Age.NEW if is_new else Age.KNOWN
+
+
+@cache
+def spot_odds(gpu: str, num_gpus: int) -> SpotOdds:
+    """What is assumed of a spot machine.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    table = _spot_table()
+    as_of = next(iter(table.values())).as_of
+    return table[class_of(gpu, num_gpus, as_of)]
+
+
+@cache
+def start_odds(gpu: str, num_gpus: int, market: Market) -> StartOdds:
+    """What is assumed of the start of a rented machine; of other markets, what is of on-demand.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    table = _start_table()
+    as_of = next(iter(table.values())).as_of
+    asked = Market.SPOT if market in _LEFT_OVER else Market.ON_DEMAND
+    return table[(asked, *class_of(gpu, num_gpus, as_of))]
+
+
+# Terms on which a provider rents out what nobody else takes.
+_LEFT_OVER = (Market.SPOT, Market.FLEX_START)
+
+
+@cache
+def _spot_table() -> Mapping[MachineClass, SpotOdds]:
+    return read_spot_odds(catalog_path(SPOT_ODDS_FILE))
+
+
+@cache
+def _start_table() -> Mapping[tuple[Market, Size, Age], StartOdds]:
+    return read_start_odds(catalog_path(START_ODDS_FILE))
+
+
+def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
+    """Odds of preemption by class.
+
+    Raises:
+        CatalogError: the file is missing, a row is broken or double, or a class is missing.
+    """
+    table: dict[MachineClass, SpotOdds] = {}
+
+    def read_row(row: list[str]) -> None:
+        size, age, *figures, basis, num_traces, as_of, source = row
+        names = SPOT_ODDS_COLUMNS[2:12]
+        values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
+        odds = SpotOdds(
+            **values, basis=Basis(basis), num_traces=int(num_traces), as_of=parse_date(as_of), source=source
+        )
+        _add(table, (Size(size), Age(age)), odds)
+
+    read_rows(path, SPOT_ODDS_COLUMNS, read_row)
+    return table
+
+
+def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
+    """Odds of a start by market and class.
+
+    Raises:
+        CatalogError: the file is missing, or a row is broken or double.
+    """
+    table: dict[tuple[Market, Size, Age], StartOdds] = {}
+
+    def read_row(row: list[str]) -> None:
+        market, size, age, *figures, basis, num_traces, as_of, source = row
+        names = START_ODDS_COLUMNS[3:7]
+        values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
+        if values["p_at_once"] >= 1 or values["later_p90_s"] <= values["later_p50_s"]:
+            raise ValueError("p_at_once must be below 1, and later_p90_s above later_p50_s")
+        odds = StartOdds(
+            wait_s=StartWait.of(**values),
+            basis=Basis(basis),
+            num_traces=int(num_traces),
+            as_of=parse_date(as_of),
+            source=source,
+        )
+        _add(table, (Market(market), Size(size), Age(age)), odds)
+
+    read_rows(path, START_ODDS_COLUMNS, read_row)
+    return table
+
+
+def _add(table: dict[K, V], key: K, value: V) -> None:
+    if key in table:
+        raise ValueError(f"{' '.join(map(str, key))} is listed twice")
+    table[key] = value

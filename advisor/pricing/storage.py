@@ -1,0 +1,201 @@
+"""What disks, objects and data that leaves a cloud cost: ``catalogs/storage.csv``.
+
+What has no row is unknown, never free: it costs the dearest rate of its kind that the provider is known to
+ask. Sizes are in GiB (2^30 bytes): both clouds bill by them, AWS under the name of GB.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from advisor.core.errors import CatalogError
+from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import catalog_path
+from advisor.pricing.instance_types import parse_date, positive, read_rows
+
+COLUMNS = ("provider", "region", "kind", "to_region", "up_to_gib", "usd", "unit", "source", "as_of")
+
+
+class RateKind(StrEnum):
+    """What is paid for.
+
+    A block-storage rate is of the general-purpose SSD that a machine boots from; an egress-region rate is to
+    another region of the provider.
+    """
+
+    BLOCK_STORAGE = "block-storage"
+    OBJECT_STORAGE = "object-storage"
+    EGRESS_INTERNET = "egress-internet"
+    EGRESS_REGION = "egress-region"
+
+    @property
+    def unit(self) -> str:
+        """What one unit of it is: what is kept is paid by the month, what moves is paid once."""
+        return "GiB-month" if self in (RateKind.BLOCK_STORAGE, RateKind.OBJECT_STORAGE) else "GiB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A price of one unit, and up to which amount it holds.
+
+    Attributes:
+        region: a name or glob such as ``"us-*"``.
+        to_region: where data goes, likewise; for egress between regions alone.
+        up_to_gib: infinite if there is no limit; the next tier goes on from there.
+        usd: of one unit of the kind, before tax.
+        as_of: when it was true; the start of the window where only a window is known.
+    """
+
+    provider: str
+    region: str
+    kind: RateKind
+    up_to_gib: float
+    usd: float
+    source: str
+    as_of: date
+    to_region: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What an amount costs.
+
+    Attributes:
+        rate: that the amount begins at.
+        stand_in: the dearest known rate, which what has no rate of its own costs; None where all has one.
+    """
+
+    usd: float
+    rate: Rate
+    stand_in: Rate | None
+
+
+def charge(
+    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, *, gib: float, to_region: str = ""
+) -> Charge:
+    """What an amount costs in a region; what no rate reaches costs the dearest that is known.
+
+    Args:
+        rates: all that are known.
+        kind: what is paid for.
+        provider: who asks for it.
+        region: where it is kept, or where it leaves; empty where nobody knows.
+        gib: how much; what is kept is kept for a month.
+        to_region: where it goes, for egress between regions.
+
+    Raises:
+        CatalogError: no rate of this kind is known at all.
+    """
+    tiers = rates_at(rates, kind, provider, region, to_region)
+    reached_gib = min(gib, tiers[-1].up_to_gib) if tiers else 0.0
+    usd = usd_of(tiers, reached_gib) or 0.0
+    if tiers and reached_gib == gib:
+        return Charge(usd=usd, rate=tiers[0], stand_in=None)
+    dearest = dearest_rate(rates, kind, provider)
+    usd += (gib - reached_gib) * dearest.usd
+    return Charge(usd=usd, rate=tiers[0] if tiers else dearest, stand_in=dearest)
+
+
+def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
+    """The dearest known rate of a provider, or of all where none of this provider's is known.
+
+    Raises:
+        CatalogError: no rate of this kind is known at all.
+    """
+    known = [rate for rate in rates if rate.kind is kind]
+    own = [rate for rate in known if same_name(rate.provider, provider)]
+    if not known:
+        raise CatalogError(f"no rate of {kind} is known: install gpu-advisor anew, or pass load_rates().")
+    return max(own or known, key=lambda rate: rate.usd)
+
+
+def usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
+    """Dollars for an amount (a month of it, for what is kept); None if the tiers do not reach that far.
+
+    >>> usd_of([], 5.0) is None
+    True
+    """
+    usd = below_gib = 0.0
+    for tier in tiers:
+        if gib <= below_gib:
+            break
+        usd += (min(gib, tier.up_to_gib) - below_gib) * tier.usd
+        below_gib = tier.up_to_gib
+    return usd if gib <= below_gib else None
+
+
+def rates_at(
+    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, to_region: str = ""
+) -> tuple[Rate, ...]:
+    """The tiers of a region, lowest first, by the first glob that matches; empty if the catalog lacks it."""
+    matching = [
+        rate
+        for rate in rates
+        if rate.kind is kind
+        and same_name(rate.provider, provider)
+        and is_any([rate.region], region)
+        and is_any([rate.to_region], to_region)
+    ]
+    return tuple(rate for rate in matching if _series(rate) == _series(matching[0]))
+
+
+def _series(rate: Rate) -> tuple[str, str, str]:
+    """What the tiers of one price have in common."""
+    return rate.region, rate.to_region, rate.source
+
+
+@cache
+def load_rates() -> tuple[Rate, ...]:
+    """The shipped rates.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    return read_rates(catalog_path("storage.csv"))
+
+
+def read_rates(path: Path) -> tuple[Rate, ...]:
+    """Rates of a file, in its order.
+
+    Raises:
+        CatalogError: the file is missing, a row is broken or double, or tiers do not ascend; it names
+            file and line.
+    """
+    rates: list[Rate] = []
+    reached: dict[tuple[str, ...], float] = {}
+
+    def read_row(row: list[str]) -> None:
+        rate, key = _rate(row), tuple(row[:4])
+        if rate.up_to_gib <= reached.get(key, 0.0):
+            raise ValueError(f"{' '.join(key)} is priced twice, or its tiers do not ascend")
+        reached[key] = rate.up_to_gib
+        rates.append(rate)
+
+    read_rows(path, COLUMNS, read_row)
+    return tuple(rates)
+
+
+def _rate(row: Sequence[str]) -> Rate:
+    provider, region, kind, to_region, up_to_gib, usd, unit, source, as_of = row
+    if not all((provider, region, source)):
+        raise ValueError("provider, region or source is empty")
+    if unit != RateKind(kind).unit:
+        raise ValueError(f"the unit of {kind} is {RateKind(kind).unit}, not {unit!r}")
+    if to_region and RateKind(kind) is not RateKind.EGRESS_REGION:
+        raise ValueError(f"{kind} goes to no region, and to_region is {to_region!r}")
+    return Rate(
+        provider=provider,
+        region=region,
+        kind=RateKind(kind),
+        up_to_gib=positive("up_to_gib", float(up_to_gib)) if up_to_gib else math.inf,
+        usd=positive("usd", float(usd)),
+        source=source,
+        as_of=parse_date(as_of),
+        to_region=to_region or "*",
+    )

@@ -1,0 +1,1 @@
+"""Use cases about prices: offers and limits, refreshing live sources, history."""

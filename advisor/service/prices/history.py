@@ -1,0 +1,137 @@
+"""The history of prices, and doubts about them, from the database of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.core.units import DAY_S
+from advisor.service.asked import Asked, is_wanted
+from advisor.service.prices.live import current_answers, known_answers, moment_ago
+from advisor.service.prices.offers import check_names, wanted_counts
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.core.values import PricePoint
+    from advisor.pricing.price_checks import DoubtfulPrice
+    from advisor.pricing.price_history import Series
+    from advisor.service.listening import Listener
+
+# Prices are doubted beside those of so long.
+DOUBTED_S = 90 * DAY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRequest:
+    """Whose prices, within the clouds, regions and markets of the settings.
+
+    Attributes:
+        gpus: GPUs or families with counts; none for any.
+        since_s: how far back, in seconds.
+    """
+
+    gpus: tuple[str, ...] = ()
+    since_s: float = DOUBTED_S
+
+
+def price_history(request: HistoryRequest, config: Config, listener: Listener) -> tuple[Series, ...]:
+    """How prices changed, each source, machine and place by itself.
+
+    Raises:
+        InputError: nothing has a name that is asked for.
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: nothing is remembered of them.
+        StoreError: the database cannot be read.
+    """
+    from advisor.core.errors import NoOfferError
+    from advisor.pricing.price_history import series_of
+
+    wanted = wanted_counts(request.gpus, listener)
+    points = _points(config, wanted, request.since_s, listener)
+    asked = Asked(gpus=request.gpus, wanted=wanted)
+    check_names(config, asked, listener, {point.region for point in points})
+    series = series_of(points)
+    if not series:
+        raise NoOfferError(
+            "no prices of these are remembered: `advisor prices refresh` pulls live ones and remembers them;"
+            f" a longer {listener.name_of('since')} or other limits may show more."
+        )
+    return tuple(series)
+
+
+def doubtful_prices(gpus: Sequence[str], config: Config, listener: Listener) -> tuple[DoubtfulPrice, ...]:
+    """What looks wrong among the live prices, beside the snapshot and the history of 90 days.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: no live price is remembered.
+        StoreError: the database cannot be read.
+    """
+    from advisor.core.errors import NoOfferError
+    from advisor.pricing.price_checks import doubtful_prices
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    cloud = config.settings.cloud
+    wanted = wanted_counts(gpus, listener)
+    query = OfferQuery(
+        providers=() if "*" in cloud.providers else cloud.providers,
+        regions=cloud.regions,
+        gpus=tuple(wanted),
+    )
+    check_names(config, Asked(gpus=gpus, wanted=wanted), listener)
+    answers = current_answers(config, query, listener, may_refresh=False)
+    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
+    dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
+    if not live:
+        raise NoOfferError("no live prices are remembered: `advisor prices refresh` pulls them.")
+    kept = [o for o in live if query.matches(o) and is_wanted(wanted, o.gpu, o.num_gpus)]
+    return doubtful_prices(kept, dated, _points(config, wanted, DOUBTED_S, listener))
+
+
+def _points(
+    config: Config, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
+) -> tuple[PricePoint, ...]:
+    from advisor.core.globs import is_any
+    from advisor.pricing.price_history import seen_from
+    from advisor.store.database import open_store
+    from advisor.store.pulls import price_points
+
+    cloud = config.settings.cloud
+    start = moment_ago(since_s)
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return ()
+    with store:
+        points = price_points(
+            store,
+            gpus=tuple(wanted),
+            providers=() if "*" in cloud.providers else cloud.providers,
+            markets=cloud.markets,
+            since=start,
+        )
+    points = seen_from(points, start)
+    there = [point for point in points if is_any(cloud.regions, point.region)]
+    return _of_counts(config, wanted, there, listener)
+
+
+def _of_counts(
+    config: Config, wanted: Mapping[str, set[int]], points: Sequence[PricePoint], listener: Listener
+) -> tuple[PricePoint, ...]:
+    """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
+    if not any(wanted.values()):
+        return tuple(points)
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    answers = known_answers(config, OfferQuery(gpus=tuple(wanted)))
+    machines = {
+        (offer.provider, offer.instance_type): is_wanted(wanted, offer.gpu, offer.num_gpus)
+        for answer in answers
+        for offer in answer.offers
+    }
+    unknown = sorted({p.instance_type for p in points if (p.provider, p.instance_type) not in machines})
+    if unknown:
+        listener.note(
+            f"nobody offers {', '.join(unknown)} any more, so how many GPUs they have is not known: left out"
+        )
+    return tuple(point for point in points if machines.get((point.provider, point.instance_type)))

@@ -1,0 +1,342 @@
+"""Price sources of the settings and the database behind them, and refreshing with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.config.rent_settings import PriceSettings
+    from advisor.pricing.answers import Answer
+    from advisor.pricing.refresh import Kept
+    from advisor.pricing.source_registry import Sources, SourceState
+    from advisor.pricing.sources.protocol import OfferQuery, PriceSource
+    from advisor.pricing.sources.snapshot import Built
+    from advisor.service.listening import Listener
+    from advisor.store.handle import Store
+
+_ALL = "*"
+
+
+def sources_for(config: Config, names: Sequence[str] = ()) -> Sources:
+    """The sources of the settings in order of trust, or those named.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+    """
+    from advisor.pricing.source_registry import sources_of
+
+    settings = price_settings(config)
+    if names:
+        settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
+    return sources_of(settings)
+
+
+def pulled_unasked(config: Config, sources: Sequence[PriceSource]) -> list[PriceSource]:
+    """Live sources that a recommendation may ask by itself: by an account, or as the settings name them."""
+    from advisor.pricing.source_registry import is_pulled_unasked
+
+    settings = price_settings(config)
+    live = [source for source in sources if source.capabilities.is_live]
+    return [source for source in live if is_pulled_unasked(source.name, settings)]
+
+
+def price_settings(config: Config) -> PriceSettings:
+    """The settings of sources; gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
+    settings = config.settings.prices
+    named = [name.lower() for name in config.settings.cloud.providers if name != _ALL]
+    if not named or is_of_untrusted_project(config):
+        return settings
+    from advisor.pricing.providers import load_renters
+    from advisor.pricing.sources.gpuhunt import NAME, PROVIDERS
+
+    options = settings.options.get(NAME, {})
+    added = [name for name in named if name in load_renters() and name not in PROVIDERS]
+    if not added or "providers" in options:
+        return settings
+    providers = (*PROVIDERS, *dict.fromkeys(added))
+    return settings.model_copy(
+        update={"options": {**settings.options, NAME: {**options, "providers": providers}}}
+    )
+
+
+def is_of_untrusted_project(config: Config) -> bool:
+    """Whether an untrusted project named the providers: it may narrow them, and add none."""
+    project = config.project
+    origin = config.origins.get("cloud.providers")
+    return project is not None and not project.is_trusted and origin == str(project.path)
+
+
+def now() -> datetime:
+    """This moment, with a time zone."""
+    return datetime.now(UTC)
+
+
+def moment_ago(ago_s: float) -> datetime:
+    """The moment so many seconds ago, 1970 at the earliest: nobody remembers prices from before."""
+    end = now()
+    return end - timedelta(seconds=min(ago_s, end.timestamp()))
+
+
+def current_answers(
+    config: Config, query: OfferQuery, listener: Listener, *, may_refresh: bool
+) -> list[Answer]:
+    """What all sources know, live prices pulled anew where they are due and somebody would let us in.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
+    """
+    from advisor.core.errors import StoreError
+    from advisor.pricing.source_registry import answers_of
+
+    sources = sources_for(config)
+    listener.warn(sources.warnings)
+    if may_refresh and not config.settings.prices.offline:
+        _refresh_due(config, sources.sources, listener)
+    try:
+        return known_answers(config, query, sources.sources)
+    except StoreError as error:
+        if not may_refresh:
+            raise
+        # Who wants a recommendation can go on with dated prices, and sees how old they are.
+        listener.warn([f"prices that were pulled cannot be read: {error}"])
+        return answers_of(sources.sources, query, None)
+
+
+def known_answers(
+    config: Config, query: OfferQuery, sources: Sequence[PriceSource] | None = None
+) -> list[Answer]:
+    """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.source_registry import answers_of
+    from advisor.store.database import open_store
+
+    if sources is None:
+        sources = sources_for(config).sources
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return answers_of(sources, query, None)
+    with store:
+        return answers_of(sources, query, store)
+
+
+def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Listener) -> None:
+    """Pull what is due; trouble is a warning, since there are older prices to go on with."""
+    from advisor.core.errors import StoreError
+    from advisor.pricing.refresh import due_sources
+
+    live = pulled_unasked(config, sources)
+    if not live or not (_has_database(config) or _would_let_us_in(live)):
+        return
+    try:
+        with opened(config) as store:
+            prices = config.settings.prices
+            after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
+            due = due_sources(live, store, now(), after_s, _regions(config))
+            kept = run_refresh(config, due, store, listener) if due else ()
+    except StoreError as error:
+        listener.warn([f"live prices were not pulled: {error}"])
+        return
+    listener.warn(failures_in_words(kept))
+
+
+def _has_database(config: Config) -> bool:
+    """Whether opening it makes no new file; what cannot be opened is somebody else's to tell."""
+    from advisor.store.database import default_path
+
+    url = config.settings.store.url
+    return url is not None or default_path().exists()
+
+
+def _would_let_us_in(sources: Sequence[PriceSource]) -> bool:
+    from advisor.pricing.sources.protocol import Credentials, credentials_of
+
+    return any(credentials_of(source)[0] is not Credentials.MISSING for source in sources)
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The database of the settings, made if it is not there.
+
+    Raises:
+        StoreError: it cannot be reached, read or written.
+    """
+    from advisor.store.database import open_store
+
+    with open_store(config.settings.store.url) as store:
+        yield store
+
+
+def run_refresh(
+    config: Config, sources: Sequence[PriceSource], store: Store, listener: Listener
+) -> tuple[Kept, ...]:
+    """Refresh, and forget what is too old.
+
+    Raises:
+        LockedError: another refresh of the same database is under way.
+        StoreError: the database cannot be written.
+    """
+    from advisor.pricing.refresh import refresh
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.store.pulls import forget_points
+
+    query = OfferQuery(regions=_regions(config))
+    names = ", ".join(source.name for source in sources)
+    with _pulling(listener, names) as progress:
+        within_s = config.settings.prices.refresh_within
+        kept = refresh(sources, query, store, now=now, progress=progress, within_s=within_s)
+    forget_points(store, moment_ago(config.settings.store.retention))
+    return kept
+
+
+def _regions(config: Config) -> tuple[str, ...]:
+    """Regions to ask for; empty for all."""
+    regions = config.settings.cloud.regions
+    return () if "*" in regions else regions
+
+
+def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> tuple[Kept, ...]:
+    """Pull live prices now, of all live sources of the settings or of those named, and remember them.
+
+    Of all, those that want an account and find none are left out, as long as others are there to ask.
+
+    Raises:
+        ConfigError: a name that no source has, or a source that refuses its options.
+        InputError: a name of a source that is not live, or there is no live one.
+        LockedError: another refresh of the same database is under way.
+        StoreError: the database cannot be written.
+    """
+    sources = live_sources(config, names, listener)
+    if not names:
+        sources = _that_let_us_in(sources, listener)
+    with opened(config) as store:
+        kept = run_refresh(config, sources, store, listener)
+    listener.warn(failures_in_words(kept))
+    return kept
+
+
+def _that_let_us_in(sources: tuple[PriceSource, ...], listener: Listener) -> tuple[PriceSource, ...]:
+    """Without those that want an account, where there is none; all of them where nobody else is left."""
+    from advisor.pricing.sources.protocol import Credentials, credentials_of
+
+    closed = [source for source in sources if credentials_of(source)[0] is Credentials.MISSING]
+    if not closed or len(closed) == len(sources):
+        return sources
+    names = ", ".join(source.name for source in closed)
+    listener.note(f"no account found for {names}: prices are pulled that anybody may read")
+    return tuple(source for source in sources if source not in closed)
+
+
+def write_snapshot(folder: Path, config: Config, listener: Listener, *, is_forced: bool = False) -> Built:
+    """Write the live prices that were pulled last as a dated snapshot.
+
+    Raises:
+        CatalogError: nothing to write, it looks wrong beside the last one, or the folder cannot be written.
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.pricing.sources.snapshot import build_snapshot
+
+    answers = current_answers(config, OfferQuery(), listener, may_refresh=False)
+    listener.warn([warning for answer in answers for warning in answer.warnings])
+    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
+    return build_snapshot(live, folder, is_forced=is_forced)
+
+
+def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tuple[PriceSource, ...]:
+    """The sources that a refresh asks: all live ones of the settings, or those named.
+
+    Raises:
+        ConfigError: a name that no source has, or a source that refuses its options.
+        InputError: a name of a source that is not live, or there is no live one.
+    """
+    from advisor.core.errors import InputError
+
+    if config.settings.prices.offline:
+        raise InputError("prices.offline is set: without a network there is nothing to refresh.")
+    sources = sources_for(config, names)
+    listener.warn(sources.warnings)
+    dated = [source.name for source in sources.sources if not source.capabilities.is_live]
+    live = tuple(source for source in sources.sources if source.capabilities.is_live)
+    if (names and dated) or not live:
+        raise InputError(
+            f"{', '.join(dated)} cannot be refreshed: its prices are read from files each time."
+            " Live sources are such as aws and gcp: `advisor prices sources` lists them."
+        )
+    return live
+
+
+def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
+    """What each source holds and lacks, and warnings.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.source_registry import state_of
+    from advisor.store.database import open_store
+
+    sources = sources_for(config)
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return [state_of(source, None) for source in sources.sources], sources.warnings
+    with store:
+        return [state_of(source, store) for source in sources.sources], sources.warnings
+
+
+def why_not_pulled(config: Config, provider: str) -> str | None:
+    """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
+    from advisor.core.errors import StoreError
+    from advisor.store.database import open_store
+    from advisor.store.pulls import pulls
+
+    try:
+        store = open_store(config.settings.store.url, must_exist=True)
+        if store is None:
+            return None
+        with store:
+            failed = [one for one in pulls(store) if one.scope == provider and one.failure is not None]
+    except StoreError:
+        return None  # who reads prices from it tells that
+    return failed[0].failure if failed else None
+
+
+def failures_in_words(kept: Sequence[Kept]) -> list[str]:
+    """One line for each reason: which parts failed, or lack something because of trouble, and why."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    troubled: dict[tuple[str, str], list[str]] = {}
+    for part in kept:
+        if part.failure is not None:
+            failed.setdefault((part.source, part.failure), []).append(part.scope)
+        for trouble in part.troubles:
+            troubled.setdefault((part.source, trouble), []).append(part.scope)
+    lost = "not refreshed, older prices are kept"
+    return [
+        *(f"{source}: {_some(scopes)} {lost}: {why}" for (source, why), scopes in failed.items()),
+        *(f"{source}: {_some(scopes)}: {why}" for (source, why), scopes in troubled.items()),
+    ]
+
+
+def _some(scopes: Sequence[str]) -> str:
+    return ", ".join(scopes) if len(scopes) <= 3 else f"{', '.join(scopes[:2])} and {len(scopes) - 2} more"
+
+
+@contextmanager
+def _pulling(listener: Listener, names: str) -> Iterator[Callable[[Kept], None]]:
+    num_offers = 0
+    with listener.step(f"pulling prices of {names}", at_once=True) as step:
+
+        def add(kept: Kept) -> None:
+            nonlocal num_offers
+            num_offers += kept.num_offers
+            step.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
+
+        yield add

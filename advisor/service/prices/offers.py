@@ -1,0 +1,303 @@
+"""Settings and what is asked for -> offers: for a recommendation, or listed and sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from advisor.core.arguments import check_number
+from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.globs import is_any, same_name
+from advisor.core.limits import MAX_USD_PER_H
+from advisor.service.asked import Asked, check_counts
+from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
+from advisor.service.prices.live import now
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.config.rent_settings import CloudSettings
+    from advisor.core.values import Offer, Price
+    from advisor.pricing.answers import Answer, Offers, PricedOffer
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.listening import Listener
+
+
+def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[Offer], bool]:
+    """Whether an offer's region needs no enabling, is named by the user, or is enabled in the account.
+
+    A cloud's own live source asks in regions that the account has enabled and in no others.
+
+    Args:
+        cloud: names regions, one by one or as enabled; a pattern such as ``eu-*`` names none.
+        answers: what the sources know.
+    """
+    from advisor.pricing.providers import load_regions
+
+    closed = {region.name: region.provider for region in load_regions().values() if region.is_opt_in}
+    enabled = {
+        (place[0], place[1])
+        for answer in answers
+        if answer.is_live
+        for place in answer.asked_at
+        if same_name(answer.source, place[0])
+    }
+
+    def opens(offer: Offer) -> bool:
+        return (
+            closed.get(offer.region) != offer.provider
+            or (offer.provider, offer.region) in enabled
+            or is_any(cloud.opt_in_regions, offer.region)
+            or any(same_name(name, offer.region) for name in cloud.regions)
+        )
+
+    return opens
+
+
+def query_offers(
+    config: Config,
+    asked: Asked,
+    listener: Listener,
+    *,
+    may_refresh: bool = False,
+    only_open: bool = False,
+) -> Offers:
+    """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
+
+    Prices are those of the organisation's contracts.
+
+    Args:
+        config: which clouds, regions and markets, and how old prices may be.
+        asked: what the caller limits them to.
+        listener: hears of sources that cannot be asked, and of what is pulled.
+        may_refresh: pull live prices first where they are due.
+        only_open: leave out regions that the account must enable first, and say so.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        NoOfferError: each of them exists, and no offer is within all; says which limit has to give way.
+        StaleCatalogError: prices older than ``prices.max_age``.
+        StoreError: the database of the settings cannot be read.
+    """
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.live import current_answers
+
+    cloud = config.settings.cloud
+    query = OfferQuery(
+        providers=() if ANY in cloud.providers else cloud.providers,
+        regions=cloud.regions,
+        gpus=tuple(asked.wanted),
+        markets=cloud.markets,
+        max_usd_per_h=asked.max_usd_per_h,
+    )
+    answers = current_answers(config, query, listener, may_refresh=may_refresh)
+    if query.providers:
+        check_providers(config, {provider for answer in answers for provider in answer.providers}, listener)
+    offers = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
+    small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
+    counts = asked.node_counts(small)
+    kept = tuple(offer for offer in small if counts.of(offer))
+    closed: tuple[Finding, ...] = ()
+    if only_open:
+        asked = replace(asked, opens=is_open(cloud, answers))
+        kept, closed = _only_open(kept, asked)
+    _check_against_all(config, asked, kept, listener)
+    idle = map(quoted, idle_in_words(config, answers))
+    return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
+
+
+def _only_open(offers: Sequence[Offer], asked: Asked) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
+    """Offers in regions open to the account, and a note on the others."""
+    kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
+    if len(kept) == len(offers):
+        return kept, ()
+    regions = sorted({offer.region for offer in offers} - {offer.region for offer in kept})
+    return kept, (finding(Code.OPT_IN_REGIONS, num_offers=len(offers) - len(kept), regions=regions),)
+
+
+def _at_own_prices(
+    config: Config, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
+) -> Offers:
+    """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
+    from advisor.pricing.answers import load_offers
+    from advisor.pricing.contracts import contracted, in_force
+
+    rules, ended = in_force(config.settings.contracts, now().date())
+    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
+    fresh_s = config.settings.prices.refresh_after
+    offers = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
+    return replace(offers, warnings=(*offers.warnings, *map(quoted, ended)))
+
+
+def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
+    """What an hour of each offer will cost now, by the shipped record of prices.
+
+    Raises:
+        CatalogError: a shipped file is missing or broken.
+    """
+    from advisor.pricing.expected_prices import likely_prices, shipped_on_demand
+
+    return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
+
+
+def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], listener: Listener) -> None:
+    """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.live import known_answers
+
+    @cache
+    def everything() -> tuple[Offer, ...]:
+        query = OfferQuery()
+        return _at_own_prices(config, query, known_answers(config, query), max_age_s=None).offers
+
+    check_regions(
+        config, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
+    )
+    check_counts(asked, everything, kept)
+    if not kept:
+        raise nothing_left(config, asked, everything(), listener)
+
+
+def check_names(config: Config, asked: Asked, listener: Listener, regions: Collection[str] = ()) -> None:
+    """Refuse what nothing has, for who looks at other prices than the current ones.
+
+    Args:
+        config: the limits of the settings.
+        asked: those of the caller.
+        listener: what it calls arguments.
+        regions: at hand, which need no other proof.
+
+    Raises:
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        AdvisorError: as ``known_answers``.
+    """
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.live import known_answers
+
+    @cache
+    def answers() -> Sequence[Answer]:
+        return known_answers(config, OfferQuery())
+
+    def offers() -> Iterator[Offer]:
+        return (offer for answer in answers() for offer in answer.offers)
+
+    if ANY not in config.settings.cloud.providers:
+        known = {provider for answer in answers() for provider in answer.providers}
+        check_providers(config, known, listener)
+    check_regions(config, lambda: (offer.region for offer in offers()), listener, regions)
+    check_counts(asked, offers)
+
+
+def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
+    """A line for each contract and quota of the settings that is about nothing that is for rent.
+
+    Args:
+        config: the rules, and which sources there are.
+        answers: what was asked for; what else is known is looked at only for rules that it does not match.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+    """
+    from advisor.core.errors import StoreError
+    from advisor.pricing.contracts import idle_rules, in_force
+    from advisor.pricing.sources.protocol import OfferQuery
+    from advisor.service.prices.live import known_answers
+
+    settings = config.settings
+    current, _ = in_force(settings.contracts, now().date())
+    rules = {
+        f"contracts, entry {number}": rule
+        for number, rule in enumerate(settings.contracts, start=1)
+        if rule in current
+    } | {f"quotas, entry {number}": rule for number, rule in enumerate(settings.quotas, start=1)}
+
+    def idle(answers: Sequence[Answer]) -> list[str]:
+        return idle_rules(rules, (offer for answer in answers for offer in answer.offers))
+
+    try:
+        return idle(known_answers(config, OfferQuery())) if idle(answers) else []
+    except StoreError:  # told by whoever asked for prices; without them nobody can say
+        return []
+
+
+def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int]]:
+    """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families are noted."""
+    from advisor.core.gpus import parse_gpu_request
+
+    wanted: dict[str, set[int]] = {}
+    for request in map(parse_gpu_request, texts):
+        if len(request.gpus) > 1:
+            listener.note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
+        for spec in request.gpus:
+            wanted.setdefault(spec.name, set()).update(request.counts)
+    return wanted
+
+
+class PriceOrder(StrEnum):
+    """By what offers are sorted: then by price and place, so that the order is always the same."""
+
+    PRICE = "price"
+    GPU_PRICE = "gpu-price"
+    AGE = "age"
+    PLACE = "place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricesRequest:
+    """Which offers to list, within the clouds, regions and markets of the settings.
+
+    Attributes:
+        gpus: GPUs or families with counts, such as ``A100:8``; none for any.
+        max_usd_per_h: of the whole machine.
+        order: by what to sort.
+        every_zone: also zones that cost more than the cheapest of their region.
+    """
+
+    gpus: tuple[str, ...] = ()
+    max_usd_per_h: float | None = None
+    order: PriceOrder = PriceOrder.PRICE
+    every_zone: bool = False
+
+
+def list_prices(request: PricesRequest, config: Config, listener: Listener) -> Offers:
+    """Offers at the prices of the organisation's contracts, sorted, with warnings about them.
+
+    Raises:
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: no offer is within all limits; says which has to give way.
+        StaleCatalogError: prices older than ``prices.max_age``.
+        StoreError: the database of the settings cannot be read.
+    """
+    from advisor.pricing.answers import cheapest_places
+    from advisor.service.asked import Asked
+
+    most = request.max_usd_per_h
+    if most is not None:
+        check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
+    asked = Asked(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
+    answer = query_offers(config, asked, listener)
+    priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
+    shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)
+    return replace(
+        answer, offers=tuple(offer for offer, _ in shown), prices=tuple(price for _, price in shown)
+    )
+
+
+def _sorted(priced: Iterable[PricedOffer], order: PriceOrder) -> list[PricedOffer]:
+    def key(one: PricedOffer) -> tuple[object, ...]:
+        offer, price = one
+        place = (offer.provider, offer.region, offer.zone or "", offer.instance_type)
+        first: dict[PriceOrder, tuple[object, ...]] = {
+            PriceOrder.PRICE: (),
+            PriceOrder.GPU_PRICE: (price.counted_usd_per_h / offer.num_gpus,),
+            PriceOrder.AGE: (-offer.retrieved_at.timestamp(),),
+            PriceOrder.PLACE: place,
+        }
+        return (*first[order], price.counted_usd_per_h, *place)
+
+    return sorted(priced, key=key)
