@@ -241,53 +241,6 @@ class ElsewhereError(Exception):
     """A redirect: AWS's interfaces know none, and calls are signed for one address."""
 
 
-class LimitedSession:
-    """Sends as the session inside does, and reads each body within a time and a size.
-
-    Args:
-        session: botocore's own, with the proxies and certificates of the user's configuration.
-        allowance: of the pull.
-        reply_s: for one body.
-    """
-
-    def __init__(self, session: URLLib3Session, allowance: Allowance, reply_s: float) -> None:
-        self._session = session
-        self._allowance = allowance
-        self._reply_s = reply_s
-
-    def send(self, request: AWSPreparedRequest) -> AWSResponse:
-        """The response, its body read.
-
-        Raises:
-            HTTPClientError: as botocore's own does, which tries again.
-            LateError: the call as a whole was given up meanwhile.
-            LongReplyError: the body is too large.
-            ElsewhereError: the reply is a redirect.
-        """
-        from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
-        from urllib3.exceptions import HTTPError
-        from urllib3.exceptions import TimeoutError as HTTPTimeoutError
-
-        if left_s() <= 0:
-            raise LateError(self._reply_s)
-        request.stream_output = True  # leaves the body to us
-        response = self._session.send(request)
-        try:
-            body = read_whole(response.raw, self._allowance, within_s=self._reply_s)
-        except (LateError, HTTPTimeoutError) as error:
-            raise ReadTimeoutError(endpoint_url=request.url, error=error) from None
-        except HTTPError as error:
-            raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
-        if 300 <= response.status_code < 400:
-            raise ElsewhereError
-        response.raw = _Body(body)
-        return response
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._session.close()
-
-
 class _Body:
     """What botocore asks of a body."""
 
@@ -298,13 +251,41 @@ class _Body:
         yield self._body
 
 
-def limit(client: BaseClient, allowance: Allowance) -> BaseClient:
-    """The client, its replies limited in size, and in time by its read timeout."""
-    # botocore lets nobody choose a client's session.
-    endpoint = client._endpoint
-    reply_s = client.meta.config.read_timeout
-    endpoint.http_session = LimitedSession(endpoint.http_session, allowance, reply_s)
-    return client
+def send_limited(
+    session: URLLib3Session, allowance: Allowance, reply_s: float, request: AWSPreparedRequest
+) -> AWSResponse:
+    """The response to a request, its body read within a time and a size.
+
+    Args:
+        session: of the client alone.
+        allowance: of the pull.
+        reply_s: for one body.
+        request: signed.
+
+    Raises:
+        HTTPClientError: as botocore's own session does; botocore tries again.
+        LateError: the call as a whole was given up meanwhile.
+        LongReplyError: the body is too large.
+        ElsewhereError: the reply is a redirect.
+    """
+    from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+    if left_s() <= 0:
+        raise LateError(reply_s)
+    request.stream_output = True  # leaves the body to us
+    response = session.send(request)
+    try:
+        body = read_whole(response.raw, allowance, within_s=reply_s)
+    except (LateError, HTTPTimeoutError) as error:
+        raise ReadTimeoutError(endpoint_url=request.url, error=error) from None
+    except HTTPError as error:
+        raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
+    if 300 <= response.status_code < 400:
+        raise ElsewhereError
+    response.raw = _Body(body)
+    return response
 
 
 HOME_REGION = "us-east-1"
@@ -349,6 +330,7 @@ class Clients:
             core = botocore.session.get_session()
             core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
             self._session = boto3.Session(botocore_session=core)
+            self._certificates = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", True)
         except BotoCoreError as error:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
@@ -359,10 +341,24 @@ class Clients:
             CloudError: the AWS configuration of this machine cannot be used.
         """
         from botocore.exceptions import BotoCoreError
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
 
         try:
             client = self._session.client(service, region_name=region, config=self._config)
-            return limit(client, self._allowance)
+            config = client.meta.config
+            session = URLLib3Session(
+                verify=self._certificates,
+                proxies=get_environ_proxies(client.meta.endpoint_url),
+                timeout=(config.connect_timeout, config.read_timeout),
+                max_pool_connections=config.max_pool_connections,
+            )
+            # What a handler of this event returns takes the place of what botocore would send for.
+            client.meta.events.register(
+                "before-send",
+                lambda request, **_: send_limited(session, self._allowance, config.read_timeout, request),
+            )
+            return client
         except (BotoCoreError, ValueError) as error:
             raise CloudError(explained(error, f"{service}:*")) from None
 

@@ -208,7 +208,7 @@ def test_a_process_that_is_killed_between_the_renames_leaves_the_old_one_beside(
     script = f"""
 import os, signal
 from pathlib import Path
-from advisor.pricing.refresh import building as build
+from advisor.pricing.sources import snapshot as build
 from tests.unit.pricing.refresh.test_building import offers
 real = Path.rename
 def rename(path, target):
