@@ -14,7 +14,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpus
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer, Price
-from advisor.pricing.providers import load_renters
+from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.protocol import DERIVED, Freshness, OfferQuery, Place, PriceSource, freshness_of
 from advisor.pricing.sources.snapshot import SnapshotSource
 
@@ -324,7 +324,9 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
                 num_dated=len(dated),
                 num_prices=len(offers),
                 ages=[_age_facts(one, now) for one in ages],
-                is_public=any(one.provider in load_renters() and _age_days(one.newest, now) for one in ages),
+                is_public=any(
+                    one.provider in load_providers() and _age_days(one.newest, now) for one in ages
+                ),
             )
         )
     # A date of today may lie ahead of UTC by this much.

@@ -14,8 +14,8 @@ from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
 from advisor.pricing.instance_types import parse_date, positive, read_rows
 
-RENTER_FILE = "renters.csv"
-RENTER_COLUMNS = (
+PROVIDER_FILE = "providers.csv"
+PROVIDER_COLUMNS = (
     "provider", "gpuhunt_name", "access", "locations", "left_out_locations", "machines",
     "community_locations", "spot_is", "spot_floor_share", "minimum_billed_s", "billed_step_s", "source",
     "as_of",
@@ -46,22 +46,22 @@ class Locations(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renter:
-    """A provider.
+class Provider:
+    """A provider of GPUs.
 
     Attributes:
-        provider: our name, as the settings have it.
+        name: ours, as the settings have it.
         gpuhunt_name: gpuhunt's.
         left_out_locations: globs of places that are no regions.
         community_locations: globs of places where hosts belong to others than the provider.
         spot_is: what a spot price is of, where it is not of the region as a whole; "" if it is.
-        spot_floor_share: of on-demand; no spot price falls below it, so a quote there says that nobody asked.
+        spot_floor_share: of on-demand; no spot price falls below it, so a quote there shows no demand.
         minimum_billed_s: least time billed; where that is not known, the longest of those known.
         billed_step_s: time is billed in whole multiples of it; where that is not known, the longest known.
         are_terms_known: whether those two are known.
     """
 
-    provider: str
+    name: str
     gpuhunt_name: str
     access: Access
     locations: Locations = Locations.REGION
@@ -76,7 +76,7 @@ class Renter:
 
 
 @cache
-def load_renters() -> Mapping[str, Renter]:
+def load_providers() -> Mapping[str, Provider]:
     """All of the file by our name of the provider.
 
     Raises:
@@ -87,26 +87,26 @@ def load_renters() -> Mapping[str, Renter]:
     def read_row(row: list[str]) -> None:
         if row[0] in rows:
             raise ValueError(f"{row[0]!r} is listed twice")
-        _renter(row, 1.0, 1.0)
+        _provider(row, 1.0, 1.0)
         rows[row[0]] = row
 
-    read_rows(catalog_path(RENTER_FILE), RENTER_COLUMNS, read_row)
+    read_rows(catalog_path(PROVIDER_FILE), PROVIDER_COLUMNS, read_row)
     longest_s, coarsest_s = (
-        max(float(row[RENTER_COLUMNS.index(name)] or 0) for row in rows.values())
+        max(float(row[PROVIDER_COLUMNS.index(name)] or 0) for row in rows.values())
         for name in ("minimum_billed_s", "billed_step_s")
     )
-    return {name: _renter(row, longest_s, coarsest_s) for name, row in rows.items()}
+    return {name: _provider(row, longest_s, coarsest_s) for name, row in rows.items()}
 
 
-def _renter(row: Sequence[str], longest_s: float, coarsest_s: float) -> Renter:
+def _provider(row: Sequence[str], longest_s: float, coarsest_s: float) -> Provider:
     """A row; the last two stand in for billing terms that it leaves open."""
     provider, gpuhunt_name, access, locations, left_out, machines, community, spot_is, floor, *terms = row
     minimum, step, source, as_of = terms
     parse_date(as_of)
     if not all((provider, gpuhunt_name, source)) or bool(minimum) is not bool(step):
         raise ValueError("provider, gpuhunt_name or source is empty, or only one of the billing terms")
-    return Renter(
-        provider=provider,
+    return Provider(
+        name=provider,
         gpuhunt_name=gpuhunt_name,
         access=Access(access),
         locations=Locations(locations),
@@ -122,13 +122,13 @@ def _renter(row: Sequence[str], longest_s: float, coarsest_s: float) -> Renter:
 
 
 def is_community_host(provider: str, region: str) -> bool:
-    """Whether a machine belongs to somebody else than the provider, who only lets it.
+    """Whether a machine belongs to a third party that lists it with the provider.
 
     >>> is_community_host("runpod", "CA"), is_community_host("runpod", "CA-MTL-1")
     (True, False)
     """
-    renter = load_renters().get(provider)
-    return renter is not None and is_any(renter.community_locations, region)
+    known = load_providers().get(provider)
+    return known is not None and is_any(known.community_locations, region)
 
 
 def known_form(provider: str, instance_type: str) -> str | None:

@@ -72,7 +72,7 @@ def sources_of(settings: PriceSettings) -> Sources:
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
 
 
-def is_pulled_unasked(name: str, settings: PriceSettings) -> bool:
+def may_recommend_refresh(name: str, settings: PriceSettings) -> bool:
     """Whether a live source may be asked by a command that is about something else than prices."""
     return name not in _ON_REQUEST or name in settings.options or name in (settings.sources or ())
 

@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
-from advisor.service.prices.live import now, opened
+from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +40,9 @@ def keep_recommendation(
     from advisor.store.ledger import record_recommendation
 
     entry = _entry(answer, project, None if arguments is None else _command(arguments))
-    with opened(config) as store:
+    from advisor.store.database import open_store
+
+    with open_store(config.settings.store.url) as store:
         record_recommendation(store, entry)
 
 

@@ -12,7 +12,7 @@ from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.plan_facts import PlanRequest
-from advisor.service.prices.live import now, opened
+from advisor.service.prices.live import now
 from advisor.service.ran_on import Place, place_of
 from advisor.service.receipt_keeping import enter_left_behind
 
@@ -93,9 +93,10 @@ def keep_receipt(path: Path, config: Config, listener: Listener) -> tuple[Run, b
 
 
 def _kept(run: Run, config: Config, listener: Listener) -> tuple[Run, bool]:
+    from advisor.store.database import open_store
     from advisor.store.ledger import record_run
 
-    with opened(config) as store:
+    with open_store(config.settings.store.url) as store:
         is_new = _is_new(store, run, listener)
         record_run(store, run)
     return run, is_new

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
 from advisor.core.names import as_text
-from advisor.service.prices.live import opened
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -79,7 +78,9 @@ def keep(begun: Begun, run: Run, config: Config, *, also: Path | None) -> tuple[
     path = _folder(config) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
     try:
-        with opened(config) as store:
+        from advisor.store.database import open_store
+
+        with open_store(config.settings.store.url) as store:
             record_run(store, run)
     except AdvisorError as error:
         return False, [*trouble, str(error), waits]
@@ -136,7 +137,9 @@ def enter_left_behind(config: Config, listener: Listener) -> int:
                 listener.warn([f"{error} Look at it, or delete it."])
                 num_refused += 1
                 continue
-            with opened(config) as store:
+            from advisor.store.database import open_store
+
+            with open_store(config.settings.store.url) as store:
                 record_run(store, _with_steps(receipt))
             path.unlink(missing_ok=True)
             listener.note(f"entered the run {receipt.run.id}, {receipt.run.status}, from {path}")

@@ -1,4 +1,4 @@
-"""How long a rented machine lets its renter wait: what is configured, else its own log, else its class."""
+"""How long the start of a rented machine waits: what is configured, else its own log, else its class."""
 
 from __future__ import annotations
 

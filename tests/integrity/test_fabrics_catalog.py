@@ -12,7 +12,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Network
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.node_counts import fabric_of
-from advisor.pricing.providers import load_renters
+from advisor.pricing.providers import load_providers
 
 FABRICS = load_fabrics()
 # Several of the provider's own, which the catalog lists; of others it lists none.
@@ -42,7 +42,7 @@ def test_boards_are_of_gpus_with_nvlink(board: Board) -> None:
 
 @pytest.mark.parametrize("machine", FABRICS.machines, ids=name)
 def test_machines_are_somebodys_and_counted_once(machine: Machine) -> None:
-    assert machine.provider in load_renters()
+    assert machine.provider in load_providers()
     if machine.provider in LISTED:
         for glob in set(machine.instance_types) - COMING:
             types = [kind for owner, kind in load_instances() if owner == machine.provider]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.providers import load_renters
+from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.aws.calls import read_options
 from advisor.pricing.sources.aws.markets import region_parts
 from advisor.pricing.sources.aws.survey import Region, catalog_machines
@@ -192,8 +192,8 @@ def test_rows_of_gpuhunt(provider: str, changes: dict[str, Any]) -> None:
     row = item("hostile")
     for name, value in changes.items():
         setattr(row, name, value)
-    renter = load_renters()[provider]
-    offers, gaps = offers_of([row, item()], renter, Retrieval(at=NOW, source="a test"))
+    provider = load_providers()[provider]
+    offers, gaps = offers_of([row, item()], provider, Retrieval(at=NOW, source="a test"))
     assert {"gpu_1x_a10", "1x A10"} & {offer.instance_type for offer in offers}
     assert all(isinstance(gap, str) for gap in gaps)
 

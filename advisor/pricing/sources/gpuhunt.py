@@ -24,7 +24,7 @@ from advisor.core.redaction import error_in_words
 from advisor.core.temporary import temporary_folder
 from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.providers import Access, Renter, load_renters
+from advisor.pricing.providers import Access, Provider, load_providers
 from advisor.pricing.sources.downloads import Allowance, PublicFileError, download
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part, check_options
@@ -111,7 +111,7 @@ class GpuhuntSource:
     """Offers of gpuhunt's catalogs, a part for each provider.
 
     Args:
-        providers: as `load_renters` names them.
+        providers: as `load_providers` names them.
         catalog_dir: a folder of its catalogs (``azure.csv``) to read instead of downloading them.
         url: where the catalogs are published.
         clock: now, for prices that are asked for directly.
@@ -144,19 +144,19 @@ class GpuhuntSource:
         """
         query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
-        fetched = [name for name in wanted if self._is_fetched(load_renters()[name])]
+        fetched = [name for name in wanted if self._is_fetched(load_providers()[name])]
         with temporary_folder("prices") as temporary:
             folder = self._catalog_dir or temporary
             allowance = Allowance()
             jobs = [partial(self._fetched, name, folder, allowance) for name in fetched]
             for name, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):
                 if failure is None:
-                    yield self._part(load_renters()[name], folder, catalog, query)
+                    yield self._part(load_providers()[name], folder, catalog, query)
                 else:
                     yield Part(scope=name, failure=failure)
             # Those that gpuhunt asks itself take the longest, and come last.
             for name in (name for name in wanted if name not in fetched):
-                yield self._part(load_renters()[name], folder, None, query)
+                yield self._part(load_providers()[name], folder, None, query)
 
     def freshness(self) -> tuple[()]:
         """Nothing is held here."""
@@ -166,12 +166,12 @@ class GpuhuntSource:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
 
-    def _is_fetched(self, renter: Renter) -> bool:
-        return self._catalog_dir is None and renter.access is Access.PUBLISHED
+    def _is_fetched(self, provider: Provider) -> bool:
+        return self._catalog_dir is None and provider.access is Access.PUBLISHED
 
     def _fetched(self, provider: str, folder: Path, allowance: Allowance) -> _Fetched:
         """Put a provider's catalog into the folder."""
-        name = load_renters()[provider].gpuhunt_name
+        name = load_providers()[provider].gpuhunt_name
         try:
             return provider, fetch_catalog(name, self._url, folder, allowance), None
         except PublicFileError as error:
@@ -179,27 +179,27 @@ class GpuhuntSource:
         except OSError as error:
             return provider, None, f"gpuhunt's catalog of {provider} cannot be kept: {error.strerror}"
 
-    def _part(self, renter: Renter, folder: Path, catalog: str | None, query: OfferQuery) -> Part:
+    def _part(self, provider: Provider, folder: Path, catalog: str | None, query: OfferQuery) -> Part:
         try:
             with _messages() as messages, _environment(folder):
-                items = _items(renter)
-            offers, gaps = offers_of(items, renter, self._retrieval(renter, folder, catalog))
+                items = _items(provider)
+            offers, gaps = offers_of(items, provider, self._retrieval(provider, folder, catalog))
         except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
-            return Part(scope=renter.provider, failure=_reason(error))
+            return Part(scope=provider.name, failure=_reason(error))
         if not offers:
             why = "; ".join((*_few(messages), *gaps)) or "it names no machine with a GPU"
-            return Part(scope=renter.provider, failure=f"no price of {renter.provider} could be read: {why}")
+            return Part(scope=provider.name, failure=f"no price of {provider.name} could be read: {why}")
         return Part(
-            scope=renter.provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(messages))
+            scope=provider.name, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(messages))
         )
 
-    def _retrieval(self, renter: Renter, folder: Path, catalog: str | None) -> Retrieval:
+    def _retrieval(self, provider: Provider, folder: Path, catalog: str | None) -> Retrieval:
         source = f"gpuhunt {version('gpuhunt')}"
         if catalog is not None:
             return Retrieval(at=day_of(catalog), source=f"{source}, catalog {catalog}")
-        if renter.access is Access.ASKED:
+        if provider.access is Access.ASKED:
             return Retrieval(at=self._clock(), source=f"{source}, asked directly")
-        modified_s = (folder / f"{renter.gpuhunt_name}.csv").stat().st_mtime
+        modified_s = (folder / f"{provider.gpuhunt_name}.csv").stat().st_mtime
         return Retrieval(at=datetime.fromtimestamp(modified_s, UTC), source=source)
 
 
@@ -232,8 +232,8 @@ def _provider_names(names: object) -> tuple[str, ...]:
         return PROVIDERS
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"prices.options.gpuhunt.providers must be a list such as [azure]; got {names!r}.")
-    known = load_renters()
-    ours = {renter.gpuhunt_name: name for name, renter in known.items()} | {name: name for name in known}
+    known = load_providers()
+    ours = {provider.gpuhunt_name: name for name, provider in known.items()} | {name: name for name in known}
     for name in names:
         if name.lower() not in ours:
             raise ConfigError(
@@ -243,17 +243,17 @@ def _provider_names(names: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ours[name.lower()] for name in names))
 
 
-def _items(renter: Renter) -> list[CatalogItem]:
+def _items(provider: Provider) -> list[CatalogItem]:
     """Rows with a GPU of a provider: of the folder that the environment names, or asked for directly."""
     import gpuhunt
 
     catalog = gpuhunt.Catalog(auto_reload=False)
-    if renter.access is Access.ASKED:
-        module = importlib.import_module(f"gpuhunt.providers.{renter.gpuhunt_name}")
-        kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == renter.gpuhunt_name]
+    if provider.access is Access.ASKED:
+        module = importlib.import_module(f"gpuhunt.providers.{provider.gpuhunt_name}")
+        kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == provider.gpuhunt_name]
         catalog.add_provider(kinds[0].from_env())
-    query = partial(catalog.query, provider=renter.gpuhunt_name, min_gpu_count=1)
-    items: list[CatalogItem] = within(ASKED_WITHIN_S, query) if renter.access is Access.ASKED else query()
+    query = partial(catalog.query, provider=provider.gpuhunt_name, min_gpu_count=1)
+    items: list[CatalogItem] = within(ASKED_WITHIN_S, query) if provider.access is Access.ASKED else query()
     return items
 
 

@@ -15,7 +15,7 @@ from advisor.core.gpus import load_gpus, normal_form
 from advisor.core.units import GB, GIB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import InstanceType, load_instances
-from advisor.pricing.providers import Locations, Machines, Renter, known_form
+from advisor.pricing.providers import Locations, Machines, Provider, known_form
 from advisor.pricing.sources.protocol import ANYWHERE
 
 if TYPE_CHECKING:
@@ -40,42 +40,42 @@ class Retrieval:
 
 
 def offers_of(
-    items: Sequence[CatalogItem], renter: Renter, retrieval: Retrieval
+    items: Sequence[CatalogItem], provider: Provider, retrieval: Retrieval
 ) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
     """Offers of one provider, the cheapest of each machine, place and market, and gaps in words.
 
     Args:
         items: gpuhunt's ``CatalogItem``s with at least one GPU.
-        renter: whose they are.
+        provider: whose they are.
         retrieval: date and source of all of them.
     """
     gaps: Counter[str] = Counter()
-    rentable = [item for item in items if _is_rentable(item, renter, gaps)]
-    rentable = _above_floor(rentable, renter, gaps)
+    rentable = [item for item in items if _is_rentable(item, provider, gaps)]
+    rentable = _above_floor(rentable, provider, gaps)
     counts = _counts_by_name(rentable)
     offers: dict[tuple[str, str, Market], Offer] = {}
     for item in sorted(rentable, key=lambda item: item.price):
         try:
-            machine = _machine(item, renter, counts, retrieval, gaps)
-            offer = None if machine is None else _offer(item, renter, machine, retrieval)
+            machine = _machine(item, provider, counts, retrieval, gaps)
+            offer = None if machine is None else _offer(item, provider, machine, retrieval)
         except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
             gaps["cannot be read"] += 1
             continue
         if offer is not None:
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
     counted = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
-    return tuple(offers.values()), (*counted, *(_terms(renter) if offers else ()))
+    return tuple(offers.values()), (*counted, *(_terms(provider) if offers else ()))
 
 
-def _terms(renter: Renter) -> Iterator[str]:
-    if not renter.are_terms_known:
+def _terms(provider: Provider) -> Iterator[str]:
+    if not provider.are_terms_known:
         yield (
-            f"billing terms are not known: at least {format_duration(renter.minimum_billed_s)} in steps of"
-            f" {format_duration(renter.billed_step_s)} assumed, the dearest known of others"
+            f"billing terms are not known: at least {format_duration(provider.minimum_billed_s)} in steps of"
+            f" {format_duration(provider.billed_step_s)} assumed, the dearest known of others"
         )
 
 
-def _is_rentable(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> bool:
+def _is_rentable(item: CatalogItem, provider: Provider, gaps: Counter[str]) -> bool:
     name, data = item.instance_name, item.provider_data
     if not isinstance(item.price, int | float) or not 0 < item.price < inf:
         gaps["no price"] += 1
@@ -87,18 +87,18 @@ def _is_rentable(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> bool:
         gaps["rented only as a cluster of several machines"] += 1
     elif isinstance(data, Mapping) and data.get("is_dws_calendar_mode"):
         gaps["rented only for days booked ahead (calendar mode)"] += 1
-    elif is_any(renter.left_out_locations, item.location or ""):
+    elif is_any(provider.left_out_locations, item.location or ""):
         gaps["in a place that is no region of everybody's"] += 1
     else:
         return True
     return False
 
 
-def _above_floor(items: Sequence[CatalogItem], renter: Renter, gaps: Counter[str]) -> list[CatalogItem]:
+def _above_floor(items: Sequence[CatalogItem], provider: Provider, gaps: Counter[str]) -> list[CatalogItem]:
     """Without spot quotes that nobody bids at."""
-    if renter.spot_floor_share is None:
+    if provider.spot_floor_share is None:
         return [*items]
-    share = renter.spot_floor_share * _ROUNDING
+    share = provider.spot_floor_share * _ROUNDING
     listed = {(item.instance_name, item.location): item.price for item in items if not item.spot}
     kept = [
         item
@@ -106,7 +106,7 @@ def _above_floor(items: Sequence[CatalogItem], renter: Renter, gaps: Counter[str
         if not item.spot or item.price > share * listed.get((item.instance_name, item.location), 0.0)
     ]
     if num_floor := len(items) - len(kept):
-        gaps[f"spot quotes at the floor of {renter.spot_floor_share:.0%} of on-demand (no demand)"] = (
+        gaps[f"spot quotes at the floor of {provider.spot_floor_share:.0%} of on-demand (no demand)"] = (
             num_floor
         )
     return kept
@@ -122,59 +122,59 @@ def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
 
 def _machine(
     item: CatalogItem,
-    renter: Renter,
+    provider: Provider,
     counts: Mapping[str, set[int]],
     retrieval: Retrieval,
     gaps: Counter[str],
 ) -> InstanceType | None:
     """The machine of our catalog, else as the row tells it; None where the row is no machine of its own."""
-    if (known := _known_machine(item, renter)) is not None:
+    if (known := _known_machine(item, provider)) is not None:
         return known
     is_one_size = len(counts[item.instance_name]) == 1
-    if not is_one_size and renter.locations is Locations.ZONE:
+    if not is_one_size and provider.locations is Locations.ZONE:
         gaps["GPUs attached to a host that the catalog lacks"] += 1
         return None
-    return _told_machine(item, renter, is_one_size, retrieval, gaps)
+    return _told_machine(item, provider, is_one_size, retrieval, gaps)
 
 
 def _told_machine(
-    item: CatalogItem, renter: Renter, is_one_size: bool, retrieval: Retrieval, gaps: Counter[str]
+    item: CatalogItem, provider: Provider, is_one_size: bool, retrieval: Retrieval, gaps: Counter[str]
 ) -> InstanceType:
     """The machine as its row tells it; a single host goes by its GPUs, which others have, too."""
     name = item.instance_name
-    if renter.machines is Machines.HOSTS:
+    if provider.machines is Machines.HOSTS:
         name, is_one_size = item.gpu_name, False
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return InstanceType(
-        provider=renter.provider,
+        provider=provider.name,
         instance_type=name if is_one_size else f"{item.gpu_count}x {name}",
-        gpu=_gpu(item, renter, gaps),
+        gpu=_gpu(item, provider, gaps),
         num_gpus=item.gpu_count,
         vcpus=item.cpu or None,
-        minimum_billed_s=renter.minimum_billed_s,
+        minimum_billed_s=provider.minimum_billed_s,
         includes=tuple(f"{amount:g} {what}" for amount, what in included if amount),
         source=retrieval.source,
         as_of=retrieval.at.date(),
     )
 
 
-def _known_machine(item: CatalogItem, renter: Renter) -> InstanceType | None:
+def _known_machine(item: CatalogItem, provider: Provider) -> InstanceType | None:
     """GPUs attached to a host stand in its name: ``n1-standard-8+2xT4``."""
     for name in (item.instance_name, f"{item.instance_name}+{item.gpu_count}x{item.gpu_name}"):
-        machine = load_instances().get((renter.provider, name))
+        machine = load_instances().get((provider.name, name))
         if machine is not None and machine.num_gpus == item.gpu_count:
             return machine
     return None
 
 
-def _offer(item: CatalogItem, renter: Renter, machine: InstanceType, retrieval: Retrieval) -> Offer:
+def _offer(item: CatalogItem, provider: Provider, machine: InstanceType, retrieval: Retrieval) -> Offer:
     region = item.location or ANYWHERE
-    if renter.locations is Locations.ZONE:
+    if provider.locations is Locations.ZONE:
         region = region.rpartition("-")[0] or region
     notes = [retrieval.source]
-    if item.spot and renter.spot_is:
-        notes.append(renter.spot_is)
-    if is_any(renter.community_locations, region):
+    if item.spot and provider.spot_is:
+        notes.append(provider.spot_is)
+    if is_any(provider.community_locations, region):
         notes.append(COMMUNITY)
     offer = machine.offer(
         region=region,
@@ -183,18 +183,18 @@ def _offer(item: CatalogItem, renter: Renter, machine: InstanceType, retrieval: 
         retrieved_at=retrieval.at,
         source=", ".join(notes),
     )
-    return replace(offer, billed_step_s=renter.billed_step_s)
+    return replace(offer, billed_step_s=provider.billed_step_s)
 
 
-def _gpu(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> str:
+def _gpu(item: CatalogItem, provider: Provider, gaps: Counter[str]) -> str:
     members = matching_gpus(item.gpu_name or "", item.gpu_memory, item.instance_name)
-    form = known_form(renter.provider, item.instance_name)
+    form = known_form(provider.name, item.instance_name)
     if len(members) > 1 and form is not None:
         members = tuple(gpu for gpu in members if form in gpu.name) or members
     if len(members) == 1:
         return members[0].name
     memory = f" {item.gpu_memory:g} GB" if item.gpu_memory else ""
-    own_name = f"{renter.provider} {item.gpu_name}{memory}"
+    own_name = f"{provider.name} {item.gpu_name}{memory}"
     choices = " or ".join(gpu.name for gpu in members)
     what = f"may be {choices}" if members else "is not in the catalog"
     gaps[f"{own_name} {what}, so no time can be predicted"] += 1

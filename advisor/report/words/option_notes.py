@@ -188,7 +188,7 @@ def wait_assumed(
     source: str,
     as_of: str,
 ) -> str:
-    """What a class of machines lets its renters wait."""
+    """How long the start of a machine of this class waits."""
     half, most = format_duration(later_p50_s), format_duration(later_p90_s)
     return (
         f"wait assumed: {100 * p_at_once:.0f} % of starts find a machine at once, half of the others within"

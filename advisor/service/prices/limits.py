@@ -97,36 +97,36 @@ def check_providers(config: Config, known: Collection[str], listener: Listener) 
     Raises:
         InputError: names those there are.
     """
-    from advisor.pricing.providers import load_renters
+    from advisor.pricing.providers import load_providers
 
     wanted = config.settings.cloud.providers
     strange = [name for name in wanted if name != ANY and not any(same_name(name, one) for one in known)]
     for provider in strange:
         where = _unless_given(config, "cloud.providers", listener)
         problem = f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
-        if provider.lower() not in load_renters() or len(strange) == len(wanted):
+        if provider.lower() not in load_providers() or len(strange) == len(wanted):
             raise InputError(problem)
         listener.warn([problem])
 
 
 def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
     """How to get prices of a provider that has none, or whom else may be meant."""
-    from advisor.pricing.providers import load_renters
-    from advisor.service.prices.live import is_of_untrusted_project, why_not_pulled
+    from advisor.pricing.providers import load_providers
+    from advisor.service.prices.live import is_of_untrusted_project, why_not_refreshed
 
-    renters = load_renters()
-    if provider.lower() in renters:
+    providers = load_providers()
+    if provider.lower() in providers:
         if is_of_untrusted_project(config):
             return ": a project that you do not trust adds no provider. Name it in your own settings."
-        if (why := why_not_pulled(config, provider.lower())) is not None:
+        if (why := why_not_refreshed(config.settings.store, provider.lower())) is not None:
             return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
         return (
             " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
             " no account."
         )
-    ours = {renter.gpuhunt_name: name for name, renter in renters.items()}
-    hint = did_you_mean((_CALLED | ours).get(provider.lower(), provider), [*known, *renters])
-    others = ", ".join(sorted(renters.keys() - {*known}))
+    ours = {provider.gpuhunt_name: name for name, provider in providers.items()}
+    hint = did_you_mean((_CALLED | ours).get(provider.lower(), provider), [*known, *providers])
+    others = ", ".join(sorted(providers.keys() - {*known}))
     return f".{hint} Known are {', '.join(sorted(known))}; by name also {others}."
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import PriceSettings
+    from advisor.config.rent_settings import CloudSettings, PriceSettings
+    from advisor.config.settings import StoreSettings
     from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import Kept
     from advisor.pricing.source_registry import Sources, SourceState
@@ -36,13 +37,13 @@ def sources_for(config: Config, names: Sequence[str] = ()) -> Sources:
     return sources_of(settings)
 
 
-def pulled_unasked(config: Config, sources: Sequence[PriceSource]) -> list[PriceSource]:
+def refreshed_by_recommend(config: Config, sources: Sequence[PriceSource]) -> list[PriceSource]:
     """Live sources that a recommendation may ask by itself: by an account, or as the settings name them."""
-    from advisor.pricing.source_registry import is_pulled_unasked
+    from advisor.pricing.source_registry import is_refreshed_by_recommend
 
     settings = price_settings(config)
     live = [source for source in sources if source.capabilities.is_live]
-    return [source for source in live if is_pulled_unasked(source.name, settings)]
+    return [source for source in live if is_refreshed_by_recommend(source.name, settings)]
 
 
 def price_settings(config: Config) -> PriceSettings:
@@ -51,11 +52,11 @@ def price_settings(config: Config) -> PriceSettings:
     named = [name.lower() for name in config.settings.cloud.providers if name != _ALL]
     if not named or is_of_untrusted_project(config):
         return settings
-    from advisor.pricing.providers import load_renters
+    from advisor.pricing.providers import load_providers
     from advisor.pricing.sources.gpuhunt import NAME, PROVIDERS
 
     options = settings.options.get(NAME, {})
-    added = [name for name in named if name in load_renters() and name not in PROVIDERS]
+    added = [name for name in named if name in load_providers() and name not in PROVIDERS]
     if not added or "providers" in options:
         return settings
     providers = (*PROVIDERS, *dict.fromkeys(added))
@@ -77,7 +78,7 @@ def now() -> datetime:
 
 
 def moment_ago(ago_s: float) -> datetime:
-    """The moment so many seconds ago, 1970 at the earliest: nobody remembers prices from before."""
+    """The moment so many seconds ago, 1970 at the earliest."""
     end = now()
     return end - timedelta(seconds=min(ago_s, end.timestamp()))
 
@@ -85,7 +86,7 @@ def moment_ago(ago_s: float) -> datetime:
 def current_answers(
     config: Config, query: OfferQuery, listener: Listener, *, may_refresh: bool
 ) -> list[Answer]:
-    """What all sources know, live prices pulled anew where they are due and somebody would let us in.
+    """What all sources know; live prices are refreshed first where they are due and credentials were found.
 
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
@@ -134,14 +135,16 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Liste
     from advisor.core.errors import StoreError
     from advisor.pricing.refresh import due_sources
 
-    live = pulled_unasked(config, sources)
-    if not live or not (_has_database(config) or _would_let_us_in(live)):
+    live = refreshed_by_recommend(config, sources)
+    if not live or not (_has_database(config.settings.store) or _has_credentials(live)):
         return
+    from advisor.store.database import open_store
+
     try:
-        with opened(config) as store:
+        with open_store(config.settings.store.url) as store:
             prices = config.settings.prices
             after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-            due = due_sources(live, store, now(), after_s, _regions(config))
+            due = due_sources(live, store, now(), after_s, _regions(config.settings.cloud))
             kept = run_refresh(config, due, store, listener) if due else ()
     except StoreError as error:
         listener.warn([f"live prices were not pulled: {error}"])
@@ -149,31 +152,17 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Liste
     listener.warn(failures_in_words(kept))
 
 
-def _has_database(config: Config) -> bool:
-    """Whether opening it makes no new file; what cannot be opened is somebody else's to tell."""
+def _has_database(settings: StoreSettings) -> bool:
+    """Whether opening it makes no new file; whether it can be opened is found out later."""
     from advisor.store.database import default_path
 
-    url = config.settings.store.url
-    return url is not None or default_path().exists()
+    return settings.url is not None or default_path().exists()
 
 
-def _would_let_us_in(sources: Sequence[PriceSource]) -> bool:
+def _has_credentials(sources: Sequence[PriceSource]) -> bool:
     from advisor.pricing.sources.protocol import Credentials, credentials_of
 
     return any(credentials_of(source)[0] is not Credentials.MISSING for source in sources)
-
-
-@contextmanager
-def opened(config: Config) -> Iterator[Store]:
-    """The database of the settings, made if it is not there.
-
-    Raises:
-        StoreError: it cannot be reached, read or written.
-    """
-    from advisor.store.database import open_store
-
-    with open_store(config.settings.store.url) as store:
-        yield store
 
 
 def run_refresh(
@@ -189,7 +178,7 @@ def run_refresh(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=_regions(config))
+    query = OfferQuery(regions=_regions(config.settings.cloud))
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
         within_s = config.settings.prices.refresh_within
@@ -198,16 +187,15 @@ def run_refresh(
     return kept
 
 
-def _regions(config: Config) -> tuple[str, ...]:
+def _regions(settings: CloudSettings) -> tuple[str, ...]:
     """Regions to ask for; empty for all."""
-    regions = config.settings.cloud.regions
-    return () if "*" in regions else regions
+    return () if "*" in settings.regions else settings.regions
 
 
 def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> tuple[Kept, ...]:
     """Pull live prices now, of all live sources of the settings or of those named, and remember them.
 
-    Of all, those that want an account and find none are left out, as long as others are there to ask.
+    Sources without credentials are skipped unless they are the only ones.
 
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
@@ -215,24 +203,26 @@ def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> 
         LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
+    from advisor.store.database import open_store
+
     sources = live_sources(config, names, listener)
     if not names:
-        sources = _that_let_us_in(sources, listener)
-    with opened(config) as store:
+        sources = _with_credentials(sources, listener)
+    with open_store(config.settings.store.url) as store:
         kept = run_refresh(config, sources, store, listener)
     listener.warn(failures_in_words(kept))
     return kept
 
 
-def _that_let_us_in(sources: tuple[PriceSource, ...], listener: Listener) -> tuple[PriceSource, ...]:
-    """Without those that want an account, where there is none; all of them where nobody else is left."""
+def _with_credentials(sources: tuple[PriceSource, ...], listener: Listener) -> tuple[PriceSource, ...]:
+    """The sources that have credentials or need none; all of them if none would be left."""
     from advisor.pricing.sources.protocol import Credentials, credentials_of
 
     closed = [source for source in sources if credentials_of(source)[0] is Credentials.MISSING]
     if not closed or len(closed) == len(sources):
         return sources
     names = ", ".join(source.name for source in closed)
-    listener.note(f"no account found for {names}: prices are pulled that anybody may read")
+    listener.note(f"no credentials found for {names}: refreshing the sources that need none")
     return tuple(source for source in sources if source not in closed)
 
 
@@ -292,14 +282,14 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
         return [state_of(source, store) for source in sources.sources], sources.warnings
 
 
-def why_not_pulled(config: Config, provider: str) -> str | None:
+def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
     """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
     from advisor.core.errors import StoreError
     from advisor.store.database import open_store
     from advisor.store.pulls import pulls
 
     try:
-        store = open_store(config.settings.store.url, must_exist=True)
+        store = open_store(settings.url, must_exist=True)
         if store is None:
             return None
         with store:

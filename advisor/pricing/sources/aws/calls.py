@@ -330,7 +330,9 @@ class Clients:
             core = botocore.session.get_session()
             core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
             self._session = boto3.Session(botocore_session=core)
-            self._certificates = core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", True)
+            self._certificates = core.get_config_variable("ca_bundle") or os.environ.get(
+                "REQUESTS_CA_BUNDLE", True
+            )
         except BotoCoreError as error:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 

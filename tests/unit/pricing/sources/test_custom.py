@@ -1,21 +1,24 @@
-"""The source of own rates: which files it reads, what it tells, and the examples of its page."""
+"""A user's own rates."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from advisor.config.rent_settings import ContractSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import ConfigError
-from advisor.pricing.sources.custom import COLUMNS, custom_source
+from advisor.core.values import Market, Offer
+from advisor.pricing.contracts import contracted
+from advisor.pricing.sources.custom import COLUMNS, MOST_FAULTS, Rate, custom_source
 from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
-from tests.rates import FULL, RATE, faults_of, offers_of, write_csv, write_yaml
+from tests.rates import FULL, RATE, WRITERS, faults_of, offers_of, without, write_csv, write_yaml
 
 # --- Which files ------------------------------------------------------------------------------------
 
@@ -111,3 +114,249 @@ def test_the_rates_of_the_page_are_read_and_agree_in_both_forms(tmp_path: Path) 
 def test_the_page_names_every_column() -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "plugins.md").read_text()
     assert [name for name in COLUMNS if f"`{name}`" not in page] == []
+
+
+# --- What a row becomes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "place"), [("rates.yaml", "entry 1"), ("rates.csv", "line 2")])
+def test_a_row_becomes_an_offer_in_either_form(tmp_path: Path, name: str, place: str) -> None:
+    (offer,) = offers_of(WRITERS[name](tmp_path / name, FULL))
+    assert offer == Offer(
+        provider="lab",
+        instance_type="dgx-2",
+        region="basement",
+        zone="rack-1",
+        gpu="A100-SXM-80GB",
+        num_gpus=8,
+        market=Market.RESERVED,
+        list_usd_per_h=7.2,
+        contracted_usd_per_h=7.2,
+        includes=("power", "staff"),
+        minimum_billed_s=3600.0,
+        billed_step_s=60.0,
+        retrieved_at=datetime(2026, 11, 1, tzinfo=UTC),
+        source=f"own rates, {name}, {place} (sheet of May)",
+    )
+
+
+def test_contracts_do_not_lower_a_rate_again(tmp_path: Path) -> None:
+    offers = offers_of(write_yaml(tmp_path / "r.yaml", RATE))
+    rule = ContractSettings(provider="lab", discount=0.5)
+    assert contracted(offers, [rule]) == tuple(offers)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_may_be_left_out(tmp_path: Path, name: str) -> None:
+    (offer,) = offers_of(WRITERS[name](tmp_path / name, RATE))
+    assert (offer.region, offer.zone, offer.market) == ("any", None, Market.ON_DEMAND)
+    assert (offer.minimum_billed_s, offer.billed_step_s, offer.includes) == (60.0, 1.0, ())
+    assert "(" not in offer.source
+
+
+def test_the_default_of_billing_is_that_of_every_offer(tmp_path: Path) -> None:
+    names = {"minimum_billed_s", "billed_step_s"}
+    offered = {name: field.default for name, field in Offer.__dataclass_fields__.items() if name in names}
+    assert offered == {name: Rate.model_fields[name].default for name in names}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_rate_of_one_gpu_is_multiplied(tmp_path: Path, name: str) -> None:
+    row = without(RATE, "usd_per_h") | {"usd_per_gpu_h": 0.9}
+    (offer,) = offers_of(WRITERS[name](tmp_path / name, row))
+    assert offer.usd_per_h == pytest.approx(7.2)
+
+
+@pytest.mark.parametrize("alias", ["A100-SXM-80GB", "a100 sxm4 80gb", "NVIDIA A100-SXM4-80GB"])
+def test_any_name_of_a_gpu_will_do(tmp_path: Path, alias: str) -> None:
+    (offer,) = offers_of(write_yaml(tmp_path / "r.yaml", RATE | {"gpu": alias}))
+    assert offer.gpu == "A100-SXM-80GB"
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "expected"),
+    [
+        ({"provider": "AWS"}, "provider", "aws"),
+        ({"instance_type": "  p5  "}, "instance_type", "p5"),
+        ({"includes": ["power"]}, "includes", ("power",)),
+        ({"minimum_billed_s": 0}, "minimum_billed_s", 0),
+        ({"usd_per_h": 3}, "usd_per_h", 3.0),
+        ({"market": "spot"}, "market", Market.SPOT),
+        ({"as_of": date(2026, 11, 2)}, "retrieved_at", datetime(2026, 11, 2, tzinfo=UTC)),
+    ],
+)
+def test_values_that_are_taken(tmp_path: Path, change: dict[str, Any], name: str, expected: Any) -> None:
+    (offer,) = offers_of(write_yaml(tmp_path / "r.yaml", RATE | change))
+    assert getattr(offer, name) == expected
+
+
+def test_the_date_may_be_called_as_offers_call_it(tmp_path: Path) -> None:
+    row = without(RATE, "as_of") | {"retrieved_at": "2026-10-01"}
+    for name, write in WRITERS.items():
+        assert offers_of(write(tmp_path / name, row))[0].retrieved_at == datetime(2026, 10, 1, tzinfo=UTC)
+
+
+# --- What is wrong ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gpu": "A100"}, "'gpu': 'A100' means several GPUs: choose one of A100-PCIE-40GB"),
+        ({"gpu": "A1000"}, "'gpu': no GPU is called 'A1000'. Did you mean 'A100'"),
+        ({"num_gpus": 0}, "'num_gpus': it must be greater than or equal to 1"),
+        ({"num_gpus": 1.5}, "'num_gpus': it must be a valid integer"),
+        ({"num_gpus": 4097}, "'num_gpus': it must be less than or equal to 4096"),
+        ({"usd_per_h": 0}, "'usd_per_h': it must be greater than 0; got"),
+        ({"usd_per_h": -1}, "'usd_per_h': it must be greater than 0; got"),
+        ({"usd_per_h": float("nan")}, "'usd_per_h': it must be"),
+        ({"usd_per_h": float("inf")}, "'usd_per_h': it must be"),
+        ({"usd_per_h": "three"}, "'usd_per_h': it must be a valid number"),
+        ({"usd_per_h": "3,50"}, "'usd_per_h': it must be a valid number"),
+        ({"usd_per_h": "$3.50"}, "'usd_per_h': it must be a valid number"),
+        ({"usd_per_gpu_h": 0.9}, "give either usd_per_h, of the whole machine, or usd_per_gpu_h."),
+        ({"market": "spt"}, "'market': it must be 'on-demand', 'spot',"),
+        ({"currency": "EUR"}, "'currency': only USD is understood: convert the price"),
+        ({"as_of": "yesterday"}, "'as_of': a day is written 2026-11-21; got 'yesterday'."),
+        ({"as_of": "2026-02-30"}, "'as_of': a day is written 2026-11-21; got '2026-02-30'."),
+        ({"minimum_billed_s": -1}, "'minimum_billed_s': it must be greater than or equal to 0"),
+        ({"billed_step_s": 0}, "'billed_step_s': it must be greater than 0"),
+        ({"provider": " "}, "'provider'"),
+        ({"usd_per_hour": 3}, "there is no column 'usd_per_hour'. Did you mean 'usd_per_h'"),
+        ({"colour": "red"}, "there is no column 'colour'. Columns are provider, instance_type, gpu,"),
+    ],
+)
+def test_a_wrong_row_names_file_place_and_value(
+    tmp_path: Path, name: str, change: dict[str, Any], message: str
+) -> None:
+    path = WRITERS[name](tmp_path / name, FULL | change)
+    faults = faults_of(path)
+    assert faults.startswith(str(path))
+    if not (name == "rates.csv" and change == {"provider": " "}):  # an empty cell is a missing one
+        assert message in faults
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("missing", ["provider", "instance_type", "gpu", "num_gpus", "as_of"])
+def test_nothing_that_matters_has_a_default(tmp_path: Path, name: str, missing: str) -> None:
+    assert f"'{missing}' is missing." in faults_of(WRITERS[name](tmp_path / name, without(RATE, missing)))
+    if name == "rates.csv":
+        assert f"'{missing}' is missing." in faults_of(write_csv(tmp_path / name, RATE | {missing: ""}))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_rate_without_a_price_is_refused(tmp_path: Path, name: str) -> None:
+    assert "give either usd_per_h" in faults_of(WRITERS[name](tmp_path / name, without(RATE, "usd_per_h")))
+
+
+@pytest.mark.parametrize("value", ["7.2", "8"])
+def test_a_number_as_text_is_refused_in_yaml(tmp_path: Path, value: str) -> None:
+    for name in ("usd_per_h", "num_gpus", "minimum_billed_s"):
+        faults = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
+        assert f"'{name}': " in faults
+        assert f"(a number is written without quotes); got '{value}'." in faults
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_gpus", True), ("usd_per_h", True), ("instance_type", 5)])
+def test_what_yaml_reads_as_something_else_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    assert f"'{name}': " in faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
+
+
+def test_a_time_of_day_is_no_day(tmp_path: Path) -> None:
+    row = RATE | {"as_of": datetime(2026, 11, 1, 3, tzinfo=UTC)}
+    assert "'as_of': it must be a valid date" in faults_of(write_yaml(tmp_path / "r.yaml", row))
+
+
+def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    one = write_yaml(tmp_path / "a.yaml", RATE, RATE | {"gpu": "A1000", "num_gpus": 0}, 5)
+    two = write_csv(tmp_path / "b.csv", RATE | {"usd_per_h": "x"})
+    other = tmp_path / "c.yaml"
+    other.write_text("a: [")
+    lines = faults_of(one, two, other).splitlines()
+    assert [line.split(": ")[0] for line in lines[:4]] == [
+        f"{one}, entry 2", f"{one}, entry 2", f"{one}, entry 3", f"{two}, line 2",
+    ]  # fmt: skip
+    assert lines[4].startswith(f"{other}: ")
+    assert lines[-1] == "docs/plugins.md shows how rates are written."
+
+
+def test_many_faults_are_counted(tmp_path: Path) -> None:
+    rows = [RATE | {"instance_type": str(i), "num_gpus": 0} for i in range(MOST_FAULTS + 5)]
+    lines = faults_of(write_csv(tmp_path / "r.csv", *rows)).splitlines()
+    assert lines[MOST_FAULTS] == "... and 5 more."
+    assert len(lines) == MOST_FAULTS + 2
+
+
+def test_the_same_machine_twice_is_refused_across_files(tmp_path: Path) -> None:
+    one = write_yaml(tmp_path / "a.yaml", RATE, RATE | {"market": "spot"})
+    two = write_csv(tmp_path / "b.csv", RATE | {"usd_per_h": 9})
+    assert f"{two}, line 2: the same machine, place and market as {one}, entry 1." in faults_of(one, two)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.csv", "", "the first line must name the columns"),
+        ("r.csv", "provider;gpu\nlab;L4\n", "there is no column 'provider;gpu'"),
+        ("r.csv", "provider,gpu,gpu\n", "the column 'gpu' stands twice"),
+        ("r.csv", "provider,gpu\nlab\n", "line 2: 1 fields instead of 2"),
+        ("r.csv", "provider,gpu\n\nlab,L4,x\n", "line 3: 3 fields instead of 2"),
+        ("r.csv", 'provider,gpu\nlab,"L4\n', "line 2: unexpected end of data"),
+        ("r.yaml", "rates: []", "the file must be a list of rates"),
+        ("r.yaml", "", "the file must be a list of rates"),
+        ("r.yaml", "- 5", "entry 1: a rate has columns such as 'gpu: L4'; got 5"),
+        ("r.yaml", "- {gpu: L4, gpu: T4}", "the key 'gpu' stands twice"),
+        ("r.yaml", "- &a {gpu: L4}\n- *a", "aliases are not allowed"),
+        ("r.yaml", "- {5: 6}", "entry 1: "),
+        ("r.yml", "- {as_of: 2026-13-01}", "month must be in 1..12"),
+        ("r.txt", "gpu", "own rates are read from .yaml, .yml and .csv files"),
+    ],
+)
+def test_files_of_another_form_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    faults = faults_of(tmp_path / name)
+    assert message in faults
+    assert str(tmp_path / name) in faults
+
+
+def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
+    """A byte order mark, Windows line ends, spaces after commas, blank lines and empty cells."""
+    header = "\ufeffprovider, instance_type, gpu, num_gpus, usd_per_h, zone, as_of"
+    text = "\r\n".join([header, "", " lab, a, L4, 1, 2.5, , 2026-11-01", ""])
+    (tmp_path / "r.CSV").write_text(text, encoding="utf-8", newline="")
+    (offer,) = offers_of(tmp_path / "r.CSV")
+    assert (offer.gpu, offer.usd_per_h, offer.zone) == ("L4", 2.5, None)
+
+
+# --- Machines of the catalog --------------------------------------------------------------------------
+
+P4DE = RATE | {"provider": "aws", "instance_type": "p4de.24xlarge"}
+
+
+@pytest.mark.parametrize("change", [{"num_gpus": 4}, {"gpu": "A100-SXM-40GB"}, {"gpu": "H100-SXM-80GB"}])
+@pytest.mark.parametrize(("name", "place"), [("rates.yaml", "entry 2"), ("rates.csv", "line 3")])
+def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(
+    tmp_path: Path, name: str, place: str, change: dict[str, Any]
+) -> None:
+    path = WRITERS[name](tmp_path / name, P4DE, P4DE | {"region": "us-east-1"} | change)
+    row = P4DE | change
+    faults = faults_of(path)
+    assert f"{path}, {place}: aws p4de.24xlarge has 8 x A100-SXM-80GB, not" in faults
+    assert "entry 1" not in faults
+    assert f"not {row['num_gpus']} x" in faults
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        P4DE,
+        P4DE | {"provider": "AWS"},
+        P4DE | {"provider": "lab", "num_gpus": 4},
+        P4DE | {"instance_type": "p99.xlarge", "num_gpus": 4},
+        # A GCP machine of any size may have GPUs put in, so its bare name says nothing of them.
+        P4DE | {"provider": "gcp", "instance_type": "n1-standard-8", "gpu": "T4", "num_gpus": 2},
+    ],
+)
+def test_machines_that_agree_or_are_not_of_the_catalog_pass(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert len(offers_of(write_yaml(tmp_path / "r.yaml", row))) == 1

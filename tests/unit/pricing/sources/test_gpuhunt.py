@@ -23,7 +23,7 @@ from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.providers import Access, load_renters
+from advisor.pricing.providers import Access, load_providers
 from advisor.pricing.sources import downloads
 from advisor.pricing.sources.downloads import Allowance
 from advisor.pricing.sources.gpuhunt import (
@@ -378,7 +378,7 @@ def test_the_package_is_imported_only_when_asked() -> None:
 def test_the_table_of_providers_is_gpuhunts() -> None:
     """What it publishes or asks for anew must be written down here, and is then one setting away."""
     by_access = {
-        access: {renter.gpuhunt_name for renter in load_renters().values() if renter.access is access}
+        access: {provider.gpuhunt_name for provider in load_providers().values() if provider.access is access}
         for access in Access
     }
     assert by_access == {Access.PUBLISHED: set(OFFLINE_PROVIDERS), Access.ASKED: set(ONLINE_PROVIDERS)}
@@ -429,10 +429,10 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
 def test_a_provider_whose_rows_cannot_be_turned_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def turned(items: Any, renter: Any, retrieval: Any) -> Any:
-        if renter.provider == "oci":
+    def turned(items: Any, provider: Any, retrieval: Any) -> Any:
+        if provider.name == "oci":
             raise TypeError("rows of https://me:pw@oci.test?key=1")
-        return offers_of(items, renter, retrieval)
+        return offers_of(items, provider, retrieval)
 
     monkeypatch.setattr("advisor.pricing.sources.gpuhunt.offers_of", turned)
     write(tmp_path, "oci", item(provider="oci"))

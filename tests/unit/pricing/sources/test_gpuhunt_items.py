@@ -12,7 +12,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.providers import is_community_host, load_renters
+from advisor.pricing.providers import is_community_host, load_providers
 from advisor.pricing.sources.gpuhunt_items import Retrieval, matching_gpus, offers_of
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
-LAMBDA = load_renters()["lambda"]
+LAMBDA = load_providers()["lambda"]
 
 # --- Rows -------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ def test_many_messages_are_counted(tmp_path: Path) -> None:
 
 
 def of(provider: str, *items: gpuhunt.CatalogItem) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
-    return offers_of(items, load_renters()[provider], RETRIEVAL)
+    return offers_of(items, load_providers()[provider], RETRIEVAL)
 
 
 def aws(name: str = "p5.48xlarge", price: float = 55.04, **changes: Any) -> gpuhunt.CatalogItem:

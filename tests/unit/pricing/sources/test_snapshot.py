@@ -1,8 +1,12 @@
-"""Reading price files: what a good row becomes, and what a broken one says."""
+"""Reading the snapshot, and building a new one."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,9 +20,13 @@ from advisor.pricing.sources.protocol import Credentials, Freshness, OfferQuery
 from advisor.pricing.sources.snapshot import (
     PRICE_COLUMNS,
     SnapshotSource,
+    build_snapshot,
     read_offers,
     snapshot_source,
 )
+from advisor.report.prices import built_document
+from advisor.report.printing import Format, print_document
+from tests.builders import make_offer
 
 INSTANCE = {
     "provider": "aws",
@@ -190,3 +198,210 @@ def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> Non
 def test_a_folder_without_prices_is_an_error_not_an_empty_answer(source: SnapshotSource) -> None:
     with pytest.raises(CatalogError, match=r"absent' has no price files: name another folder"):
         offered(source)
+
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ROOT = Path(__file__).parents[4]
+REGIONS = tuple(f"eu-test-{i}" for i in range(10))
+
+
+def offers(usd_per_h: float = 1.006, regions: tuple[str, ...] = REGIONS) -> list[Offer]:
+    listed = make_offer("A10G", usd_per_h, instance_type="g5.xlarge", source="AWS Price List")
+    offers_given = [replace(listed, region=region, retrieved_at=NOON) for region in regions]
+    spot = replace(offers_given[0], market=Market.SPOT, zone="use1-az1", list_usd_per_h=0.4321)
+    return [*offers_given, spot]
+
+
+def read(folder: Path) -> list[Offer]:
+    return [offer for part in SnapshotSource(folder).offers(OfferQuery()) for offer in part.offers]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "snapshot"
+
+
+def test_what_was_built_reads_back_with_its_day(folder: Path) -> None:
+    built = build_snapshot(offers(), folder)
+    assert (built.num_offers, built.left_out) == (11, ())
+    by_place = {(o.region, o.zone, o.market): o for o in read(folder)}
+    for offer in offers():
+        again = by_place.pop((offer.region, offer.zone, offer.market))
+        assert again.usd_per_h == offer.usd_per_h
+        assert again.retrieved_at == datetime(2026, 11, 21, tzinfo=UTC)
+        assert again.source == "AWS Price List"
+        assert again.gpu == "A10G"
+    assert not by_place
+
+
+def test_equal_prices_build_equal_files(tmp_path: Path) -> None:
+    for name, folders in (("a", offers()), ("b", list(reversed(offers())))):
+        build_snapshot(folders, tmp_path / name)
+    first, second = ((tmp_path / name / "prices" / "aws.csv").read_bytes() for name in "ab")
+    assert first == second
+
+
+def test_a_machine_nobody_described_is_left_out_and_named(folder: Path) -> None:
+    built = build_snapshot([*offers(), make_offer("B400", instance_type="p9.48xlarge")], folder)
+    assert built.left_out == ("p9.48xlarge",)
+    assert {offer.instance_type for offer in read(folder)} == {"g5.xlarge"}
+
+
+def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
+    """The files would lose that a block is billed by the day."""
+    block = replace(
+        offers()[0], market=Market.CAPACITY_BLOCK, minimum_billed_s=86400.0, billed_step_s=86400.0
+    )
+    built = build_snapshot([*offers(), block], folder)
+    assert (built.num_offers, built.left_out) == (11, ("g5.xlarge capacity-block",))
+    assert {offer.market for offer in read(folder)} == {Market.ON_DEMAND, Market.SPOT}
+    with pytest.raises(CatalogError, match="no live prices to build from"):
+        build_snapshot([block], folder.with_name("other"))
+
+
+def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
+    print_document(built_document(build_snapshot([*offers(), block], folder)), Format.TABLE)
+    assert "how it is billed: g5.xlarge capacity-block" in capsys.readouterr().out
+
+
+def test_nothing_to_build_from_is_an_error(folder: Path) -> None:
+    for offers_given in ([], [make_offer("B400", instance_type="p9.48xlarge")]):
+        with pytest.raises(CatalogError, match="no live prices to build from"):
+            build_snapshot(offers_given, folder)
+    assert not folder.exists()
+
+
+def test_a_better_one_replaces_the_last(folder: Path) -> None:
+    build_snapshot(offers(1.0), folder)
+    build_snapshot(offers(1.2), folder)
+    assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
+    assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("offers_given", "words"),
+    [
+        (offers(2.0), "10 list prices differ by more than 30% \\(g5.xlarge eu-test-0"),
+        (offers(1.0, REGIONS[:7]), "it has 8 prices, that one 11"),
+    ],
+)
+def test_one_that_looks_wrong_does_not_replace_the_last_unless_forced(
+    folder: Path, offers_given, words: str
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    with pytest.raises(CatalogError, match=words):
+        build_snapshot(offers_given, folder)
+    assert len(read(folder)) == 11
+    build_snapshot(offers_given, folder, is_forced=True)
+    assert len(read(folder)) == len(offers_given)
+
+
+def test_spot_prices_may_move(folder: Path) -> None:
+    build_snapshot(offers(), folder)
+    moved = [replace(o, list_usd_per_h=0.1) if o.market is Market.SPOT else o for o in offers()]
+    assert build_snapshot(moved, folder).num_offers == 11
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(CatalogError, match="something else than a snapshot"):
+        build_snapshot(offers(), tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CatalogError, match="cannot write the snapshot"):
+        build_snapshot(offers(), tmp_path / "file" / "snapshot")
+
+
+def test_a_price_of_zero_never_becomes_a_snapshot(folder: Path) -> None:
+    build_snapshot(offers(), folder)
+    with pytest.raises(CatalogError, match="must be above 0"):
+        build_snapshot([*offers(), replace(offers()[0], region="mars-1", list_usd_per_h=0.0)], folder)
+    assert len(read(folder)) == 11
+
+
+class Renames:
+    """``Path.rename`` as it is, but calls of these numbers raise what they are given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, faults: dict[int, BaseException]) -> None:
+        self.num_calls = 0
+        real = Path.rename
+
+        def rename(path: Path, target: Path) -> Path:
+            self.num_calls += 1
+            if self.num_calls in faults:
+                raise faults[self.num_calls]
+            return real(path, target)
+
+        monkeypatch.setattr(Path, "rename", rename)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_swap_that_fails_or_is_interrupted_puts_the_old_one_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: int, fault: BaseException
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    renames = Renames(monkeypatch, {call: fault})
+    with pytest.raises(CatalogError if isinstance(fault, OSError) else KeyboardInterrupt):
+        build_snapshot(offers(1.2), folder)
+    assert renames.num_calls >= call
+    assert {o.usd_per_h for o in read(folder)} == {1.0, 0.4321}
+    assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
+
+
+def test_an_interrupt_just_after_the_swap_leaves_the_new_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        moved = real(path, target)
+        if target == folder:
+            raise KeyboardInterrupt
+        return moved
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        build_snapshot(offers(1.2), folder)
+    assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
+    assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
+
+
+def test_an_old_one_that_cannot_be_put_back_is_kept_and_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    Renames(monkeypatch, {2: OSError(5, "I/O error"), 3: OSError(5, "I/O error")})
+    with pytest.raises(CatalogError, match=r"neither replaced nor put back .*snapshot\.old\."):
+        build_snapshot(offers(1.2), folder)
+    (aside,) = folder.parent.iterdir()
+    assert aside.name.startswith("snapshot.old.")
+    assert {o.usd_per_h for o in read(aside / "snapshot")} == {1.0, 0.4321}
+
+
+def test_a_process_that_is_killed_between_the_renames_leaves_the_old_one_beside(folder: Path) -> None:
+    build_snapshot(offers(1.0), folder)
+    script = f"""
+import os, signal
+from pathlib import Path
+from advisor.pricing.sources import snapshot as build
+from tests.unit.pricing.sources.test_snapshot import offers
+real = Path.rename
+def rename(path, target):
+    if target == Path({str(folder)!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(path, target)
+Path.rename = rename
+build.build_snapshot(offers(1.2), Path({str(folder)!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    (aside,) = folder.parent.glob("snapshot.old.*")
+    assert {o.usd_per_h for o in read(aside / "snapshot")} == {1.0, 0.4321}
+    build_snapshot(offers(1.2), folder)
+    assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
+    assert aside.exists()

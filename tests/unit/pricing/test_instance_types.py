@@ -1,4 +1,4 @@
-"""Instance types: what a row becomes, what a broken one says, and that what is written reads back."""
+"""The file of instance types, and what their prices include."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from advisor.pricing.instance_types import (
     INSTANCE_COLUMNS,
     InstanceType,
     load_instances,
+    price_includes,
     read_instances,
     write_instances,
 )
@@ -144,3 +145,18 @@ def test_a_machine_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE, INSTANCE)
     with pytest.raises(CatalogError, match=r"line 3: 'g6\.xlarge' is listed twice"):
         read_instances(path)
+
+
+@pytest.mark.parametrize(("architecture", "cpus"), [("arm64", "72 vCPU (Arm)"), ("x86_64", "72 vCPU")])
+def test_an_arm_host_is_named(architecture: str, cpus: str) -> None:
+    parts = price_includes(
+        vcpus=72, memory_bytes=480 * GIB, local_ssd_bytes=375 * GB, architecture=architecture
+    )
+    assert parts == (cpus, "480 GiB RAM", "375 GB local SSD")
+
+
+def test_a_machine_without_disks_names_none() -> None:
+    assert price_includes(vcpus=4, memory_bytes=GIB, local_ssd_bytes=0, architecture="x86_64") == (
+        "4 vCPU",
+        "1 GiB RAM",
+    )

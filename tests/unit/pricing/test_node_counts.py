@@ -1,4 +1,4 @@
-"""Which machines make one plan together, and how many of them."""
+"""How many machines make one plan, and over what they exchange."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from advisor.core.values import Offer
-from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, node_counts, numbers_of_nodes
+from advisor.core.fabrics import board_fabric
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Link, Network, Offer
+from advisor.pricing.node_counts import ALONE, USEFUL, NodeLimits, fabric_of, node_counts, numbers_of_nodes
 from tests.builders import make_offer
 
 P4D = make_offer("A100-SXM-40GB", provider="aws", instance_type="p4d.24xlarge", num_gpus=8)
@@ -71,3 +73,38 @@ def test_nodes_of_one_s_own_are_as_many_as_there_are() -> None:
     assert numbers_of_nodes(USEFUL, 4, 8, (24, 40)) == {1, 2, 3, 4}
     assert numbers_of_nodes(NodeLimits(exactly=4), 4, 8, ()) == {4}
     assert numbers_of_nodes(NodeLimits(exactly=5), 4, 8, ()) == set()
+
+
+GBIT = 1e9 / 8
+
+
+@pytest.mark.parametrize(
+    ("provider", "instance_type", "gpu", "link", "network", "gbit_per_s"),
+    [
+        # The kind by its row, the rate by instances.csv.
+        ("aws", "p5.48xlarge", "H100-SXM-80GB", Link.NVSWITCH, Network.EFA, 3200),
+        ("aws", "g5.48xlarge", "A10G", Link.HOST, Network.EFA, 100),
+        # No row: the board, and plain TCP.
+        ("aws", "p3.16xlarge", "V100-SXM-16GB", Link.NVLINK_MESH, Network.TCP, 25),
+        ("aws", "g5.xlarge", "A10G", Link.HOST, Network.TCP, 2.5),
+        # Both by its row.
+        ("gcp", "a3-megagpu-8g", "H100-SXM-80GB", Link.NVSWITCH, Network.GPUDIRECT_TCP, 1600),
+        ("gcp", "n1-standard-96+8xV100", "V100-SXM-16GB", Link.NVLINK_MESH, Network.TCP, 32),
+        ("azure", "Standard_ND96isr_H100_v5", "H100-SXM-80GB", Link.NVSWITCH, Network.INFINIBAND, 3200),
+        # The row's own link.
+        ("gcp", "g4-standard-384", "RTX-PRO-6000-Server", Link.PCIE, Network.TCP, 400),
+        ("azure", "Standard_NC96ads_A100_v4", "A100-PCIE-80GB", Link.NVLINK_PAIRS, Network.TCP, 80),
+    ],
+)
+def test_a_machine_has_its_link_and_network(
+    provider: str, instance_type: str, gpu: str, link: Link, network: Network, gbit_per_s: float
+) -> None:
+    fabric = fabric_of(provider, instance_type, load_gpus()[gpu])
+    assert (fabric.link, fabric.network) == (link, network)
+    assert fabric.network_bytes_per_s == pytest.approx(gbit_per_s * GBIT)
+
+
+def test_a_machine_that_nobody_knows_has_its_board_alone() -> None:
+    gpu = load_gpus()["H100-SXM-80GB"]
+    assert fabric_of("vast", "8x H100", gpu) == board_fabric(gpu)
+    assert fabric_of("aws", "g3s.xlarge", load_gpus()["M60"]).network is None

@@ -11,9 +11,9 @@ import pytest
 
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.providers import FORM_FILE, RENTER_FILE, Access, Machines, Renter, load_renters
+from advisor.pricing.providers import FORM_FILE, PROVIDER_FILE, Access, Machines, Provider, load_providers
 
-RENTERS = load_renters()
+RENTERS = load_providers()
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -21,33 +21,33 @@ def rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("row", [*rows(RENTER_FILE), *rows(FORM_FILE)], ids=lambda row: row["provider"])
+@pytest.mark.parametrize("row", [*rows(PROVIDER_FILE), *rows(FORM_FILE)], ids=lambda row: row["provider"])
 def test_every_row_is_dated_and_sourced(row: dict[str, str]) -> None:
     assert date(2020, 1, 1) <= date.fromisoformat(row["as_of"]) <= datetime.now(UTC).date()
     assert len(row["source"]) > 10
 
 
-@pytest.mark.parametrize("renter", RENTERS.values(), ids=lambda renter: renter.provider)
-def test_every_provider_bills_in_a_way_that_can_be(renter: Renter) -> None:
-    assert renter.provider == renter.provider.lower()
-    assert 1 <= renter.billed_step_s <= 3600
-    assert 60 <= renter.minimum_billed_s <= 3600
-    assert renter.spot_floor_share is None or 0 < renter.spot_floor_share < 1
+@pytest.mark.parametrize("provider", RENTERS.values(), ids=lambda provider: provider.name)
+def test_every_provider_bills_in_a_way_that_can_be(provider: Provider) -> None:
+    assert provider.name == provider.name.lower()
+    assert 1 <= provider.billed_step_s <= 3600
+    assert 60 <= provider.minimum_billed_s <= 3600
+    assert provider.spot_floor_share is None or 0 < provider.spot_floor_share < 1
 
 
 def test_names_mean_one_provider_each() -> None:
-    assert len({renter.gpuhunt_name for renter in RENTERS.values()}) == len(RENTERS)
-    foreign = {renter.gpuhunt_name for name, renter in RENTERS.items() if renter.gpuhunt_name != name}
+    assert len({provider.gpuhunt_name for provider in RENTERS.values()}) == len(RENTERS)
+    foreign = {provider.gpuhunt_name for name, provider in RENTERS.items() if provider.gpuhunt_name != name}
     assert not foreign & RENTERS.keys()
 
 
 def test_nobody_whose_terms_are_unknown_bills_less_than_anybody_whose_are_known() -> None:
     """What is not known never looks better than what is."""
-    known = [renter for renter in RENTERS.values() if renter.are_terms_known]
-    for renter in RENTERS.values():
-        if not renter.are_terms_known:
-            assert renter.minimum_billed_s == max(one.minimum_billed_s for one in known)
-            assert renter.billed_step_s == max(one.billed_step_s for one in known)
+    known = [provider for provider in RENTERS.values() if provider.are_terms_known]
+    for provider in RENTERS.values():
+        if not provider.are_terms_known:
+            assert provider.minimum_billed_s == max(one.minimum_billed_s for one in known)
+            assert provider.billed_step_s == max(one.billed_step_s for one in known)
 
 
 def test_the_clouds_of_our_catalog_are_among_them() -> None:
@@ -55,8 +55,8 @@ def test_the_clouds_of_our_catalog_are_among_them() -> None:
 
 
 def test_hosts_of_a_marketplace_are_all_of_others() -> None:
-    for renter in RENTERS.values():
-        assert renter.machines is not Machines.HOSTS or renter.community_locations == ("*",)
+    for provider in RENTERS.values():
+        assert provider.machines is not Machines.HOSTS or provider.community_locations == ("*",)
 
 
 def test_forms_are_those_of_our_gpus_and_of_known_providers() -> None:
@@ -72,5 +72,5 @@ def test_the_page_names_each_and_how_it_is_known() -> None:
         Access.PUBLISHED: next(line for line in page.splitlines() if "publishes a catalog a day" in line),
         Access.ASKED: next(line for line in page.splitlines() if "asks them directly" in line),
     }
-    for name, renter in RENTERS.items():
-        assert re.search(rf"\b{name}\b", lines[renter.access]), name
+    for name, provider in RENTERS.items():
+        assert re.search(rf"\b{name}\b", lines[provider.access]), name

@@ -1,25 +1,30 @@
-"""Settings to offers and machines: which count, how many, at what price, and what is refused."""
+"""Offers of the settings: queries, regions to enable, and sorted lists."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.config.layers import Config
+from advisor.config.rent_settings import CloudSettings
 from advisor.config.settings import Settings
-from advisor.core.errors import InputError
-from advisor.core.values import Market
+from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import Code
+from advisor.core.values import Market, Offer, QuoteKind
 from advisor.pricing import answers as pricing
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.asked import Asked, is_wanted
 from advisor.service.listening import Silence
 from advisor.service.prices import live
-from advisor.service.prices.offers import query_offers, wanted_counts
-from tests.builders import make_offer
+from advisor.service.prices.offers import PriceOrder, _sorted, is_open, query_offers, wanted_counts
+from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard
 
@@ -138,3 +143,104 @@ def test_a_family_is_noted():
 )
 def test_nothing_asked_for_means_any(wanted, gpu, count, expected):
     assert is_wanted(wanted, gpu, count) is expected
+
+
+CLOSED, OPEN = make_offer("L4", region="me-south-1"), make_offer("L4")
+
+
+@pytest.mark.parametrize(
+    ("cloud", "opens"),
+    [
+        ({}, False),
+        ({"regions": ("me-*",)}, False),
+        ({"regions": ("ME-south-1",)}, True),
+        ({"opt_in_regions": ("me-south-1",)}, True),
+        ({"opt_in_regions": ("me-*",)}, True),
+        ({"opt_in_regions": ("ap-*",)}, False),
+    ],
+)
+def test_a_closed_region_is_opened_by_name(cloud: dict[str, Any], opens: bool) -> None:
+    is_opened = is_open(CloudSettings(**cloud))
+    assert (is_opened(CLOSED), is_opened(OPEN)) == (opens, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_live", "opens"), [("aws", True, True), ("aws", False, False), ("gpuhunt", True, False)]
+)
+def test_what_the_account_was_asked_in_is_enabled(source: str, is_live: bool, opens: bool) -> None:
+    asked_at = {("aws", "me-south-1", Market.SPOT): datetime(2026, 11, 1, tzinfo=UTC)}
+    answer = Answer(source=source, is_live=is_live, offers=(), asked_at=asked_at)
+    assert is_open(CloudSettings(), [answer])(CLOSED) is opens
+
+
+def test_a_region_of_the_same_name_elsewhere_is_another() -> None:
+    assert is_open(CloudSettings())(make_offer("L4", region="me-south-1", provider="lab"))
+
+
+def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
+    answer = Answer(source="a test", is_live=False, offers=offers, providers=("aws",))
+    monkeypatch.setattr(live, "current_answers", lambda *_, **__: [answer])
+    monkeypatch.setattr(live, "known_answers", lambda *_, **__: [answer])
+    config = Config(settings=Settings(), origins={}, warnings=())
+    return query_offers(config, Asked(wanted={}), Silence(), only_open=only_open)
+
+
+def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
+    assert answered.offers == (OPEN,)
+    (note,) = (warning for warning in answered.warnings if warning.code is Code.OPT_IN_REGIONS)
+    assert note.facts == {"num_offers": 1, "regions": ["me-south-1"]}
+    every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
+    assert set(every.offers) == {CLOSED, OPEN}
+    assert Code.OPT_IN_REGIONS not in {warning.code for warning in every.warnings}
+
+
+def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = r"Without cloud\.opt_in_regions there is 1: aws l4.xlarge in me-south-1"
+    with pytest.raises(NoOfferError, match=words):
+        query(only_open=True, offers=(CLOSED,), monkeypatch=monkeypatch)
+
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+OFFERS = st.lists(
+    st.builds(
+        lambda usd, count, region, days: make_offer(
+            "L4", usd, num_gpus=count, region=region, retrieved_at=NOW - timedelta(days=days)
+        ),
+        st.sampled_from([0.5, 1.0, 4.0]),
+        st.sampled_from([1, 4, 8]),
+        st.sampled_from(["us-east-1", "eu-west-1"]),
+        st.integers(0, 3),
+    ),
+    max_size=12,
+)
+
+
+def place(offer: Offer) -> tuple[str, str]:
+    return offer.provider, offer.region
+
+
+@given(OFFERS, st.sampled_from(PriceOrder), st.randoms(use_true_random=False))
+def test_the_order_is_a_matter_of_the_offers_alone(
+    offers: list[Offer], order: PriceOrder, luck: random.Random
+) -> None:
+    shuffled = luck.sample(offers, len(offers))
+    first = {
+        PriceOrder.PRICE: lambda o: o.usd_per_h,
+        PriceOrder.GPU_PRICE: lambda o: o.usd_per_h / o.num_gpus,
+        PriceOrder.AGE: lambda o: -o.retrieved_at.timestamp(),
+        PriceOrder.PLACE: place,
+    }[order]
+
+    def keys_of(some: list[Offer]) -> list[tuple[object, ...]]:
+        listed = _sorted([(offer, make_price(offer.usd_per_h)) for offer in some], order)
+        return [(first(offer), offer.usd_per_h, place(offer)) for offer, _ in listed]
+
+    assert keys_of(offers) == sorted(keys_of(offers))
+    assert keys_of(offers) == keys_of(shuffled)
+
+
+def test_a_guess_is_listed_by_its_p90() -> None:
+    guess = make_offer("L4", 1.0), make_price(1.5, 3.0, QuoteKind.DERIVED)
+    quoted = make_offer("L4", 2.0), make_price(2.0, 4.0)
+    assert _sorted([guess, quoted], PriceOrder.PRICE) == [quoted, guess]

@@ -1,23 +1,137 @@
-"""Sources that say wrong things, crash or hang: what is right is kept, and they fail alone."""
+"""Which sources there are, plug-ins that misbehave, and what each source lacks."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from advisor.config.rent_settings import PriceSettings
+from advisor.core import plugins
+from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.values import Interval, Market, PricePoint
+from advisor.pricing import source_registry
 from advisor.pricing.refresh import ANSWER_WITHIN_S, LONGEST_S, due_sources, parts_of, refresh
-from advisor.pricing.source_registry import state_of
-from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
+from advisor.pricing.source_registry import answers_of, joined, may_recommend_refresh, sources_of, state_of
+from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part, credentials_of
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.pulls import pulls
-from tests.unit.pricing.refresh.test_pulling import DAY_S, NOON, FakeSource, offer, part, pulled, usd
+from tests.unit.pricing.test_refresh import DAY_S, NOON, FakeSource, offer, part, pulled, usd
+
+
+@pytest.mark.parametrize("name", ["gpuhunt"])
+def test_who_needs_no_account_is_asked_only_if_the_settings_name_it(name: str) -> None:
+    assert not may_recommend_refresh(name, PriceSettings())
+    assert not may_recommend_refresh(name, PriceSettings(sources=["aws"]))
+    assert may_recommend_refresh(name, PriceSettings(sources=["aws", name]))
+    assert may_recommend_refresh(name, PriceSettings(options={name: {}}))
+
+
+def test_an_account_is_there_to_be_asked() -> None:
+    assert may_recommend_refresh("aws", PriceSettings())
+
+
+OURS = plugins.registered(source_registry.GROUP, foreign=False)
+
+
+class Source:
+    """One that is right, but for what a test changes."""
+
+    name = "theirs"
+    capabilities = Capabilities(providers=("theirs",), markets=(Market.SPOT,))
+
+    def offers(self, _: OfferQuery) -> object:
+        return ()
+
+    def freshness(self) -> object:
+        return ()
+
+    def credentials(self) -> Credentials:
+        return Credentials.NOT_NEEDED
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The module of a plug-in that is registered as ``theirs``."""
+    point = EntryPoint("theirs", "their_module:factory", source_registry.GROUP)
+    for module in (source_registry, plugins):
+        monkeypatch.setattr(module, "registered", lambda _: {**OURS, "theirs": point})
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path / "their_module.py"
+    sys.modules.pop("their_module", None)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import sys; sys.exit(3)", "PluginEndedError: it raised SystemExit(3)"),
+        ("raise GeneratorExit", "it raised GeneratorExit()"),
+        ("class Odd(BaseException): pass\nraise Odd('x')", "it raised Odd(x)"),
+        ("factory = None", "'NoneType' object is not callable"),
+        ("def factory(options): pass", "no price source but NoneType, without offers, freshness"),
+        ("def factory(options): raise SystemExit", "it raised SystemExit()"),
+        ("def factory(options): return 'theirs'", "no price source but str"),
+        ("class factory:\n def __init__(self, options): pass\n name = 'theirs'", "without offers"),
+    ],
+)
+def test_they_are_one_warning_and_others_answer(plug_in: Path, code: str, words: str) -> None:
+    """All but two were a traceback, or ended advisor without a word."""
+    plug_in.write_text(code)
+    found = sources_of(PriceSettings())
+    (warning,) = found.warnings
+    assert words in warning
+    assert "theirs" in warning
+    assert [source.name for source in found.sources] == [*source_registry._FIRST, *source_registry._LAST]
+    with pytest.raises(ConfigError, match="theirs"):
+        sources_of(PriceSettings(sources=["theirs"]))
+
+
+def test_what_they_print_is_no_answer(plug_in: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood before the JSON."""
+    plug_in.write_text("print('loaded')\ndef factory(options):\n print('made')")
+    sources_of(PriceSettings())
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "loaded\nmade\n")
+
+
+def test_ctrl_c_is_passed_on(plug_in: Path) -> None:
+    plug_in.write_text("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        sources_of(PriceSettings())
+
+
+def leave(*_: object) -> None:
+    sys.exit(3)
+
+
+def nothing(*_: object) -> None:
+    pass
+
+
+@pytest.mark.parametrize("offers", [leave, nothing])
+def test_one_that_fails_when_asked(monkeypatch: pytest.MonkeyPatch, offers: object) -> None:
+    monkeypatch.setattr(Source, "offers", offers)
+    with pytest.raises(CatalogError, match="'theirs' failed"):
+        answers_of([Source()], OfferQuery(), None)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("credentials", [leave, nothing])
+def test_one_that_fails_when_its_credentials_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, credentials: object
+) -> None:
+    monkeypatch.setattr(Source, "credentials", credentials)
+    found, why = credentials_of(Source())  # type: ignore[arg-type]
+    assert found is Credentials.MISSING
+    assert why is not None
 
 
 @pytest.fixture
@@ -198,3 +312,42 @@ def test_who_cannot_tell_what_it_holds_has_a_gap() -> None:
     state = state_of(LockedSource(is_live=False), None)
     assert state.num_offers == 0
     assert "it cannot tell what it holds: RuntimeError: no file" in state.gaps
+
+
+def test_one_reason_of_many_machines_and_regions_is_one_line() -> None:
+    scopes = ("us-east1 spot", "us-west1 spot")
+    gaps = [(scope, f"{machine} {scope}: no price of L4 GPU") for scope in scopes for machine in ("g2", "g4")]
+    assert joined(gaps) == ("us-east1 spot, us-west1 spot: no price of L4 GPU: g2, g4",)
+
+
+def test_machines_that_lack_it_elsewhere_have_a_line_of_their_own() -> None:
+    gaps = [("a", "m1 a: x"), ("a", "m2 a: x"), ("b", "m1 b: x"), ("b", "m3 b: y")]
+    assert joined(gaps) == ("a, b: x: m1", "a: x: m2", "b: y: m3")
+
+
+def test_gaps_without_a_machine_stay_as_they_are() -> None:
+    assert joined([("a", "late: 2 types"), ("b", "late: 2 types"), ("b", "lost")]) == (
+        "a, b: late: 2 types",
+        "b: lost",
+    )
+    assert joined([("a", "one"), ("a", "one")]) == ("a: one",)
+    assert joined([]) == ()
+
+
+NAMES = st.sampled_from(["r1 spot", "r2 spot", "r10 spot"])
+GAPS = st.lists(
+    st.tuples(NAMES, st.sampled_from(["m1", "m2", "m3"]), st.sampled_from(["no price", "0: unknown"])),
+    max_size=30,
+)
+
+
+@given(GAPS)
+def test_every_gap_can_be_read_back_once(gaps: list[tuple[str, str, str]]) -> None:
+    lines = joined((scope, f"{machine} {scope}: {reason}") for scope, machine, reason in gaps)
+    read = []
+    for line in lines:
+        scopes, _, rest = line.partition(": ")
+        reason, _, machines = rest.rpartition(": ")
+        read += [(s, m, reason) for s in scopes.split(", ") for m in machines.split(", ")]
+    assert sorted(read) == sorted(set(gaps))
+    assert len(lines) <= len(set(gaps))

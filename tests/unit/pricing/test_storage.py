@@ -1,4 +1,4 @@
-"""Rates of disks and egress: what a row becomes, what an amount costs, and what stays unknown."""
+"""What storage and egress cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refreshing: each part is kept or fails alone, nothing known is lost, and nobody is asked in vain."""
+"""Refreshing live prices."""
 
 from __future__ import annotations
 

@@ -1,21 +1,71 @@
-"""Capacity blocks, placement scores and quotas."""
+"""Placement scores, quotas and buckets."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from datetime import timedelta
 
+import boto3
 import pytest
+from moto.server import ThreadedMotoServer
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
-from advisor.pricing.sources.aws.account import PlacementScore, VcpuQuota, placement_scores, vcpu_quotas
+from advisor.pricing.sources.aws.account import (
+    PlacementScore,
+    VcpuQuota,
+    bucket_region,
+    placement_scores,
+    vcpu_quotas,
+)
 from advisor.pricing.sources.aws.calls import AwsOptions
 from advisor.pricing.sources.protocol import OfferQuery
 from tests.clouds.aws_asking import ask, the_offer, usd_per_h
 from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, FakeAws, Fault
 from tests.clouds.aws_world import NOW, Block, World, small_world
 from tests.unit.pricing.sources.aws.conftest import Start
+
+OPTIONS = AwsOptions(max_attempts=1, timeout_s=5.0)
+
+
+@pytest.fixture(scope="module")
+def moto_url() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    client = boto3.client("s3", "us-east-1", endpoint_url=url, **keys)
+    client.create_bucket(Bucket="photos")
+    for name, region in (("texts", "eu-central-1"), ("old", "EU")):
+        client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": region})
+    yield url
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def s3(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto_url)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "region"), [("photos", "us-east-1"), ("texts", "eu-central-1"), ("old", "eu-west-1")]
+)
+def test_a_bucket_says_where_it_lies(bucket: str, region: str) -> None:
+    assert bucket_region(bucket, OPTIONS) == region
+
+
+def test_a_bucket_that_is_not_there_is_an_error_in_words() -> None:
+    with pytest.raises(CloudError, match="NoSuchBucket"):
+        bucket_region("nobodys", OPTIONS)
+
+
+def test_a_name_that_no_bucket_has_is_an_error_in_words() -> None:
+    with pytest.raises(CloudError):
+        bucket_region("No such name", OPTIONS)
+
 
 BLOCKS = "us-east-1 capacity-block"
 ONCE = AwsOptions(max_attempts=1)
