@@ -44,7 +44,6 @@ def show(
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
-        answer.trace,
         top=view.num_rows,
         what_if=answer.best_what_if,
         plot=view.plot,

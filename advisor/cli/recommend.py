@@ -117,7 +117,7 @@ def _show(
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
-    subject = subject_of(answer.recommendation, answer.trace)
+    subject = subject_of(answer.recommendation)
     warnings = sentences(answer.recommendation.warnings)
     asked = f"top {view.num_rows}"
     deliveries: list[Delivery] = []

@@ -64,7 +64,7 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
         id=answer.entry_id,
         at=now(),
         project=project,
-        script=answer.trace.script,
+        script=answer.recommendation.script.name,
         plan_id=plan.id,
         provider=plan.provider,
         gpu=plan.gpu,

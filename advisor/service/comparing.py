@@ -60,29 +60,21 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request.job, listener)
-    from advisor.service.ranked import judged_of
+    from advisor.service.pipeline import judged_of
     from recommender.comparison import compared
     from recommender.plans.named import num_nodes_of, plans_named
 
     config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
-    places = places_of(replace(request.job, everywhere=True), config, listener)
+    places, warnings = places_of(replace(request.job, everywhere=True), config, listener)
     named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
     trace = with_input(trace_of(request.job.trace, config, listener), config.settings.input, listener)
     asked = {plan.id: plan for plans in named.values() for plan in plans}
-    judged = judged_of(
-        trace,
-        tuple(asked.values()),
-        places.job,
-        spot=places.spot,
-        policy=places.policy,
-        spent=places.spent,
-        corrections=places.corrections,
-    )
+    judged = judged_of(trace, places, tuple(asked.values()))
     chosen = _chosen(named, judged, listener)
     return CompareAnswer(
         comparison=compared(chosen[request.a], chosen[request.b], places.job),
         trace=trace,
-        warnings=(*trace.warnings, *places.warnings),
+        warnings=(*trace.warnings, *warnings),
     )
 
 

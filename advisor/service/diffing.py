@@ -94,12 +94,14 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
     with laid_out(request.base) as before, laid_out(request.head) as after:
         for version in (before, after):
             check(replace(request.job, trace=replace(request.job.trace, source=version.path)), listener)
-        places = places_of(request.job, config, listener)
+        places, warnings = places_of(request.job, config, listener)
         base, head = (
             with_input(trace, config.settings.input, listener)
             for trace in _traces((before, after), request.job.trace, config, listener)
         )
-    base_ranked, head_ranked = (ranked_on(places, trace, request.job, config) for trace in (base, head))
+    base_ranked, head_ranked = (
+        ranked_on(places, warnings, trace, request.job, config) for trace in (base, head)
+    )
     change = script_change(base_ranked, head_ranked)
     return DiffAnswer(
         base=base,

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Plan
     from advisor.edits.patch import Patch
-    from advisor.predict.calibration.receipt_corrections import Correction
+    from advisor.pricing.catalog.interruptions import Interruptions
     from advisor.service.listening import Listener
+    from advisor.service.pipeline import Places
     from recommender.outcome.spot import SpotTerms
-    from recommender.policy import Policy, Spent
-    from recommender.ranking.best_change import WhatIf
+    from recommender.ranking.variants import WhatIf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +56,6 @@ class RecommendRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """What could be used or rented, the rules for it, and the job as these rules have it."""
-
-    plans: tuple[Plan, ...]
-    job: Job
-    spot: SpotTerms
-    policy: Policy | None
-    spent: Spent | None
-    corrections: Mapping[str, Correction]
-    warnings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendAnswer:
     """What to take, and what that rests on.
 
@@ -80,7 +67,6 @@ class RecommendAnswer:
     """
 
     recommendation: Recommendation
-    trace: Trace
     best_what_if: WhatIf | None
     entry_id: str | None
     patch: Patch | None = None
@@ -133,32 +119,36 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request, listener)
-    from recommender.ranking.best_change import best_what_if
+    from recommender.ranking.variants import best_what_if
 
-    places = places_of(request, config, listener)
+    places, warnings = places_of(request, config, listener)
     trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
-    ranked = ranked_on(places, trace, request, config)
+    ranked = ranked_on(places, warnings, trace, request, config)
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
-        trace=trace,
         best_what_if=best_what_if(ranked),
         entry_id=_entry_id(config, ranked),
         patch=script_patch(request, ranked) if request.patch else None,
     )
 
 
-def places_of(request: RecommendRequest, config: Config, listener: Listener) -> Places:
-    """What could be used or rented for the job, whatever the script does.
+def places_of(
+    request: RecommendRequest, config: Config, listener: Listener
+) -> tuple[Places, tuple[Finding, ...]]:
+    """What could be used or rented for the job, whatever the script does, and warnings about it.
 
     Raises:
         InputError: a name or a number cannot be meant.
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
+    from advisor.core.gpus import load_gpus
     from advisor.service.data_sets import data_set_of
     from advisor.service.past_runs import past_runs
+    from advisor.service.pipeline import Places
     from advisor.service.plans import plans_of, spot_terms
     from advisor.service.under_policy import policy_of, spent_of, with_objective
+    from recommender import Conditions
 
     rules = policy_of(config, request.policies)
     data, doubts = data_set_of(config, listener)
@@ -184,15 +174,24 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
     plans = that_suit(plans, job.split)
     past = past_runs(config, listener)
     drifts = past.drifts_on({plan.gpu for plan in plans})
-    return Places(
+    conditions = Conditions(spot=spot, interruptions=_interruptions(spot), spent=spent)
+    places = Places(
         plans=tuple(plans),
+        gpus=load_gpus(),
         job=job,
-        spot=spot,
+        conditions=conditions,
         policy=rules,
-        spent=spent,
         corrections=past.corrections,
-        warnings=(*_that_matter(doubts, plans), *warnings, *drifts),
     )
+    return places, (*_that_matter(doubts, plans), *warnings, *drifts)
+
+
+def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] | None:
+    """Published rates of preemption; none where the settings give the rate."""
+    from advisor.pricing.catalog.interruptions import load_interruptions
+    from recommender.outcome.spot import RATE
+
+    return load_interruptions() if RATE in spot.assumed else None
 
 
 def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[Finding]:
@@ -216,28 +215,24 @@ def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
     return suited
 
 
-def ranked_on(places: Places, trace: Trace, request: RecommendRequest, config: Config) -> Recommendation:
-    """The places ranked for one script.
+def ranked_on(
+    places: Places, warnings: Sequence[Finding], trace: Trace, request: RecommendRequest, config: Config
+) -> Recommendation:
+    """The places ranked for one script, with what changes of it would bring.
 
     Raises:
         InputError: the length of the job is unknown.
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    from advisor.service.ranked import recommendation_of
+    from advisor.service.pipeline import recommendation_of, with_variants
+    from advisor.service.shifts import with_later_starts
 
-    ranked = recommendation_of(
-        trace,
-        places.plans,
-        places.job,
-        config,
-        spot=places.spot,
-        what_if=what_if_names(request, Silence()),
-        policy=places.policy,
-        spent=places.spent,
-        corrections=places.corrections,
-    )
-    return replace(ranked, warnings=(*ranked.warnings, *places.warnings))
+    names = what_if_names(request, Silence())
+    ranked = with_later_starts(recommendation_of(trace, places), config)
+    if names != ():
+        ranked = with_variants(ranked, trace, places, names)
+    return replace(ranked, warnings=(*ranked.warnings, *warnings))
 
 
 def _entry_id(config: Config, recommendation: Recommendation) -> str | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import input_s
 from advisor.core.values import Bound, Layout, Market, Option
-from advisor.predict.loading import input_s
 from recommender.outcome.evaluate import Judged
-from recommender.outcome.vcpus import vcpus_per_gpu
+from recommender.outcome.reading import vcpus_per_gpu
 
 # Less of the time is not worth another machine.
 _LEAST_SAVING = 0.05

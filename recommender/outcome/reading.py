@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import cache
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Plan
-from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU
 from advisor.pricing.catalog.instance_types import load_instances
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
@@ -27,6 +27,11 @@ MEDIAN_SHARE = 0.5
 _DISK_READS_PER_S = 1e-3
 # What p10 and p90 of a rate are of its median.
 EITHER_SIDE = 2.0
+
+
+def vcpus_per_gpu(plan: Plan) -> float:
+    """Number of vCPUs for each GPU; an assumed one where it is unknown."""
+    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
 def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
@@ -59,7 +64,7 @@ def network_bits_per_s(plan: Plan) -> float:
     known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
     if known is not None and known.network_bits_per_s is not None:
         return min(known.network_bits_per_s, MOST_BITS_PER_S)
-    vcpus = (plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU) * plan.layout.gpus_per_node
+    vcpus = vcpus_per_gpu(plan) * plan.layout.gpus_per_node
     return min(_least_bits_per_s_of_a_vcpu() * vcpus, MOST_BITS_PER_S)
 
 

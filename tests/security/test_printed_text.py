@@ -85,7 +85,7 @@ def printed(print_it: Callable[[], object]) -> str:
 
 def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     recommendation, trace = recommendation_with(text), trace_with(text)
-    answer = RecommendAnswer(recommendation=recommendation, trace=trace, best_what_if=None, entry_id=None)
+    answer = RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=None)
     explained = text if output in (Format.TABLE, Format.JSON) else None
     hand_out = partial(print_document, output=output)
     yield lambda: show(answer, ViewOptions(), output, hand_out)

@@ -21,10 +21,10 @@ from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
 from recommender.engine import check_job
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.steps import num_iterations
 from recommender.plans.extras import CloudTerms
 from recommender.policy import read_policies
 from tests.builders import make_trace
+from tests.recommending import num_iterations
 
 JOB_LIMITS = [
     ("epochs", limits.MAX_EPOCHS, {}),

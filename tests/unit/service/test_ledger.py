@@ -32,7 +32,6 @@ from advisor.service.listening import Silence
 from advisor.service.recommending import RecommendAnswer
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
-from tests.builders import make_trace
 from tests.recommendations import many_options
 from tests.unit.store.test_ledger import make_run
 
@@ -120,9 +119,7 @@ def test_what_is_told_beside_a_plan_wins(config: Config) -> None:
 
 
 def answered(recommendation: Recommendation, entry_id: str) -> RecommendAnswer:
-    return RecommendAnswer(
-        recommendation=recommendation, trace=make_trace(), best_what_if=None, entry_id=entry_id
-    )
+    return RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=entry_id)
 
 
 def recommended(config: Config) -> str:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Option, Recommendation
-from recommender.engine import recommend
 from recommender.ranking import near
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
+from tests.recommending import recommend
 
 
 def answer(*points: tuple[str, float, float], spread: float = 1.0, copies: int = 1) -> Recommendation:

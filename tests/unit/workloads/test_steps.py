@@ -9,16 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import Code
-from advisor.core.values import Collective, Job, RankWork, Scaling, Trace
-from recommender.outcome.steps import (
-    Source,
-    iterations_as_profiled,
-    num_iterations,
+from advisor.core.values import Collective, Job, RankWork, Scaling, ScalingSource, Trace
+from advisor.workloads.steps import (
     seen_scaling,
     steps_of,
 )
 from tests.builders import make_op, make_trace
 from tests.findings import sample
+from tests.recommending import iterations_as_profiled, num_iterations
 
 
 def in_worlds(
@@ -61,11 +59,11 @@ def test_one_world_shows_nothing() -> None:
 def test_the_user_goes_before_what_was_seen_and_that_before_what_is_assumed() -> None:
     strong = in_worlds(8, 32, 1, 256)
     given = steps_of(strong, Job(epochs=1, scaling=Scaling.WEAK))
-    assert (given.scaling, given.source) == (Scaling.WEAK, Source.GIVEN)
+    assert (given.scaling, given.source) == (Scaling.WEAK, ScalingSource.GIVEN)
     seen = steps_of(strong, Job(epochs=1))
-    assert (seen.scaling, seen.source, seen.num_ranks) == (Scaling.STRONG, Source.SEEN, 8)
+    assert (seen.scaling, seen.source, seen.num_ranks) == (Scaling.STRONG, ScalingSource.SEEN, 8)
     assumed = steps_of(make_trace(), Job(epochs=1))
-    assert (assumed.scaling, assumed.source, assumed.num_ranks) == (Scaling.WEAK, Source.ASSUMED, 1)
+    assert (assumed.scaling, assumed.source, assumed.num_ranks) == (Scaling.WEAK, ScalingSource.ASSUMED, 1)
 
 
 def without_loader(**changes: Any) -> Trace:
@@ -75,7 +73,7 @@ def without_loader(**changes: Any) -> Trace:
 
 def test_where_nothing_shows_batches_no_gpu_is_assumed_to_take_one() -> None:
     assumed = steps_of(without_loader(), Job(epochs=1))
-    assert (assumed.scaling, assumed.source) == (Scaling.UNSHARED, Source.ASSUMED)
+    assert (assumed.scaling, assumed.source) == (Scaling.UNSHARED, ScalingSource.ASSUMED)
     assert {assumed.share(count) for count in (1, 2, 8)} == {1.0}
     job = Job(iterations=1000)
     assert [num_iterations(without_loader(), job, count) for count in (1, 4, 8)] == [1000, 1000, 1000]
@@ -99,7 +97,7 @@ def test_anything_that_shows_them_is_believed(shown: dict[str, Any]) -> None:
 @pytest.mark.parametrize("scaling", list(Scaling))
 def test_a_user_knows_better_than_a_missing_loader(scaling: Scaling) -> None:
     told = steps_of(without_loader(), Job(epochs=1, scaling=scaling))
-    assert (told.scaling, told.source) == (scaling, Source.GIVEN)
+    assert (told.scaling, told.source) == (scaling, ScalingSource.GIVEN)
 
 
 def test_what_a_gpu_takes_and_a_step_holds() -> None:
