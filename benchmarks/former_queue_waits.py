@@ -21,7 +21,7 @@ from advisor.core.values import Quantiles
 from recommender.outcome.draws import waits as drawn
 from recommender.queue.foresight import FROZEN_EVERY_S, HORIZON_S, TRAINED_SHARE
 from recommender.queue.grids import LEVELS, Array, grid_of, level_index, to_log_minutes, to_waits_s
-from recommender.queue.job_log import JobLog, QueuedJob
+from recommender.queue.jobs import JobLog, QueuedJob
 from recommender.queue.scoring import Score, Tally
 from recommender.queue.waits import ALL, FEWEST_JOBS, WINDOW_JOBS, Bin, bin_of, widened
 

@@ -21,7 +21,7 @@ from advisor.core.values import (
     Workload,
 )
 from advisor.predict.calibration.receipt_corrections import Correction
-from advisor.service.pipeline import Places, with_variants
+from advisor.service.pipeline import Places, with_splits, with_variants
 from advisor.workloads.steps import length_of
 from advisor.workloads.versions import as_written
 from recommender import Conditions
@@ -148,6 +148,12 @@ def with_changes(
     """The answer, drawn with the product's seed, and what changes of its script bring."""
     plans = [option.plan for option in answer.options]
     return with_variants(answer, trace, places(plans, gpus, answer.job), names)
+
+
+def with_divisions(answer: Recommendation, gpus: Mapping[str, GpuSpec], trace: Trace) -> Recommendation:
+    """The answer, drawn with the product's seed, and what divisions of its model bring."""
+    plans = [option.plan for option in answer.options]
+    return with_splits(answer, trace, places(plans, gpus, answer.job))
 
 
 def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:

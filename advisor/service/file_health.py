@@ -44,7 +44,7 @@ def clusters(config: Config) -> Check:
 
 def policies(config: Config) -> Check:
     """Policy files, each fault with its place."""
-    from recommender.policy import check_policies
+    from advisor.site_files.policy_files import check_policies
 
     files = config.settings.policy.files
     checked = check_policies(files)

@@ -50,14 +50,14 @@ def market_for(
 
 def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
     from advisor.service.offers import prices_of
-    from advisor.service.plans import cloud_terms, rates_of, spot_terms
+    from advisor.service.plans import cloud_terms, quotas_of, rates_of, spot_terms
     from recommender.plans.candidates import plans_of_offers
 
     return plans_of_offers(
         offers,
         terms=cloud_terms(config.settings.cloud, None, spot_terms(config).history),
         catalog=rates_of(config.settings),
-        quotas=config.settings.quotas,
+        quotas=quotas_of(config.settings),
         prices=prices_of(offers),
     )
 

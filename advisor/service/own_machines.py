@@ -170,7 +170,7 @@ def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, 
     """Waits by number of GPUs, of a part of a node or of whole nodes; none without a log."""
     if cluster.wait_log is None:
         return {}
-    from recommender.queue.wait_files import load_fit
+    from advisor.site_files.fitted_files import load_fit
 
     path = cluster.wait_log
     try:

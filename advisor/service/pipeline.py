@@ -90,7 +90,7 @@ def with_variants(
     if names is None:
         # A line that makes it fit is less work than another way to train.
         may_divide = not answer.what_ifs and places.job.split.is_none
-        return _with_splits(answer, trace, places) if may_divide else answer
+        return with_splits(answer, trace, places) if may_divide else answer
     variants = [version if isinstance(version, Variant) else version.variant for version in versions]
     return with_gains(answer, variants, options)
 
@@ -108,7 +108,7 @@ def _changed_options(
     return _options_of(version, options, places)
 
 
-def _with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
+def with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
     """The answer with options of a divided model beside it, if memory alone stands against every other."""
     from advisor.workloads.versions import divided
     from recommender.ranking.variants import that_divide, too_large

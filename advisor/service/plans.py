@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
     from recommender.plans.extras import CloudTerms
+    from recommender.plans.quotas import Quota
     from recommender.policy import Policy
 
 
@@ -218,18 +219,33 @@ def _rented(
 
     answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
-    quotas = config.settings.quotas
     plans = plans_of_offers(
         offers,
         terms=terms,
         catalog=rates,
-        quotas=quotas,
+        quotas=quotas_of(config.settings),
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
     if (asked.nodes.most or 1) > 1 and all(plan.num_nodes == 1 for plan in plans):
         listener.note("no machine that is asked for makes a plan of several nodes: each stays alone")
     return plans, (*answer.warnings, *unknown)
+
+
+def quotas_of(settings: Settings) -> list[Quota]:
+    """What the settings say that an account may run at once."""
+    from recommender.plans.quotas import Quota
+
+    return [
+        Quota(
+            provider=one.provider,
+            vcpus=one.vcpus,
+            instance_types=one.instance_types,
+            regions=one.regions,
+            markets=one.markets,
+        )
+        for one in settings.quotas
+    ]
 
 
 def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
@@ -279,7 +295,7 @@ def _history(path: Path | None) -> Mapping[str, Watched]:
     if path is None:
         return {}
     from advisor.service.live import now
-    from recommender.availability.history_files import load_history
+    from advisor.site_files.fitted_files import load_history
 
     try:
         return load_history(path, now()).machines

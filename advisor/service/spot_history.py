@@ -38,8 +38,8 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
         InputError: the log cannot be read or watched nothing, or the file cannot be written.
     """
     from advisor.service.live import now
-    from recommender.availability.history_files import write_history
-    from recommender.availability.spot_log import read_spot_log
+    from advisor.site_files.fitted_files import write_history
+    from advisor.site_files.spot_logs import read_spot_log
 
     with listener.step(f"reading {log.name}"):
         history = read_spot_log(log, now())

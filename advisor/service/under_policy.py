@@ -27,7 +27,7 @@ def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
     if not files:
         return None
     from advisor.formats.user_files import at_home
-    from recommender.policy import read_policies
+    from advisor.site_files.policy_files import read_policies
 
     return read_policies([at_home(path) for path in files])
 

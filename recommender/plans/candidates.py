@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
 from operator import itemgetter, le
-from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
@@ -21,11 +20,8 @@ from recommender.outcome.gangs import slowest_boot
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.layouts import layout_of, layout_on
-from recommender.plans.quotas import over_quota
+from recommender.plans.quotas import Quota, over_quota
 from recommender.plans.start_waits import gang_note, together, wait_of
-
-if TYPE_CHECKING:
-    from advisor.config.rent_settings import QuotaSettings
 
 # As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
 _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
@@ -182,7 +178,7 @@ def plans_of_offers(
     *,
     terms: CloudTerms,
     catalog: Sequence[Rate] | None = None,
-    quotas: Sequence[QuotaSettings] = (),
+    quotas: Sequence[Quota] = (),
     prices: Sequence[Price] | None = None,
     node_counts: Callable[[Offer], Iterable[int]] = lambda _: (1,),
 ) -> list[Plan]:
@@ -224,10 +220,8 @@ def plans_of_offers(
     ]
 
 
-def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
-    from advisor.config.rent_settings import QuotaSettings as Quota
-
-    check_each("quotas", quotas, Quota, "advisor.config.rent_settings.QuotaSettings makes one")
+def _check_quotas(quotas: Sequence[Quota]) -> None:
+    check_each("quotas", quotas, Quota, "recommender.plans.quotas.Quota makes one")
 
 
 def _cloud_plan(

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.globs import is_among
-from advisor.core.values import Offer
-
-if TYPE_CHECKING:
-    from advisor.config.rent_settings import QuotaSettings
+from advisor.core.values import Market, Offer
 
 
-def over_quota(offer: Offer, quotas: Sequence[QuotaSettings], num_nodes: int = 1) -> Finding | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What an account may run at once of machines that match; wildcards stand for any."""
+
+    provider: str
+    vcpus: int
+    instance_types: tuple[str, ...] = ("*",)
+    regions: tuple[str, ...] = ("*",)
+    markets: tuple[Market, ...] = (Market.ON_DEMAND, Market.SPOT)
+
+
+def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Finding | None:
     """Why the account may not start so many of a machine; None if no quota is known to forbid it.
 
     Of several quotas that match, each must hold. A machine of unknown size is not judged.

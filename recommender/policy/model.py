@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    WithJsonSchema,
+)
 
-from advisor.config.setting_kinds import Planned
 from advisor.core.errors import did_you_mean
-from advisor.core.limits import MAX_MACHINES, MAX_USD
+from advisor.core.limits import MAX_MACHINES, MAX_PLANNED_S, MAX_USD
+from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.core.values import PickName, Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
@@ -95,7 +104,10 @@ PositiveUsd = Annotated[float, Field(gt=0, le=MAX_USD, allow_inf_nan=False), Bef
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=1, le=MAX_MACHINES), BeforeValidator(_number)]
 Wait = Annotated[
-    Planned,
+    float,
+    BeforeValidator(duration_of_text_s),
+    PlainSerializer(exact_duration, return_type=str),
+    AfterValidator(at_most_s(MAX_PLANNED_S)),
     Field(gt=0),
     WithJsonSchema({"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*(ms|s|sec|m|min|h|hr|d|w))+\s*$"}),
 ]

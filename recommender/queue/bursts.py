@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from advisor.core.units import MINUTE_S
-from recommender.queue.job_log import QueuedJob
+from recommender.queue.jobs import QueuedJob
 
 TOGETHER_S = 5 * MINUTE_S
 

@@ -13,7 +13,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from recommender.queue.correction import Reading
 from recommender.queue.grids import Array, to_log_minutes
-from recommender.queue.job_log import JobLog, QueuedJob
+from recommender.queue.jobs import JobLog, QueuedJob
 from recommender.queue.scoring import Score, Tally
 from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, Waits, bin_of, replay
 

@@ -22,7 +22,7 @@ from advisor.core.units import DAY_S, HOUR_S
 from recommender.queue.bursts import Bursts, that_count
 from recommender.queue.correction import Correction, Reading, weight
 from recommender.queue.grids import NUM_CELLS, cells_of, grid_of, to_log_minutes
-from recommender.queue.job_log import QueuedJob
+from recommender.queue.jobs import QueuedJob
 
 WINDOW_JOBS = 8000
 WIDER_BIN_JOBS = 40

@@ -23,12 +23,13 @@ from advisor.pricing.answer.answering import load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
 from advisor.profile.callables import profile_callable
+from advisor.site_files.policy_files import read_policies
 from advisor.workloads.versions import as_written
 from recommender import Conditions, recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.policy import explain, judge_plan, read_policies
+from recommender.policy import explain, judge_plan
 from recommender.policy.facts import facts_of_plan
 from tests.builders import make_offer, make_plan, make_trace
 

@@ -11,10 +11,9 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
-from advisor.predict.what_if.making import ONE_LINE
 from recommender.ranking.variants import best_what_if
 from tests.builders import make_gpu, make_job, make_plan
-from tests.recommending import estimates_for, recommend, with_changes
+from tests.recommending import estimates_for, recommend, with_divisions
 from tests.unit.predict.footprint.scripts import make_transformer
 from tests.unit.predict.split.transformers import transformer
 
@@ -31,7 +30,7 @@ def divided(plans: Sequence[Plan], *, trace: Trace = TRACE, **of_job: object) ->
     job = make_job(**of_job)
     estimates = estimates_for(trace, plans, GPUS, job)
     answer = recommend(trace, estimates, GPUS, plans, job, rng=np.random.default_rng(0))
-    return with_changes(answer, GPUS, trace, None)
+    return with_divisions(answer, GPUS, trace)
 
 
 def test_eight_gpus_run_what_none_of_them_holds() -> None:
@@ -63,7 +62,7 @@ def test_what_runs_as_it_is_needs_no_division() -> None:
     plans, job = [plan_of(8)], make_job()
     estimates = estimates_for(TRACE, plans, {"X": large}, job)
     answer = recommend(TRACE, estimates, {"X": large}, plans, job, rng=np.random.default_rng(0))
-    assert all(o.what_if in ONE_LINE for o in with_changes(answer, {"X": large}, TRACE, None).what_ifs)
+    assert with_divisions(answer, {"X": large}, TRACE) is answer
 
 
 def test_a_division_lifts_no_other_limit() -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.formats.foreign_files import why_unreadable
+from advisor.site_files.log_rows import table_rows
 from recommender.availability.series import Watched, joined, watched
-from recommender.queue.job_log_lines import table_rows
 
 ANY_MACHINE = ""
 # Some three thousand years: beyond it a number is no moment.
