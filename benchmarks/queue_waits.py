@@ -18,8 +18,8 @@ from advisor.core.units import DAY_S
 from advisor.site_files.job_logs import read_job_log
 from benchmarks.former_queue_waits import former_scores
 from recommender.queue import correction, waits
-from recommender.queue.foresight import check
 from recommender.queue.jobs import JobLog
+from recommender.queue.scoring import check
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT.parent / "shared" / "traces"

@@ -26,8 +26,7 @@ from advisor.core.values import Layout, Market, Offer, Plan, StartWait, Tier
 from advisor.pricing.catalog.spot_odds import Age, Size, SpotOdds
 from benchmarks.spot_fit import Fit, fit
 from benchmarks.spot_traces import Trace, read_traces
-from recommender.availability.series import Stretch
-from recommender.availability.shrunk import start_with_history, with_history
+from recommender.availability.series import Stretch, start_with_history, with_history
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,43 +13,22 @@ from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
 from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
-from advisor.pricing.catalog.interruptions import Interruptions
+from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged, evaluate_all
-from recommender.outcome.more_vcpus import with_more_vcpus
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
-from recommender.ranking.nearest import Nearest, nearest
-from recommender.ranking.rank import rank
+from recommender.outcome.spot import SpotTerms
+from recommender.ranking.choice import rank
+from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
 
 if TYPE_CHECKING:
-    from recommender.policy import Policy, Spent
+    from recommender.policy import Policy
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
 _ASKS_LENGTH = {Code.BATCH_SIZE_UNKNOWN, Code.DATA_WITHOUT_LENGTH, Code.NO_BATCH_LOADED, Code.NO_DATA_LOADER}
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
 _MORE_THAN_STEPS = {Code.EVALUATION_BETWEEN, Code.EVALUATION_LEFT_OUT, Code.ROLLOUTS_LEFT_OUT}
 
-__all__ = ["Conditions", "Nearest", "check_job", "judge", "nearest", "recommend"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What is known beside the question.
-
-    Attributes:
-        spot: how spot machines behave; by default as their classes did in availability traces.
-        interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
-            rate is configured.
-        spent: this month's spending, for monthly limits; None where no rule asks.
-    """
-
-    spot: SpotTerms = ASSUMED_TERMS
-    interruptions: Mapping[tuple[str, str], Interruptions] | None = None
-    spent: Spent | None = None
-
-    def terms_of(self) -> Callable[[Plan], SpotTerms]:
-        """How often each plan is preempted."""
-        return terms_of_plans(self.spot, self.interruptions)
+__all__ = ["Nearest", "check_job", "judge", "nearest", "recommend"]
 
 
 def recommend(
@@ -148,7 +127,7 @@ def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: 
 def _under(policy: Policy, judged: Sequence[Judged], conditions: Conditions) -> list[Judged]:
     from recommender.policy import Policy as Rules
     from recommender.policy import Spent as Known
-    from recommender.policy.apply import under_policy
+    from recommender.policy.judge import under_policy
 
     check_kind("policy", policy, Rules, "read_policies([path]) reads one")
     check_kind("spent", conditions.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")

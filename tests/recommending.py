@@ -21,7 +21,7 @@ from advisor.core.values import (
     Workload,
 )
 from advisor.predict.calibration.receipt_corrections import Correction
-from advisor.service.pipeline import Places, with_splits, with_variants
+from advisor.service.recommend.pipeline import Places, with_splits, with_variants
 from advisor.workloads.steps import length_of
 from advisor.workloads.versions import as_written
 from recommender import Conditions

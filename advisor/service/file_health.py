@@ -28,7 +28,7 @@ def rates(config: Config) -> Check:
 
 def clusters(config: Config) -> Check:
     """Clusters, with the job logs of their waits."""
-    from advisor.service.own_machines import cluster_machine
+    from advisor.service.recommend.own_machines import cluster_machine
 
     good, faults = [], []
     for cluster in config.settings.clusters:

@@ -54,10 +54,10 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
-    from advisor.service.billed import bills_of
-    from advisor.service.job_market import market_for
+    from advisor.service.bills import bills_of
+    from advisor.service.recommend.rules import policy_of
     from advisor.service.report_records import records_of
-    from advisor.service.under_policy import policy_of
+    from advisor.service.todays_prices import todays_prices_for
 
     period = _period(request, listener)
     scope = _scope(request, config, listener)
@@ -78,7 +78,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         budgets=() if policy is None else tuple(_budgets(policy)),
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
-        market=market_for(jobs, policy, config, listener),
+        market=todays_prices_for(jobs, policy, config, listener),
         is_own=is_own,
     )
 
@@ -143,7 +143,7 @@ def _is_own(config: Config) -> Callable[[Run], bool]:
 def _budgets(policy: Policy) -> Iterator[Budget]:
     from advisor.review.budgets import Budget, Owner
     from recommender.policy.model import Layer
-    from recommender.policy.plan_rules import LimitRule
+    from recommender.policy.rules import LimitRule
 
     owners = {Layer.ORGANISATION: Owner.EVERYBODY, Layer.TEAM: Owner.TEAM, Layer.PROJECT: Owner.PROJECT}
     for rule in policy.rules:

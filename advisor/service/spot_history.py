@@ -52,7 +52,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
     from advisor.core.values import Market
     from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
-    from recommender.availability.shrunk import start_with_history, with_history
+    from recommender.availability.series import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
     assumed = spot_odds(gpu or "", num_gpus)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.values import Trace
-from advisor.service.second_world import with_second_world
+from advisor.service.second_profile import with_second_profile
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -146,7 +146,7 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
             )
 
     trace = profiled(f"profiling {script.name}", backend, request.world_size)
-    return with_second_world(
+    return with_second_profile(
         trace,
         script,
         lambda size: profiled(f"profiling {script.name} as one of {size}", "fake", size),

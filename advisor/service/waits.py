@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from advisor.core.findings import Finding
     from advisor.service.listening import Listener
     from recommender.queue.fitted import WaitBin, WaitQuantiles
-    from recommender.queue.foresight import QueueCheck
     from recommender.queue.jobs import JobLog
+    from recommender.queue.scoring import QueueCheck
 
 
 def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
@@ -47,7 +47,7 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
     Raises:
         InputError: no such time zone, the log cannot be read or has too few jobs.
     """
-    from recommender.queue.foresight import check
+    from recommender.queue.scoring import check
 
     with listener.step(f"reading {log.name}"):
         return check(_read(log, timezone, listener))

@@ -24,11 +24,9 @@ from advisor.core.values import (
 )
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
-from recommender.outcome.local_disks import surer_read
+from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
 from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
-from recommender.outcome.reading import read_s, reading_note, vcpus_per_gpu
-from recommender.outcome.reasons import changes_of, reasons_of, risk_of
-from recommender.outcome.refusal import refusal
+from recommender.outcome.reasons import changes_of, reasons_of, refusal, risk_of
 from recommender.outcome.spot import SpotTerms
 
 

@@ -1,20 +1,75 @@
-"""What the user must know about a plan, and change in the script for it."""
+"""What the user must know about a plan, change in the script for it, and why one is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
-from advisor.core.values import IterationEstimate, Plan, Tier, Workload
+from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Workload
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
-from recommender.outcome.gangs import times_of_one
-from recommender.outcome.reading import vcpus_per_gpu
-from recommender.outcome.rent import price_rise
-from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
-from recommender.plans import software
+from recommender.outcome.bill import cost_usd, price_rise
+from recommender.outcome.feeding import vcpus_per_gpu
+from recommender.outcome.nodes import times_of_one
+from recommender.outcome.spot import (
+    SpotTerms,
+    best_checkpoint_interval_h,
+    is_spot,
+    makespan_and_billed_h,
+)
+
+# --- Whether PyTorch still runs on a GPU, by compute capability; what the host asks of the packages ------
+#
+# Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
+# removed). PyTorch's wheels follow the CUDA version they are built with.
+
+
+CUDA_12_LEAST = (5, 0)
+CUDA_13_LEAST = (7, 5)
+ARM = "arm64"
+
+
+def capability(gpu: GpuSpec) -> tuple[int, int] | None:
+    """``(7, 5)`` for "7.5"; None for what is no CUDA device."""
+    major, dot, minor = gpu.compute_capability.partition(".")
+    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+
+
+def is_unsupported(gpu: GpuSpec) -> bool:
+    """True where no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80)."""
+    version = capability(gpu)
+    return version is not None and version < CUDA_12_LEAST
+
+
+def why_unsupported(gpu: GpuSpec) -> Finding | None:
+    """Why PyTorch no longer runs on the GPU; None where it does."""
+    if not is_unsupported(gpu):
+        return None
+    return finding(Code.SOFTWARE, compute_capability=gpu.compute_capability)
+
+
+def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
+    """What the user's environment needs to run there."""
+    needed = []
+    version = capability(gpu)
+    if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
+        needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
+    if version is None:
+        needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
+    if plan.offer is not None and plan.offer.architecture == ARM:
+        needed.append(finding(Code.INSTALL_AARCH64))
+    return needed
+
+
+# --- What the user must know about a plan, and change in the script for it -------------------------------
+
 
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
@@ -35,7 +90,7 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
     """
     if plan.blocked is not None:
         yield plan.blocked
-    if (why := software.why_unsupported(workload.gpu)) is not None:
+    if (why := why_unsupported(workload.gpu)) is not None:
         yield why
     yield from (note for note in estimate.assumptions if note.code is Code.ATTENTION)
     yield from workload.memory_notes
@@ -66,7 +121,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     """What to change in the script; ``train_s`` is without preemptions."""
     work = workload.script_work
     yield from work.change
-    yield from software.changes(plan, workload.gpu)
+    yield from software_changes(plan, workload.gpu)
     if plan.copied_s:
         yield finding(Code.USE_NVME)
     yield from work.sharing
@@ -98,3 +153,87 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
         rate_source=spot.rate_source,
         price_rise=rise if rise >= _LEAST_RISE else None,
     )
+
+
+# --- Spot plans that preemptions make hopeless, refused with the figures ---------------------------------
+
+
+# A plan whose expected makespan is more than this many times the undisturbed one is no plan.
+HOPELESS_TIMES = 5.0
+
+
+def refusal(
+    plan: Plan,
+    work_s: float,
+    terms: SpotTerms,
+    *,
+    median_time_s: float,
+    deadline_s: float | None,
+    p_within_deadline: float | None,
+) -> Finding | None:
+    """Why preemptions make the plan hopeless; None where they do not.
+
+    It is if the expected makespan exceeds five times the time on demand, or half of the draws never end;
+    without checkpoints, also if no draw meets a deadline that the same machine would meet on demand.
+    """
+    if not is_spot(plan):
+        return None
+    makespan_h, _ = _expected_h(work_s / HOUR_S, *_figures(terms))
+    work_h = work_s / HOUR_S
+    saves = terms.checkpoint_interval_h is not None
+    in_time = deadline_s is not None and plan.startup_s + work_s <= deadline_s
+    too_late = not saves and in_time and p_within_deadline == 0
+    ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
+    if ends and not too_late:
+        return None
+    return finding(
+        Code.SPOT,
+        training_h=makespan_h,
+        cost_usd=_expected_usd(plan, work_s, terms),
+        checkpoint_interval_h=terms.checkpoint_interval_h,
+        on_demand_h=work_h,
+        best=_better(plan, work_s, terms, makespan_h),
+    )
+
+
+def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
+    """What the best checkpoint interval would make of it, if it helps."""
+    interval_h = best_checkpoint_interval_h(terms)
+    if not 0 < interval_h < work_s / HOUR_S:
+        return None
+    best = replace(terms, checkpoint_interval_h=interval_h)
+    best_h, _ = _expected_h(work_s / HOUR_S, *_figures(best))
+    if best_h >= makespan_h:
+        return None
+    usd = _expected_usd(plan, work_s, best)
+    return {"checkpoint_interval_h": interval_h, "training_h": best_h, "cost_usd": usd}
+
+
+def _expected_usd(plan: Plan, work_s: float, terms: SpotTerms) -> float:
+    """Dollars at the median rate."""
+    hours = _expected_h(work_s / HOUR_S, *_figures(terms))
+    kept_s, run_s = (np.array([plan.startup_s + each * HOUR_S]) for each in hours)
+    return float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
+
+
+def _figures(terms: SpotTerms) -> tuple[float, float, float | None, float, float]:
+    """All that the expectation depends on."""
+    cadence = (terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h)
+    return terms.preemptions_per_h, terms.reacquire_h, *cadence
+
+
+@lru_cache(maxsize=1024)
+def _expected_h(
+    work_h: float,
+    preemptions_per_h: float,
+    reacquire_h: float,
+    interval_h: float | None,
+    checkpoint_h: float,
+    restart_h: float,
+) -> tuple[float, float]:
+    """Hours of training and hours billed at the median rate; thousands of plans share a few."""
+    cadence = SpotTerms(checkpoint_interval_h=interval_h, checkpoint_h=checkpoint_h, restart_h=restart_h)
+    makespan_h, billed_h = makespan_and_billed_h(
+        np.array([work_h]), cadence, rate_per_h=preemptions_per_h, reacquire_h=reacquire_h
+    )
+    return float(makespan_h[0]), float(billed_h[0])

@@ -1,7 +1,7 @@
 """Policies of an organisation, its teams and projects: merge, and say which rule removes a plan.
 
-``judge_plan`` before anything is computed, ``judge_options`` after, ``everything_removed`` where nothing is left.
-``advisor.site_files.policy_files`` reads policies.
+``judge_plan`` before anything is computed, ``judge_options`` after, ``everything_removed`` where nothing is
+left. ``advisor.site_files.policy_files`` reads policies.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ from advisor.core.values import (
     Workload,
 )
 from advisor.core.values.interval import Z90
-from recommender.engine import Conditions
+from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate_all
-from recommender.ranking.picks import best_of
+from recommender.ranking.choice import best_of
 from recommender.ranking.value import Worth, change_total_usd, preference, worth_for
 
 # A change that saves less of the time is not worth a word: intervals are wider than that.

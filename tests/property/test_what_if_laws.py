@@ -28,7 +28,7 @@ from advisor.predict.what_if.change import Change
 from advisor.predict.what_if.making import CHANGES, ONE_LINE
 from advisor.predict.what_if.tf32 import allow_tf32
 from advisor.report.words import sentence
-from recommender.plans.software import capability
+from recommender.outcome.reasons import capability
 from recommender.ranking.variants import LEAST_SAVING_SHARE, MOST_NEAREST, best_what_if
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
 from tests.recommending import estimates_for, recommend, with_changes

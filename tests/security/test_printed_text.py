@@ -52,7 +52,7 @@ from advisor.report.writers.html import to_html
 from advisor.report.writers.json_text import to_json
 from advisor.report.writers.markdown import to_markdown
 from advisor.service.checks import Check
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin
 from tests.builders import make_price
 from tests.cpu_time import at_most

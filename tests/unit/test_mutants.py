@@ -58,7 +58,7 @@ def test_a_draw_is_the_same_for_the_same_seed_and_begins_with_a_smaller_one() ->
 @pytest.mark.parametrize(
     ("path", "test"),
     [
-        ("recommender/plans/quotas.py", "tests/unit/recommender/plans/test_quotas.py"),
+        ("recommender/plans/candidates.py", "tests/unit/recommender/plans/test_quotas.py"),
         ("advisor/predict/loading.py", "tests/unit/predict/test_loading.py"),
         ("recommender/policy/merge.py", "tests/property/test_policy_laws.py"),
     ],

@@ -12,7 +12,7 @@ from benchmarks.former_queue_waits import former_scores
 from benchmarks.queue_waits import CHOICES, PAGE, RESULTS, judged, with_tables
 from recommender.queue import correction, waits
 from recommender.queue.fitted import fit
-from recommender.queue.foresight import check
+from recommender.queue.scoring import check
 from tests.jobs import job_log, make_job
 
 

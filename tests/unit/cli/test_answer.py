@@ -15,7 +15,7 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.ranking.variants import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts

@@ -17,7 +17,7 @@ from advisor.report.comparison_lines import Line, groups_of
 from advisor.report.printing import Format, text_of
 from advisor.report.scaling_curve import curve_document
 from advisor.report.writers.terminal import Screen, to_terminal
-from advisor.service.comparing import CompareAnswer
+from advisor.service.recommend.comparing import CompareAnswer
 from recommender.ranking.value import Worth
 from recommender.scaling_curve import scaling_curve
 from tests.builders import make_estimate, make_job, make_plan, make_trace

@@ -19,7 +19,6 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
 from advisor.service import advised, ledger
-from advisor.service.advised import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
 from advisor.service.ledger import (
     EARLIEST,
     RunRequest,
@@ -29,7 +28,8 @@ from advisor.service.ledger import (
     recorded_runs,
 )
 from advisor.service.listening import Silence
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
+from advisor.service.recommend.recommending import RecommendAnswer
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
 from tests.recommendations import many_options

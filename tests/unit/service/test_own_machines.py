@@ -16,9 +16,9 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
 from advisor.service.listening import Silence
-from advisor.service.own_machines import own_machines
+from advisor.service.recommend.own_machines import own_machines
 from advisor.site_files.fitted_files import write_fit
-from recommender.outcome.gangs import times_of_one
+from recommender.outcome.nodes import times_of_one
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
 from tests.findings import said

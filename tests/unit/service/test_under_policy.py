@@ -11,7 +11,7 @@ from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
-from advisor.service.under_policy import with_objective
+from advisor.service.recommend.rules import with_objective
 from advisor.site_files.policy_files import read_policies
 from recommender.policy import Policy
 from tests.builders import make_job

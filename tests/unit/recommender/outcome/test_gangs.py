@@ -11,7 +11,7 @@ import pytest
 from advisor.core.values import Layout, Market, Plan, StartWait
 from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
 from recommender.outcome.draws import NUM_DRAWS, make_draws
-from recommender.outcome.gangs import (
+from recommender.outcome.nodes import (
     EXPONENT_P50,
     EXPONENT_P90,
     all_at_once,

@@ -10,8 +10,8 @@ import pytest
 from advisor.core.findings import Code, Finding
 from advisor.core.values import InputWork, Market, Plan
 from recommender.outcome.draws import make_draws
-from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import SpotTerms
+from recommender.ranking.neighbours import with_more_vcpus
 from tests.builders import (
     ONE_GPU,
     exactly,

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market, Offer, Quantiles
 from advisor.report.words import sentence
-from recommender.plans.candidates import plans_of_offers
+from recommender.plans.candidates import Quota, over_quota, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.plans.quotas import Quota, over_quota
 from tests.builders import make_offer
 
 BOTH = (Market.ON_DEMAND, Market.SPOT)

@@ -19,10 +19,9 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.pricing.answer.node_counts import NodeLimits
-from recommender.outcome.gangs import slowest_boot, times_of_one
-from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
+from recommender.outcome.nodes import slowest_boot, times_of_one
+from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.plans.quotas import Quota
 from tests.builders import make_offer, make_price
 
 P4D = make_offer(

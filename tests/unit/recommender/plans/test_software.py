@@ -13,7 +13,7 @@ from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentences
-from recommender.plans.software import capability, changes, is_unsupported
+from recommender.outcome.reasons import capability, changes, is_unsupported
 from tests.builders import make_gpu, make_offer, make_plan
 
 

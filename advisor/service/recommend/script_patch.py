@@ -16,7 +16,7 @@ from advisor.service.traces import holds_data
 if TYPE_CHECKING:
     from advisor.edits.patch import Patch
     from advisor.service.listening import Listener
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend.question import RecommendRequest
 
 
 def check_patchable(request: RecommendRequest, listener: Listener) -> None:

@@ -22,7 +22,7 @@ Z90 = 1.2816
 """Nine of ten draws of a standard normal distribution are below."""
 
 
-def market_for(
+def todays_prices_for(
     jobs: Sequence[Recurring], policy: Policy | None, config: Config, listener: Listener
 ) -> TodaysMarket:
     """Machines with the GPUs that the jobs' recommendations name, at today's prices; nothing is pulled.
@@ -31,16 +31,20 @@ def market_for(
         AdvisorError: prices cannot be read.
     """
     from advisor.review.savings import TodaysMarket
-    from advisor.service.asked import Asked
+    from advisor.service.offer_filters import OfferFilter
     from advisor.service.offers import query_offers
-    from advisor.service.plans import spot_terms
+    from advisor.service.recommend.machines import spot_terms
 
     wanted: dict[str, set[int]] = {}
     for job in jobs:
         for one in () if job.entry is None else job.entry.alternatives:
             wanted.setdefault(one.gpu, set()).add(one.num_gpus)
     try:
-        offers = query_offers(config, Asked(wanted=wanted), listener, only_open=True).offers if wanted else ()
+        offers = (
+            query_offers(config, OfferFilter(wanted=wanted), listener, only_open=True).offers
+            if wanted
+            else ()
+        )
     except NoOfferError:  # the report names the jobs that cannot be priced
         offers = ()
     plans = _plans(offers, config) if offers else ()
@@ -50,7 +54,7 @@ def market_for(
 
 def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
     from advisor.service.offers import prices_of
-    from advisor.service.plans import cloud_terms, quotas_of, rates_of, spot_terms
+    from advisor.service.recommend.machines import cloud_terms, quotas_of, rates_of, spot_terms
     from recommender.plans.candidates import plans_of_offers
 
     return plans_of_offers(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExceededError
 from advisor.core.findings import Finding
 from advisor.core.values import Option, Phase, Trace
-from advisor.service.feeding import with_input
-from advisor.service.recommending import RecommendRequest, check, places_of, ranked_on
+from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.question import RecommendRequest
+from advisor.service.recommend.recommending import check, places_of, ranked_on
 from advisor.service.revisions import Version, laid_out
 from advisor.service.traces import TraceRequest, holds_data, trace_of
 

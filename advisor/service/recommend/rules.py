@@ -59,7 +59,7 @@ def spent_of(config: Config, policy: Policy | None, project: str, listener: List
     if policy is None:
         return None
     from advisor.core.errors import InputError
-    from recommender.policy.plan_rules import LimitRule
+    from recommender.policy.rules import LimitRule
 
     monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
     if not monthly:

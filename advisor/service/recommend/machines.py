@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.answer.node_counts import NodeLimits
     from advisor.pricing.bills.storage import Rate
-    from advisor.service.asked import Asked
     from advisor.service.listening import Listener
+    from advisor.service.offer_filters import OfferFilter
     from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
+    from recommender.plans.candidates import Quota
     from recommender.plans.extras import CloudTerms
-    from recommender.plans.quotas import Quota
     from recommender.policy import Policy
 
 
@@ -60,10 +60,10 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.service.asked import Asked
     from advisor.service.limits import known_vendors
+    from advisor.service.offer_filters import OfferFilter
     from advisor.service.offers import wanted_counts
-    from advisor.service.under_policy import cheapest_by_verdict
+    from advisor.service.recommend.rules import cheapest_by_verdict
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -72,7 +72,7 @@ def plans_of(
     nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
     own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
-    asked = Asked(
+    asked = OfferFilter(
         gpus=gpus,
         wanted=wanted,
         max_gpus=config.settings.cloud.max_gpus,
@@ -161,8 +161,8 @@ def _own(
     listener: Listener,
 ) -> list[Plan]:
     """This machine and the clusters, as far as they are asked for."""
-    from advisor.service.asked import is_wanted
-    from advisor.service.own_machines import own_machines
+    from advisor.service.offer_filters import is_wanted
+    from advisor.service.recommend.own_machines import own_machines
     from recommender.plans.candidates import plans_of_machine
 
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
@@ -207,7 +207,7 @@ def _of_vendors(
 
 def _rented(
     config: Config,
-    asked: Asked,
+    asked: OfferFilter,
     terms: CloudTerms,
     rates: Sequence[Rate],
     listener: Listener,
@@ -234,7 +234,7 @@ def _rented(
 
 def quotas_of(settings: Settings) -> list[Quota]:
     """What the settings say that an account may run at once."""
-    from recommender.plans.quotas import Quota
+    from recommender.plans.candidates import Quota
 
     return [
         Quota(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.changes import ALL, CHANGE_NAMES
-from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.errors import NoOfferError
 from advisor.core.findings import Code, Finding
-from advisor.core.values import Job, Recommendation, Scaling, Split, Trace
-from advisor.service.feeding import with_input
+from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
-from advisor.service.script_patch import check_patchable, script_patch
-from advisor.service.traces import TraceRequest, check_exists, trace_of
+from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.question import RecommendRequest, what_if_names
+from advisor.service.recommend.script_patch import check_patchable, script_patch
+from advisor.service.traces import check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -22,37 +21,9 @@ if TYPE_CHECKING:
     from advisor.edits.patch import Patch
     from advisor.pricing.catalog.interruptions import Interruptions
     from advisor.service.listening import Listener
-    from advisor.service.pipeline import Places
+    from advisor.service.recommend.pipeline import Places
     from recommender.outcome.spot import SpotTerms
     from recommender.ranking.variants import WhatIf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendRequest:
-    """What to recommend a machine for.
-
-    Attributes:
-        trace: the script.
-        gpus: GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any.
-        num_nodes: machines that train together; None for one, or as many as the settings allow.
-        vendors: whose GPUs count.
-        policies: files of rules to obey, besides those of the settings.
-        project: whose budget it is, for monthly limits and the ledger.
-        what_if: names of changes of the script, ``all`` for every one; None for the best of one line.
-        patch: also write these changes into the script.
-        everywhere: also at places that are never the cheapest for a machine, for who names a place.
-    """
-
-    trace: TraceRequest
-    job: Job
-    gpus: tuple[str, ...] = ()
-    vendors: tuple[str, ...] = ("nvidia",)
-    policies: tuple[Path, ...] = ()
-    project: str = ""
-    what_if: tuple[str, ...] | None = None
-    patch: bool = False
-    everywhere: bool = False
-    num_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,23 +59,6 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     check_exists(request.trace.source)
     if request.patch:
         check_patchable(request, listener)
-
-
-def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
-    """The changes that are asked for, each once; None where none was named.
-
-    Raises:
-        InputError: there is no such change.
-    """
-    if request.what_if is None:
-        return None
-    for name in request.what_if:
-        if name not in (ALL, *CHANGE_NAMES):
-            raise InputError(
-                f"{listener.name_of('what_if')} must be {ALL} or some of {', '.join(CHANGE_NAMES)}, got"
-                f" {name!r}.{did_you_mean(name, (ALL, *CHANGE_NAMES))}"
-            )
-    return CHANGE_NAMES if ALL in request.what_if else tuple(dict.fromkeys(request.what_if))
 
 
 def recommend(request: RecommendRequest, config: Config, listener: Listener) -> RecommendAnswer:
@@ -143,11 +97,11 @@ def places_of(
         AdvisorError: rules, prices or the database cannot be read.
     """
     from advisor.core.gpus import load_gpus
-    from advisor.service.data_sets import data_set_of
-    from advisor.service.past_runs import past_runs
-    from advisor.service.pipeline import Places
-    from advisor.service.plans import plans_of, spot_terms
-    from advisor.service.under_policy import policy_of, spent_of, with_objective
+    from advisor.service.recommend.data_sets import data_set_of
+    from advisor.service.recommend.machines import plans_of, spot_terms
+    from advisor.service.recommend.past_runs import past_runs
+    from advisor.service.recommend.pipeline import Places
+    from advisor.service.recommend.rules import policy_of, spent_of, with_objective
     from recommender import Conditions
 
     rules = policy_of(config, request.policies)
@@ -225,8 +179,8 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    from advisor.service.pipeline import recommendation_of, with_variants
-    from advisor.service.shifts import with_later_starts
+    from advisor.service.recommend.later_starts import with_later_starts
+    from advisor.service.recommend.pipeline import recommendation_of, with_variants
 
     names = what_if_names(request, Silence())
     ranked = with_later_starts(recommendation_of(trace, places), config)

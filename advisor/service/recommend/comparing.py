@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Finding
 from advisor.core.values import Plan, Trace
-from advisor.service.feeding import with_input
-from advisor.service.recommending import RecommendRequest, check, places_of
+from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.question import RecommendRequest
+from advisor.service.recommend.recommending import check, places_of
 from advisor.service.traces import trace_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request.job, listener)
-    from advisor.service.pipeline import judged_of
+    from advisor.service.recommend.pipeline import judged_of
     from recommender.comparison import compared
     from recommender.plans.named import num_nodes_of, plans_named
 
@@ -133,7 +134,7 @@ def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
 
 def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged]) -> str:
     """What to add where a row of the others would read as cheaper."""
-    from recommender.ranking.picks import is_guess_below
+    from recommender.ranking.choice import is_guess_below
 
     alike = [item.option for item in _judged(plans, judged) if item.option.feasible is chosen.option.feasible]
     return (

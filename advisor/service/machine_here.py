@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
+class MachineHere:
     """A machine that a command runs on.
 
     Attributes:
@@ -26,9 +26,9 @@ class Whereabouts:
     share: float
 
 
-def whereabouts_of(
+def machine_here(
     given: Place, sent_to: Place | None, environment: Mapping[str, str], config: Config
-) -> Whereabouts:
+) -> MachineHere:
     """Look around on this machine.
 
     Args:
@@ -56,7 +56,7 @@ def whereabouts_of(
     if sent_to is not None and sent_to.gpu == place.gpu:
         # A container may not reach the metadata service. On another GPU it went elsewhere.
         place = place.or_else(sent_to)
-    return Whereabouts(
+    return MachineHere(
         place=place,
         zone=None if seen is None or place.region != seen.region else seen.zone,
         share=1.0 if gpus is None else gpus.num_visible / gpus.num_all,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**20
 
 
-def with_second_world(
+def with_second_profile(
     trace: Trace,
     script: Path,
     profiled: Callable[[int], Trace],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from advisor.config.layers import Config
     from advisor.core.values import Option
-    from advisor.service.recommending import RecommendAnswer
+    from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.store.ledger import Alternative, LedgerEntry
 
 MAX_ALTERNATIVES = 60

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class OfferFilter:
     """What a caller limits offers to, besides the settings.
 
     Attributes:
@@ -64,7 +64,9 @@ def sizes_of(request: GpuRequest, machines: Collection[tuple[str, int]]) -> set[
     return {count for gpu, count in machines if gpu in names}
 
 
-def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], offers: Iterable[Offer] = ()) -> None:
+def check_counts(
+    asked: OfferFilter, known: Callable[[], Iterable[Offer]], offers: Iterable[Offer] = ()
+) -> None:
     """Refuse numbers of GPUs that nothing has, wherever it is; of several numbers one will do.
 
     Args:
@@ -89,7 +91,7 @@ def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], offers: Ite
             raise InputError(_no_such_number(request.text, asked.nodes, sizes_of(request, single), sizes))
 
 
-def _sizes(asked: Asked, offers: Iterable[Offer]) -> Iterator[tuple[str, int]]:
+def _sizes(asked: OfferFilter, offers: Iterable[Offer]) -> Iterator[tuple[str, int]]:
     """GPU and number of GPUs, of all nodes, of what may be taken, whatever number is asked for."""
     offers = tuple(offers)
     counts = asked.node_counts(offers)
