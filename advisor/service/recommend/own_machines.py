@@ -196,7 +196,7 @@ def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
     from recommender.plans.candidates import LoggedWait
-    from recommender.plans.start_waits import gang_note, together
+    from recommender.plans.start_waits import nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus
@@ -208,7 +208,7 @@ def _logged_wait(
         return LoggedWait(wait_s=wait_s, notes=notes)
     # Jobs of any size are small ones, most of them.
     longer = together(wait_s, num_nodes)
-    return LoggedWait(wait_s=longer, notes=(*notes, gang_note(longer, num_nodes)))
+    return LoggedWait(wait_s=longer, notes=(*notes, nodes_note(longer, num_nodes)))
 
 
 def _basis(alike: WaitBin, size_unit: str) -> Finding:

@@ -21,7 +21,7 @@ from recommender.outcome.nodes import (
 )
 from recommender.outcome.outcomes import runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, CONFIGURED, SpotTerms, terms_at
-from recommender.plans.start_waits import gang_note, together, wait_of
+from recommender.plans.start_waits import nodes_note, together, wait_of
 from tests.builders import make_offer, make_plan
 from tests.findings import said
 
@@ -108,4 +108,4 @@ def test_a_configured_wait_is_that_for_one() -> None:
     assert (four.p50, four.p90) == (120.0, 1200.0)
     assert said(notes) == "16 nodes must be there at once: assumed that the wait is 2 times that for one"
     assert together(wait_s, 16) == four
-    assert gang_note(four, 16) == notes[0]
+    assert nodes_note(four, 16) == notes[0]
