@@ -2,10 +2,17 @@
 PYTHON ?= python3
 # Where pip finds packages, if not on PyPI: make test PIP_OPTIONS="--index-url https://mirror/simple"
 PIP_OPTIONS ?=
-# On a terminal pip shows its progress; elsewhere it prints only what goes wrong.
+# On a terminal pip shows its progress. Elsewhere it prints only what goes wrong, and a line every ten seconds says
+# that the step goes on.
 QUIET := $(shell test -t 2 || echo --quiet)
+define PATIENTLY
+test -t 2 || { (s=0; while sleep 10 >/dev/null 2>&1; do s=$$((s + 10)); echo "    $$s s, and still at it"; done) & \
+  trap "kill $$!" EXIT; };
+endef
 # make test WORKERS=0 runs all tests in one process.
 WORKERS ?= logical
+# More for pytest: make test PYTEST_OPTIONS='-m "not slow"'
+PYTEST_OPTIONS ?=
 # Tests of one file share what the file sets up; slow folders come first, as they are named.
 # A process of tests that dies ends them all: xdist would wait for ever for those that it had left.
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
@@ -18,30 +25,31 @@ STAMP := $(VENV)/.installed
 FRAMEWORKS := $(VENV)/.frameworks
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs bench locks sbom clean
 .DELETE_ON_ERROR:
 
 $(STAMP): $(INPUTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "advisor needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	@echo '1/3 creating $(VENV)'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PATIENTLY) $(PYTHON) -m venv $(VENV)
 	@echo '2/3 installing advisor and torch (several GB with CUDA), which takes minutes'
-	@$(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
+	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[torch,dev]'
 	@touch $@
 
 $(FRAMEWORKS): $(STAMP)
 	@echo 'installing the libraries that only the tests need, which takes a few minutes'
-	@$(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
+	@$(PATIENTLY) $(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[torch,frameworks]'
 	@touch $@
 
 demo: $(STAMP)
 	@echo '3/3 profiling examples/train_resnet50.py and pricing it'
-	$(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
+	@echo 'advisor recommend examples/train_resnet50.py --epochs 90 --budget 200'
+	@$(PATIENTLY) $(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 
 test: $(FRAMEWORKS)
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_OPTIONS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -55,6 +63,22 @@ docs: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# What the release installs, with hashes. Needs uv.
+locks:
+	for name in build release; do \
+	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make locks' \
+	    --default-index https://pypi.org/simple --constraint constraints.txt \
+	    .github/requirements/$$name.in --output-file .github/requirements/$$name.txt || exit 1; done
+
+# All that an installation brings, as CycloneDX. Needs cyclonedx-bom.
+CYCLONEDX ?= cyclonedx-py
+sbom:
+	@$(PYTHON) -m venv --without-pip --clear build/sbom
+	@$(PATIENTLY) $(PYTHON) -m pip --python build/sbom/bin/python install $(QUIET) $(PIP_OPTIONS) \
+	  --constraint constraints.txt .
+	$(CYCLONEDX) environment --pyproject pyproject.toml --mc-type library --output-reproducible \
+	  --output-file build/gpu-advisor.cdx.json build/sbom/bin/python
 
 clean:
 	rm -rf $(VENV) build dist

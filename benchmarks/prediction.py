@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec, Trace
 from advisor.predict.iteration import predict
-from benchmarks.bare_trace import bare_trace
+from research.bare_trace import bare_trace
 
 NUM_OPS, NUM_SHAPES, NUM_GPUS = 5000, 400, 45
 AIM_S = 0.4

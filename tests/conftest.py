@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
+from tests import machine
 from tests.postgres import postgres_server, postgres_url
 from tests.warm import cold_children, warm_children, warm_folder
 
@@ -43,6 +44,24 @@ if sys.platform == "linux":
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which programs of the system the tests see."""
+    machine.add_option(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that needs a program that is not there is skipped."""
+    machine.show_programs(item)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for the database server needs its programs."""
+    for item in items:
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(machine.needs("postgresql"))
 
 
 @pytest.hookimpl(wrapper=True)

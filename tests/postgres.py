@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 import uuid
@@ -18,8 +17,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests import machine
+
 VARIABLE = "ADVISOR_TEST_POSTGRES_URL"
-BINARIES = "/usr/lib/postgresql/*/bin"  # where Debian has them
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +28,10 @@ def postgres_server() -> Iterator[sa.URL]:
     if given := os.environ.get(VARIABLE):
         yield sa.make_url(given).set(drivername="postgresql+psycopg")
         return
-    binaries = _binaries()
-    if binaries is None:
-        pytest.skip("needs PostgreSQL")
+    initdb = machine.find("postgresql")
+    if initdb is None:
+        pytest.skip(machine.why_not("postgresql") or "")
+    binaries = initdb.resolve().parent
     # Not pytest's folder: only root may enter that, and the path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="advisor-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -68,12 +69,6 @@ def postgres_url(postgres_server: sa.URL) -> Iterator[str]:
         url = postgres_server.set(drivername="postgresql", database=name)
         yield url.render_as_string(hide_password=False)
         connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
-
-
-def _binaries() -> Path | None:
-    places = [os.environ.get("PATH", ""), *map(str, sorted(Path("/").glob(BINARIES[1:]), reverse=True))]
-    program = shutil.which("initdb", path=os.pathsep.join(places))
-    return None if program is None else Path(program).resolve().parent
 
 
 def _owner(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Traces of the published rows of `benchmarks/published.py`, recorded, since profiling all takes two minutes.
+"""Traces of the published rows of `research/published.py`, recorded, since profiling all takes two minutes.
 
 Predictions are made anew from them at each run of the tests. ``python -m tests.published`` profiles all
 again, and has to whenever a model or an example changes: `index.json` holds the digests of their sources.
@@ -15,17 +15,17 @@ from typing import Any
 
 from advisor.core.values import Trace
 from advisor.formats.trace_files import read_trace, write_trace
-from benchmarks import llama_steps
-from benchmarks.published import CASES, Case
-from benchmarks.speedups import Network
+from research import llama_steps
+from research.published import CASES, Case
+from research.speedups import Network
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("published_traces")
 INDEX = FOLDER / "index.json"
 SOURCES = (
-    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/jobs_scripts/mpt_script.py",
-    "benchmarks/llama_steps.py", "benchmarks/published.py", "benchmarks/transformer_xl.py",
-    "benchmarks/translation.py", "examples/train_resnet50.py",
+    "research/bert.py", "research/gnmt.py", "research/run_scripts/mpt_script.py",
+    "research/llama_steps.py", "research/published.py", "research/transformer_xl.py",
+    "research/translation.py", "examples/train_resnet50.py",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "cat
 BUILT = {"build", "dist"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
 BACKTICKED_PATH = re.compile(
-    r"`((?:advisor|recommender|catalogs|tests|tools|docs|examples|benchmarks)/[\w./-]+)`"
+    r"`((?:advisor|recommender|catalogs|tests|tools|docs|examples|benchmarks|research)/[\w./-]+)`"
 )
 
 

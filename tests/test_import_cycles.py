@@ -10,7 +10,7 @@ import pytest
 
 def graph() -> grimp.ImportGraph:
     return grimp.build_graph(
-        "advisor", "recommender", "training", exclude_type_checking_imports=True, cache_dir=None
+        "advisor", "recommender", "research", "benchmarks", exclude_type_checking_imports=True, cache_dir=None
     )
 
 

@@ -105,8 +105,8 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
             "version": VERSION,
             "module": "measuring.grid_run",
             "backend": backend,
-            "cases": [_described(key, case) for key, case in keeper.missing.items()],
-            "reference": _described("reference", reference(backend)),
+            "cases": [described(key, case) for key, case in keeper.missing.items()],
+            "reference": described("reference", reference(backend)),
             "progress": str(progress_path),
             "result": str(result_path),
         }
@@ -125,7 +125,8 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
     return result, Ending(returncode=ending.returncode, log=redact(ending.log, os.environ))
 
 
-def _described(key: str, case: Case) -> protocol.Case:
+def described(key: str, case: Case) -> protocol.Case:
+    """The case as the measuring process takes it."""
     return {
         "key": key,
         "dtype": case.dtype,

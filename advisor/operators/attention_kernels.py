@@ -12,7 +12,7 @@ all later GPUs, too: so it reaches the same share of that on an A100, an H200 an
 0.35 and 0.2 of the data sheet's.
 
 Sources: Dao, "FlashAttention-2", ICLR 2024 (blocks and their order); ``catalogs/attention.toml`` (constants,
-fitted by ``python -m training.fit_attention``).
+fitted by ``python -m research.training.fit_attention``).
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ and bandwidth grew from 13 bytes a clock and SM of an A100 to 27 of a B200. The 
 learned from FP32, where bytes bind. Some kernels wait for themselves: of a norm's backward pass a block sums
 32 columns over all rows, one after the other, and narrow matrices leave most SMs idle.
 
-Source: ``catalogs/streams.toml``, fitted by ``python -m training.fit_streams``; docs/accuracy/streams.md.
+Source: ``catalogs/streams.toml``, fitted by ``python -m research.training.fit_streams``;
+docs/accuracy/streams.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ A step of B sequences multiplies [B, H] by [H, G H] for G gates. Its time is
 where the latency of a product whose few thread blocks each sum over H grows with H and falls with the clock,
 compute is FLOPs over a share of the peak, and memory is the recurrent weights over a share of the bandwidth.
 ``cell`` is what the launches of a step cost, by kind of cell. All are fitted to DeepBench's layers on a V100
-(``python -m training.fit_recurrent``): newer GPUs and libraries get the same, and a wide interval.
+(``python -m research.training.fit_recurrent``): newer GPUs and libraries get the same, and a wide interval.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
 WAVES = Board(num_features=19, features=_waves)
 
 # By how much networks that did not see Ampere, Hopper or Blackwell were off there; batch, rows, columns and
-# inner size (``python -m training.fit_likeness``).
+# inner size (``python -m research.training.fit_likeness``).
 LIKENESS = Likeness(of_all=0.0012, of_size=0.0275, of_call=0.0088, lengths=(1.8, 6.9, 5.3, 3.6))
 # The same of those that tell most of the others, which ``advisor calibrate`` measures.
 TELLING_SIZES = (

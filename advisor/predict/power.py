@@ -3,7 +3,7 @@
 A board of 700 W that may draw 500 lowers its clocks until it does. What its cores bind then takes
 ``1 + 0.49 (700 / 500 - 1)^1.75 = 1.10`` times as long; what memory binds takes as long as before. The law is
 fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down to 0.35 of it (Zeus, NSDI'23:
-``python -m benchmarks.power_limits``).
+``python -m research.power_limits``).
 """
 
 from __future__ import annotations

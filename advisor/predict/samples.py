@@ -128,7 +128,7 @@ def read_loader_priors(path: Path) -> dict[str, LoaderPrior]:
         return {kind: _prior(tables[kind]) for kind in KINDS}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise CatalogError(
-            f"{path}: {error}. Build the catalog again (tools/build_loaders.py) or reinstall gpu-advisor."
+            f"{path}: {error}. Build the catalog again (research/build_loaders.py) or reinstall gpu-advisor."
         ) from error
 
 

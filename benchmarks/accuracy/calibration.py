@@ -8,9 +8,9 @@ from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement
 from advisor.predict.calibration.calibrating import learned_offsets
 from advisor.predict.knowledge import Knowledge
-from benchmarks.bare_trace import TRUE_FP32
-from training.overhead import Floors, call_s
-from training.samples import Samples
+from research.bare_trace import TRUE_FP32
+from research.training.overhead import Floors, call_s
+from research.training.samples import Samples
 
 
 def calibrated(knowledge: Knowledge, gpu: GpuSpec, samples: Samples, floors_s: Floors) -> Knowledge:

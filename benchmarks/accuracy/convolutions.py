@@ -4,7 +4,7 @@ r"""Convolutions on tensor cores and on AMD, and whole training steps of timm's 
         --forward DIR
 
 writes docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a hash, before
-any training (``training/convolution_calls.py``, ``training/whole_steps.py``).
+any training (``research/training/convolution_calls.py``, ``research/training/whole_steps.py``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from benchmarks.accuracy.kernels import KernelErrors
 from benchmarks.accuracy.op_predictions import errors_of_seeds
 from benchmarks.accuracy.summary import markdown
 from benchmarks.accuracy.tables import kernel_table
-from training import deepbench, miopen
-from training.forward_passes import read_forwards
-from training.overhead import floors_of
-from training.samples import Samples
-from training.whole_steps import LAYOUTS, Step, read_steps
+from research.training import deepbench, miopen
+from research.training.forward_passes import read_forwards
+from research.training.overhead import floors_of
+from research.training.samples import Samples
+from research.training.whole_steps import LAYOUTS, Step, read_steps
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "accuracy" / "convolutions.md"
 

@@ -21,9 +21,9 @@ from advisor.operators.attention_kernels import kernels
 from advisor.operators.recurrent_steps import step_constants
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
-from training import fit_attention as attention
-from training import fit_recurrent as recurrent
-from training.attention_tables import read_attention
+from research.training import fit_attention as attention
+from research.training import fit_recurrent as recurrent
+from research.training.attention_tables import read_attention
 
 _DIRECTIONS = ("forward", "backward")
 
@@ -127,7 +127,8 @@ _HEAD = """\
 # Attention and recurrent layers
 
 Written by `python -m benchmarks.accuracy.fitted`. Absolute errors; the last row of a kernel is the mean over
-its GPUs. Sources and what was left out: `training/attention_tables.py`, `training/fit_recurrent.py`.
+its GPUs. Sources and what was left out: `research/training/attention_tables.py`,
+`research/training/fit_recurrent.py`.
 
 | | constants of attention and of recurrent layers |
 |---|---|

@@ -1,7 +1,7 @@
 """Single operators against measured kernels: by kind, GPU and split, and joined.
 
 A measured call holds the cost of launching and timing it, some 25 to 90 us, which a prediction of the kernel
-does not: ``training.overhead`` fits it on the training split.
+does not: ``research.training.overhead`` fits it on the training split.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec, Op
 from advisor.core.values.interval import Z90
-from training.overhead import Floors, observed_s
-from training.samples import Samples
+from research.training.overhead import Floors, observed_s
+from research.training.samples import Samples
 
 Floats = NDArray[np.float64]
 # Seconds of one call of each operator on a GPU, and the log-normal sigma of each.

@@ -19,8 +19,8 @@ from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.op_predictions import errors_of_seeds
 from benchmarks.accuracy.rows import Measured
-from training.overhead import Floors
-from training.samples import Samples
+from research.training.overhead import Floors
+from research.training.samples import Samples
 
 Calibrate = Callable[[Knowledge, GpuSpec, Samples, Floors], Knowledge]
 # Kinds and how many kernels of them a calibration measures.

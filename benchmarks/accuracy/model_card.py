@@ -31,7 +31,7 @@ Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How
 - **Meant for** comparing GPUs before renting one. Worst where boards throttle or libraries differ: on the
   P4 linear layers of the test split, which ran by other kernels, are predicted 2.8 times too slow, on the
   T4 iterations 15 %.
-- **Repeat**: `python -m training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`, with the
+- **Repeat**: `python -m research.training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`, with the
   folders of the other data sets (`--help`)
 - **Does not know**: convolutions in TF32, embeddings, batch normalisation, reductions, optimizer steps:
   these stay with the roofline and wave scaling, and the estimate names them. Attention, recurrent layers,

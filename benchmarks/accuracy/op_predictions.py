@@ -13,9 +13,9 @@ from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.methods import op_times
 from benchmarks.accuracy.kernels import KernelErrors, kernel_errors, mean_of_seeds
-from benchmarks.bare_trace import bare_trace
-from training.overhead import Floors
-from training.samples import Samples
+from research.bare_trace import bare_trace
+from research.training.overhead import Floors
+from research.training.samples import Samples
 
 
 def kernel_times(

@@ -1,11 +1,11 @@
 """Products on tensor cores against measured kernels: unseen shapes, an architecture left out, calibrated.
 
-What is scored trained nothing: the test split of ``training.products``, here also of GPUs whose
+What is scored trained nothing: the test split of ``research.training.products``, here also of GPUs whose
 architecture was left out. Kernels ran in bursts, and so are predicted at the clock of bursts.
 
     python -m benchmarks.accuracy.products --products ../shared/measurements [--left-out DIR]
 
-``DIR/ARCHITECTURE`` holds what ``python -m training --fold without:ARCHITECTURE`` wrote.
+``DIR/ARCHITECTURE`` holds what ``python -m research.training --fold without:ARCHITECTURE`` wrote.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from advisor.predict.calibration.calibrating import learned_kernels, learned_off
 from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
 from advisor.predict.learned.numbers import numbers_of
 from benchmarks.accuracy.op_predictions import kernel_times
-from benchmarks.bare_trace import TRUE_FP32
-from training.fit_likeness import nearest
-from training.product_tables import BACKWARD, FORWARD
-from training.products import read_products
-from training.samples import Samples
+from research.bare_trace import TRUE_FP32
+from research.training.fit_likeness import nearest
+from research.training.product_tables import BACKWARD, FORWARD
+from research.training.products import read_products
+from research.training.samples import Samples
 
 UNSEEN_SHAPES, UNSEEN_GPU, CALIBRATED = "unseen shapes", "architecture left out", "and calibrated"
 

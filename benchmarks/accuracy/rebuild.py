@@ -19,7 +19,7 @@ from pathlib import Path
 
 from advisor.core.errors import AdvisorError
 from benchmarks.accuracy.knowledge_files import check_hashes, folders_of, is_complete
-from training.folds import WITHOUT
+from research.training.folds import WITHOUT
 
 FOLDS = Path(__file__).with_name("folds")
 _SEED = "seed-"
@@ -27,7 +27,7 @@ _SEED = "seed-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """One call of ``python -m training``."""
+    """One call of ``python -m research.training``."""
 
     fold: str
     seed: int

@@ -9,8 +9,8 @@ from typing import Any
 from benchmarks.accuracy.kernels import KernelErrors
 from benchmarks.accuracy.scaling import Scaled, errors_by_weight
 from benchmarks.accuracy.summary import OURS, coverage, error_of
-from benchmarks.published import Score
-from benchmarks.speedups import SpeedUp
+from research.published import Score
+from research.speedups import SpeedUp
 
 SCHEMA_VERSION = 1
 

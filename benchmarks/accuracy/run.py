@@ -28,10 +28,10 @@ from benchmarks.accuracy.op_traces import OpTrace, read_op_traces
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.rows import Measured, read_rows
 from benchmarks.accuracy.scaling import Scaled, scaled_pairs
-from benchmarks.published import CASES, Score, scores
-from benchmarks.speedups import FILE, SpeedUp, speed_ups
-from training.folds import UNSEEN_DIMS, held_out
-from training.overhead import floors_of
+from research.published import CASES, Score, scores
+from research.speedups import FILE, SpeedUp, speed_ups
+from research.training.folds import UNSEEN_DIMS, held_out
+from research.training.overhead import floors_of
 
 SHIPPED = "shipped"
 
@@ -164,7 +164,7 @@ def _hashes(
 
 
 def _kernels(folder: Path) -> MeasuredKernels:
-    from training.neusight import read_kernels
+    from research.training.neusight import read_kernels
 
     try:
         samples = read_kernels(folder)

@@ -11,9 +11,9 @@ from benchmarks.accuracy.kernels import ALL, GROUPS, KernelErrors
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.scaling import Scaled, errors_by_weight
 from benchmarks.accuracy.summary import OURS, cell, error_of, markdown, predictors, summarise, table
-from benchmarks.published import mean_error
-from benchmarks.published import table as throughput_table
-from benchmarks.speedups import SpeedUp
+from research.published import mean_error
+from research.published import table as throughput_table
+from research.speedups import SpeedUp
 
 _ROW_KEY = ("gpu", "model", "mode", "seq_len", "batch_size")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.published import CASES
+from research.published import CASES
 from tests.published import FOLDER as TRACES
 from tests.published import digests, index, recorded_cases, recorded_trace, same_work
 from tests.shared import SHARED, needs_shared
@@ -34,8 +34,8 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
     software is of June 2020: within 60 % each. All are predicted anew, from recorded traces; the two tests
     below hold those to what profiling gives, and ``python -m tests.published`` profiles all of them.
     """
-    from benchmarks import published
-    from benchmarks.published import mean_error, scores, table
+    from research import published
+    from research.published import mean_error, scores, table
 
     monkeypatch.setattr(published, "CASES", recorded_cases())
     scores_published = list(scores(THIRD_PARTY))
@@ -173,15 +173,15 @@ def kernel_coverage(main: list[dict[str, Any]], left_out: dict[str, Any]) -> flo
 
 @pytest.mark.parametrize("operators", [["softmax"], ["ln"]])
 def test_the_documented_tables_of_wave_scaling(operators: list[str]) -> None:
-    from benchmarks.wave_accuracy import table
+    from research.wave_accuracy import table
 
     assert table(KERNELS, operators) in (METHODS / "wave-scaling.md").read_text()
 
 
 def test_the_fitted_constants_are_those_of_the_measurements() -> None:
     """Those that NeuSight's kernels tell; other data sets take minutes to read."""
-    from training.constants import fit_constants
-    from training.neusight import read_kernels
+    from research.training.constants import fit_constants
+    from research.training.neusight import read_kernels
 
     shipped = tomllib.loads((ROOT / "catalogs" / "fitted.toml").read_text())["gpu"]
     for gpu, constants in fit_constants(read_kernels(KERNELS)).items():
@@ -196,7 +196,7 @@ def test_large_element_wise_kernels_on_measured_gpus(operator: str) -> None:
     """Median error of the roofline on calls of 64 MB or more: at most 15 % on every GPU."""
     from advisor.core.gpus import resolve_gpu
     from advisor.predict.constants import constants_for
-    from benchmarks.wave_accuracy import OPERATORS, read_operator
+    from research.wave_accuracy import OPERATORS, read_operator
 
     frame = read_operator(KERNELS, operator)
     frame["num_bytes"] = frame.B * frame.H * 4 * OPERATORS[operator][0]

@@ -14,7 +14,7 @@ def gpu():
 
 @pytest.mark.parametrize("name", ["resnet50", "resnet50-amp", "gpt2-small-bf16", "lstm", "dcgan"])
 def test_same_operators_and_nearly_the_same_memory(name):
-    from benchmarks.fake_vs_cuda import compare
+    from research.fake_vs_cuda import compare
 
     difference = compare(name)
     assert not difference.missing
@@ -23,7 +23,7 @@ def test_same_operators_and_nearly_the_same_memory(name):
 
 
 def test_the_iteration_takes_at_least_as_long_as_its_kernels():
-    from benchmarks.fake_vs_cuda import compare
+    from research.fake_vs_cuda import compare
 
     trace = compare("dcgan").measured
     kernels_s = sum(op.count * (op.measured_s or 0.0) for op in trace.ops)

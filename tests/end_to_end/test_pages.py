@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import pytest
 
 from advisor.report.document import Document
 from advisor.report.printing import write_page
+from tests.machine import find, needs
 from tests.pages import EVIL, answer_page, estimates_page, history_page, team_page
 
-CHROMIUM = shutil.which("chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+pytestmark = needs("chromium")
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -38,7 +37,7 @@ NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "
 def browser() -> Iterator[Any]:
     """One for all; closed before other tests, whose event loops it would hold up."""
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        started = driver.chromium.launch(executable_path=find("chromium"), args=list(FLAGS))
         yield started
         started.close()
 

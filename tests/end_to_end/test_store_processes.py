@@ -20,6 +20,7 @@ from advisor.store.database import open_store
 from advisor.store.lease import lease
 from advisor.store.pulls import current_offers, forget_points, price_points, pulls, save_part
 from tests.builders import make_offer
+from tests.machine import needs
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NUM_PROCESSES = 8
@@ -31,7 +32,7 @@ SERVED = multiprocessing.get_context("forkserver")
 SERVED.set_forkserver_preload([__name__])
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs("postgresql"))])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
         url: str = request.getfixturevalue("postgres_url")

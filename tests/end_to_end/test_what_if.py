@@ -14,7 +14,7 @@ from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.channels_last import in_channels_last
-from benchmarks.published import CASES
+from research.published import CASES
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.published import recorded_trace

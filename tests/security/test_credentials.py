@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from advisor.core.errors import InputError
 from advisor.profile.environment import child_environment
 from advisor.profile.privacy import unreadable
-from advisor.profile.sandbox import check_sandbox, warning_for_root
+from advisor.profile.sandbox import warning_for_root
+from tests.machine import needs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -90,13 +90,6 @@ def another_user() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def sandbox_or_skip() -> None:
-    try:
-        check_sandbox()
-    except InputError as error:
-        pytest.skip(str(error))
-
-
 def test_the_scripts_parent_never_had_a_credential(tmp_path) -> None:
     """Was: ``/proc/$PPID/environ`` held all of them."""
     *_, parent = seen("bare", {}, tmp_path)
@@ -123,9 +116,9 @@ def test_nobody_else_is_warned(monkeypatch) -> None:
     assert warning_for_root(in_sandbox=False) == ()
 
 
+@needs("bubblewrap")
 @pytest.mark.parametrize("user", [{}, another_user()], ids=["this user", "another"])
 def test_in_the_sandbox_no_process_of_outside_is_there(user, tmp_path) -> None:
-    sandbox_or_skip()
     _, number, holders, parent = seen("sandbox", user, tmp_path)
     assert int(number) <= 4
     assert (holders, parent) == ("[]", "[]")

@@ -12,22 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.errors import InputError, ProfileError
+from advisor.core.errors import ProfileError
 from advisor.profile import profile
 from advisor.profile.credential_files import IN_HOME, NAMED_BY, hidden
 from advisor.profile.nobody import NOBODY, opened
-from advisor.profile.sandbox import check_sandbox, sandboxed
+from advisor.profile.sandbox import sandboxed
+from tests.machine import needs
 
 IS_ROOT = os.geteuid() == 0
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
 
 
-@pytest.fixture(autouse=True)
-def _needs_a_sandbox() -> None:
-    try:
-        check_sandbox()
-    except InputError as error:
-        pytest.skip(str(error))
+pytestmark = needs("bubblewrap")
 
 
 @pytest.fixture
@@ -160,7 +156,8 @@ for path in ({private!r}, os.path.expanduser("~/.aws/credentials")):
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+@needs("util-linux")
+@pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
 def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
     """Was: as root, who owns what only he may read."""
     pytest.importorskip("torch")
@@ -182,7 +179,8 @@ def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+@needs("util-linux")
+@pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
 def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path) -> None:
     pytest.importorskip("torch")
     private = put(tmp_path / "private.csv")

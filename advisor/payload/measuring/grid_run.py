@@ -58,11 +58,11 @@ def _measure_all(job: MeasuringJob) -> None:
             out.write(json.dumps(line) + "\n")
             out.flush()
 
-        tell({"device": _device(job["backend"])})
+        tell({"device": device_of(job["backend"])})
         measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
 
 
-def _device(backend: str) -> Device:
+def device_of(backend: str) -> Device:
     """Name, compute capability and versions."""
     import platform
 

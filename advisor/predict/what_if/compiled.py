@@ -28,10 +28,10 @@ from advisor.predict.what_if.saved import is_of
 FUSED = "advisor::fused"
 DEFAULT = "default"
 # Of the bytes that streams move in eager mode. Chosen on training steps of PyTorch's dashboards (A100, 2023,
-# BSD-3-Clause) by `python -m benchmarks.compiled_steps`.
+# BSD-3-Clause) by `python -m research.compiled_steps`.
 LEFT_SHARE = 0.3
 # What joined kernels take longer than their bytes at the bandwidth of plain streams. Chosen on compiled
-# passes of timm's models (RTX 4090, torch 2.4 and 2.9, Apache-2.0) by `python -m benchmarks.compiled_passes`.
+# passes of timm's models (RTX 4090, torch 2.4 and 2.9, Apache-2.0) by `python -m research.compiled_passes`.
 CHAIN_OVERHEAD = 1.2
 _STREAMING = frozenset({NORM.word, ELEMENTWISE.word})
 # Modes whose launches are recorded once and replayed.

@@ -20,7 +20,7 @@ from advisor.operators.implicit_products import (
     features,
     is_channels_last,
 )
-from training.convolution_calls import DIRECTIONS, Geometry, convolution_call
+from research.training.convolution_calls import DIRECTIONS, Geometry, convolution_call
 
 _ROWS, _COLUMNS, _INNER, _IN_CHANNELS, _GROUPS = 1, 2, 3, 4, 6
 _IS_CHANNELS_LAST, _IS_DEPTHWISE, _IS_GROUPED = 13, 14, 15

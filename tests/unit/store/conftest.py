@@ -9,9 +9,10 @@ import pytest
 
 from advisor.store.database import open_store
 from advisor.store.handle import Store
+from tests.machine import needs
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs("postgresql"))])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each kind."""
     if request.param == "postgresql":

@@ -14,7 +14,7 @@ from advisor.core.values import Op, Phase, TensorSpec
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.op_traces import Node
 from benchmarks.accuracy.rows import Measured
-from training.samples import Samples
+from research.training.samples import Samples
 
 HEADER = ("gpu", "model", "mode", "seq_len", "batch_size", "num_layers", "measured_ms", "forward_ms",
           "backward_ms", "other_ms")  # fmt: skip

@@ -10,10 +10,10 @@ from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from benchmarks.accuracy.kernels import kernel_errors, mean_of_seeds
 from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
+from research.training.overhead import call_s, floors_of, observed_s
+from research.training.samples import Samples
 from tests.shared import SHARED, needs_shared
 from tests.unit.benchmarks.accuracy.builders import make_op, make_samples
-from training.overhead import call_s, floors_of, observed_s
-from training.samples import Samples
 
 SIZES = np.arange(1, 201) * 1000
 SECONDS_PER_BYTE = 1e-11
@@ -124,7 +124,7 @@ def test_the_product_times_equal_operators_once_and_alike():
 @pytest.mark.shared
 @needs_shared
 def test_published_kernels_of_the_shipped_constants():
-    from training.neusight import read_kernels
+    from research.training.neusight import read_kernels
 
     samples = read_kernels(SHARED / "measurements" / "kernels", ("add", "gelu", "softmax", "ln"))
     floors_s = floors_of(samples)

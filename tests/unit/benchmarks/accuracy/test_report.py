@@ -21,8 +21,8 @@ from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.scaling import Scaled
 from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.tables import all_tables, kernel_table, left_out_table, row_table
-from benchmarks.published import CASES, Score
-from benchmarks.speedups import SpeedUp
+from research.published import CASES, Score
+from research.speedups import SpeedUp
 from tests.unit.benchmarks.accuracy.builders import line, make_measured
 
 MEASURED_MS = "1234.5678"

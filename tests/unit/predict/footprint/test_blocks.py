@@ -6,7 +6,7 @@ import pytest
 
 from advisor.core.values import Phase, TensorSpec
 from advisor.predict.footprint.blocks import blocks_of
-from benchmarks.memory.points import recorded
+from research.memory.points import recorded
 from tests.builders import make_op, make_trace
 from tests.unit.predict.footprint.scripts import BLOCKS, STREAM, WEIGHT, make_transformer, with_tensors
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from advisor.core.values import Op, TensorSpec
 from advisor.operators.implicit_products import is_channels_last
 from advisor.predict.what_if.channels_last import in_channels_last
+from research.training.convolution_calls import DIRECTIONS, Geometry, convolution_call
 from tests.builders import make_op, make_trace
-from training.convolution_calls import DIRECTIONS, Geometry, convolution_call
 
 
 def convolution(direction: str, channels: int, side: int, *, last: bool) -> Op:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from advisor.core.values import Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
 from advisor.predict.what_if.held import Held, held
-from benchmarks.what_if_agreement import FOLDER
-from benchmarks.what_if_scripts import SCRIPTS, WhatIfScript
+from research.what_if_agreement import FOLDER
+from research.what_if_scripts import SCRIPTS, WhatIfScript
 from tests.unit.predict.what_if.following import OUTSIDE, backward, flow, followed
 from tests.unit.predict.what_if.following import WEIGHT as WEIGHT_
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from advisor.core.values import Op, Phase
 from advisor.formats.trace_files import read_trace
 from advisor.predict.what_if.lowered_by_flows import lowered_by_flows
-from benchmarks.what_if_agreement import FOLDER
-from benchmarks.what_if_scripts import SCRIPTS, WhatIfScript
+from research.what_if_agreement import FOLDER
+from research.what_if_scripts import SCRIPTS, WhatIfScript
 from tests.unit.predict.what_if.following import (
     GRADIENT,
     OUTSIDE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -16,11 +15,12 @@ import pytest
 from advisor.schedule.cron import parse_cron
 from advisor.schedule.exports.systemd import SystemdPlan, on_calendar, systemd_units
 from advisor.schedule.recurrence import times_between
+from tests.machine import needs
 from tests.schedules import AT, make_schedule
 
 PLAN = SystemdPlan(program=(sys.executable, "-m", "advisor"), timeout_s=3600)
 AWKWARD = ("recommend", "my script.py", "--", "50 %h", "$HOME", "a'b", 'c"d', "e\\f", ";", "@x", "")
-needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+needs_systemd = needs("systemd")
 
 
 def analyze(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,34 @@
+"""Networks of NVIDIA's published tables, one iteration each, profiled once however many tables ask.
+
+Their modules define modules of torch, which takes a second to import: they are imported when asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from advisor.core.values import Trace
+
+
+@cache
+def gnmt(amp: bool, batch_size: int) -> Trace:
+    """GNMT v2, a batch of sentences."""
+    from research.gnmt import gnmt as build
+
+    return build(amp=amp, batch_size=batch_size)
+
+
+@cache
+def transformer(amp: bool, num_tokens: int) -> Trace:
+    """The big Transformer, whose batch is given in tokens."""
+    from research.translation import transformer as build
+
+    return build(amp, num_tokens)
+
+
+@cache
+def transformer_xl(amp: bool, batch_size: int) -> Trace:
+    """The base Transformer-XL, a batch of sequences."""
+    from research.transformer_xl import transformer_xl as build
+
+    return build(amp, batch_size)

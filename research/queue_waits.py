@@ -1,0 +1,146 @@
+"""How well queue waits are foreseen on real logs: ``python -m research.queue_waits [--choose]``.
+
+Reads the logs of ``../shared/traces``, whose README names their sources and limits. Writes the results and
+the tables of docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from advisor.core.units import DAY_S
+from advisor.site_files.job_logs import read_job_log
+from recommender.queue import correction, waits
+from recommender.queue.jobs import JobLog
+from recommender.queue.scoring import check
+from research.former_queue_waits import former_scores
+
+ROOT = Path(__file__).resolve().parents[1]
+TRACES = ROOT.parent / "shared" / "traces"
+PAGE = ROOT / "docs" / "methods" / "queue-wait.md"
+RESULTS = ROOT / "docs" / "methods" / "queue-wait.json"
+LOGS = {
+    "KTH SP2 1996": "kth_sp2_1996",
+    "CEA Curie 2011": "cea_curie_sample",
+    "MetaCentrum wagap 2013": "metacentrum_wagap_2013",
+    "MIT SuperCloud 2021, GPU jobs": "mit_supercloud_gpu_2021_sample",
+    "Alibaba openb 2023, GPU pods": "alibaba_openb_gpu_2023",
+}
+# The last 30 % of KTH judge; constants are chosen by what lies before.
+CHOSEN_ON_KTH = 0.6
+CHOICES: Sequence[tuple[int, float, float]] = (
+    (40, 14, 100), (40, 7, 100), (40, 28, 100), (40, 14, 30), (40, 14, 300), (20, 14, 100), (80, 14, 100),
+)  # fmt: skip
+
+Facts = dict[str, Any]
+
+
+def main() -> None:
+    """Judge, and write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--choose", action="store_true", help="try other constants, too")
+    choose = parser.parse_args().choose
+    before: Facts = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results: Facts = {
+        "judged": {name: judged(_log(file)) for name, file in LOGS.items()},
+        "chosen": chosen() if choose else before.get("chosen", []),
+    }
+    RESULTS.write_text(f"{json.dumps(results, indent=1)}\n")
+    PAGE.write_text(with_tables(PAGE.read_text(), results))
+
+
+def judged(log: JobLog) -> Facts:
+    """Four ways of now and two of before, on the last 30 % of a log."""
+    scores = check(log)
+    online, frozen = former_scores(log)
+    return _rounded(asdict(scores)) | _rounded(
+        {"former_online": asdict(online), "former_frozen": asdict(frozen)}
+    )
+
+
+def chosen() -> list[Facts]:
+    """What each choice of constants gives on logs that do not judge, all but their first 15 %."""
+    kth = _log(LOGS["KTH SP2 1996"])
+    logs = [
+        replace(kth, jobs=kth.jobs[: math.floor(CHOSEN_ON_KTH * len(kth.jobs))]),
+        *(_log(file) for name, file in LOGS.items() if name.startswith(("MIT", "Alibaba"))),
+    ]
+    return [_tried(logs, *choice) for choice in CHOICES]
+
+
+def _tried(logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_ones: float) -> Facts:
+    """Constants of modules, set for the duration."""
+    kept = waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES
+    waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = (
+        wider_jobs, memory_days * DAY_S, right_ones,
+    )  # fmt: skip
+    scores = [check(log, trained_share=0.15) for log in logs]
+    waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = kept
+    losses = [score.pinball.p90 for one in scores for score in (one.online, one.frozen)]
+    mean = math.exp(sum(map(math.log, losses)) / len(losses))
+    return _rounded(
+        {"wider_bin_jobs": wider_jobs, "memory_days": memory_days, "right_ones": right_ones, "loss": mean}
+    )
+
+
+def with_tables(page: str, results: Facts) -> str:
+    """The page with its tables written anew."""
+    for name, lines in (("judged", _judged_lines(results)), ("chosen", _chosen_lines(results))):
+        begin, end = f"<!-- written by research/queue_waits.py: {name} -->\n", "<!-- end -->"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = "".join([before, begin, "\n", *(f"{line}\n" for line in lines), "\n", end, after])
+    return page
+
+
+def _judged_lines(results: Facts) -> list[str]:
+    lines = [
+        "| log | forecast | covers p50 | covers p90 | p10 | p99 | pinball p50 | pinball p90 |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, scores in results["judged"].items():
+        for way in ("online", "former_online", "frozen", "former_frozen", "baseline"):
+            words = way.replace("former_", "former, ")
+            lines.append(f"| {name} | {words} | {' | '.join(_cells(scores[way]))} |")
+    return lines
+
+
+def _cells(score: Mapping[str, Any]) -> list[str]:
+    def covers(level: str) -> str:
+        error = "" if score["coverage_se"] is None else f" ± {100 * score['coverage_se'][level]:.1f}"
+        return f"{100 * score['coverage'][level]:.1f}{error} %"
+
+    tails = [f"{100 * score['tails'][level]:.1f} %" for level in ("p10", "p99")]
+    return [covers("p50"), covers("p90"), *tails, *(f"{score['pinball'][p]:.3f}" for p in ("p50", "p90"))]
+
+
+def _chosen_lines(results: Facts) -> list[str]:
+    return [
+        "| weight of the wider bin, jobs | memory, days | weight of right forecasts, waits | pinball p90 |",
+        "|---|---|---|---|",
+        *(
+            f"| {tried['wider_bin_jobs']} | {tried['memory_days']:g} | {tried['right_ones']:g}"
+            f" | {tried['loss']:.4f} |"
+            for tried in results["chosen"]
+        ),
+    ]
+
+
+def _log(file: str) -> JobLog:
+    return read_job_log(TRACES / f"{file}.csv.gz")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    return round(value, 4) if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""Fixtures and options of the product's tests."""
+
+pytest_plugins = ["tests.conftest", "tests.unit.conftest"]

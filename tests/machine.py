@@ -1,0 +1,109 @@
+"""Programs of the system that some tests need, one Debian package each; without it such a test is skipped.
+
+    @needs("chromium")
+    def test_a_page_is_drawn(): ...
+
+`pytest --programs asked` hides all of them from the tests that do not say so, as CI does: then no other test
+needs them. `--programs none` hides them from all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.profile.sandbox import check_sandbox
+
+PROGRAMS = {
+    "bubblewrap": ("bwrap",),
+    "chromium": ("chromium",),
+    "g++": ("g++", "c++", "clang++", "gcc", "cc", "clang"),
+    "postgresql": ("initdb", "pg_ctl", "postgres", "psql"),
+    "slurm-client": ("sacct", "sbatch", "scontrol", "sinfo", "squeue", "srun"),
+    "systemd": ("systemd-analyze", "journalctl", "systemctl", "systemd-run"),
+    "universal-ctags": ("ctags",),
+    "util-linux": ("setpriv",),
+}
+OPTION = "--programs"
+# Debian keeps the programs of a PostgreSQL server out of the path.
+_MORE_FOLDERS = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+_PATH = os.environ.get("PATH", os.defpath)
+_hidden_from_all = False
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """Skips a test, with the reason, where the package is missing."""
+    assert package in PROGRAMS, f"add {package} to tests/machine.py"
+    return pytest.mark.program(package)
+
+
+def find(package: str) -> Path | None:
+    """The first program of the package; also where it is hidden from the test that asks."""
+    if _hidden_from_all:
+        return None
+    path = os.pathsep.join((_PATH, *_MORE_FOLDERS))
+    found = (shutil.which(program, path=path) for program in PROGRAMS[package])
+    return next((Path(program) for program in found if program), None)
+
+
+@lru_cache
+def why_not(package: str) -> str | None:
+    """Why a test that needs it cannot run here."""
+    if find(package) is None:
+        return f"needs {PROGRAMS[package][0]}: apt install {package}"
+    if package == "bubblewrap":
+        try:
+            check_sandbox()
+        except InputError as error:
+            return str(error)
+    return None
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """`--programs`."""
+    parser.addoption(
+        OPTION,
+        choices=("all", "asked", "none"),
+        default="all",
+        help="programs of the system that tests see: all, those that a test asks for by needs(), or none",
+    )
+
+
+def show_programs(item: pytest.Item) -> None:
+    """Skips the test, or gives it a path with the programs that it may see."""
+    global _hidden_from_all
+    shown = item.config.getoption(OPTION)
+    _hidden_from_all = shown == "none"
+    packages = [package for mark in item.iter_markers("program") for package in mark.args]
+    os.environ["PATH"] = _PATH if shown == "all" or (shown == "asked" and packages) else _bare_path()
+    for package in packages:
+        if reason := why_not(package):
+            pytest.skip(reason)
+
+
+@lru_cache
+def _bare_path() -> str:
+    hidden = {program for programs in PROGRAMS.values() for program in programs}
+    return os.pathsep.join(_without(folder, hidden) for folder in _PATH.split(os.pathsep))
+
+
+def _without(folder: str, hidden: set[str]) -> str:
+    """The folder, or one of links to all else that is in it."""
+    there = {path.name: path for path in Path(folder).iterdir()} if Path(folder).is_dir() else {}
+    # clang++-19 and g++-12 are compilers, too.
+    left_out = {name for name in there if name in hidden or name.rsplit("-", 1)[0] in hidden}
+    if not left_out:
+        return folder
+    links = Path(tempfile.mkdtemp(prefix="advisor-path-"))
+    atexit.register(shutil.rmtree, links, ignore_errors=True)
+    links.chmod(0o755)
+    for name in there.keys() - left_out:
+        (links / name).symlink_to(there[name])
+    return str(links)
