@@ -62,7 +62,7 @@ def way_table() -> list[str]:
 def room_table() -> list[str]:
     """The rooms from top to bottom, as the import-linter's layers order them."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    (layers,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["advisor"])
     levels = {
         folder: str(level)
         for level, layer in zip(range(len(layers), 0, -1), layers, strict=True)

@@ -18,7 +18,7 @@ from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
-from advisor.service import advised, ledger
+from advisor.service import ledger
 from advisor.service.ledger import (
     EARLIEST,
     RunRequest,
@@ -28,6 +28,7 @@ from advisor.service.ledger import (
     recorded_runs,
 )
 from advisor.service.listening import Silence
+from advisor.service.recommend import ledger_entries
 from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
 from advisor.service.recommend.recommending import RecommendAnswer
 from advisor.store.database import open_store
@@ -43,7 +44,7 @@ CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """Settings with a database of their own and one cluster; the clock stands still."""
     monkeypatch.setattr(ledger, "now", lambda: NOW)
-    monkeypatch.setattr(advised, "now", lambda: NOW)
+    monkeypatch.setattr(ledger_entries, "now", lambda: NOW)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return load_config({"store.url": f"sqlite:///{tmp_path}/ledger.db", "clusters": [CLUSTER]})
