@@ -33,7 +33,7 @@ def todays_prices_for(
     from advisor.review.savings import TodaysMarket
     from advisor.service.offer_filters import OfferFilter
     from advisor.service.offers import query_offers
-    from advisor.service.recommend.machines import spot_terms
+    from advisor.service.recommend.plan_sources import spot_terms
 
     wanted: dict[str, set[int]] = {}
     for job in jobs:
@@ -54,7 +54,7 @@ def todays_prices_for(
 
 def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
     from advisor.service.offers import prices_of
-    from advisor.service.recommend.machines import cloud_terms, quotas_of, rates_of, spot_terms
+    from advisor.service.recommend.plan_sources import cloud_terms, quotas_of, rates_of, spot_terms
     from recommender.plans.candidates import plans_of_offers
 
     return plans_of_offers(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Collective, Job, Market, Option, Quantiles, Recommendation, Trace
-from advisor.workloads.versions import as_written
+from advisor.workloads.script_versions import as_written
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
 from tests.recommendations import make_option, many_options
 

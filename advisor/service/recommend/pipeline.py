@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Trace
     from advisor.predict.calibration.receipt_corrections import Correction
-    from advisor.workloads.versions import Version
+    from advisor.workloads.script_versions import Version
     from recommender import Conditions
     from recommender.outcome.evaluate import Judged
     from recommender.policy import Policy
@@ -73,7 +73,7 @@ def with_variants(
             divisions of the model.
     """
     from advisor.core.values import Variant
-    from advisor.workloads.versions import ONE_LINE, changed
+    from advisor.workloads.script_versions import ONE_LINE, changed
     from recommender.ranking.variants import with_gains, with_what_ifs
 
     versions = [
@@ -110,7 +110,7 @@ def _changed_options(
 
 def with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
     """The answer with options of a divided model beside it, if memory alone stands against every other."""
-    from advisor.workloads.versions import divided
+    from advisor.workloads.script_versions import divided
     from recommender.ranking.variants import that_divide, too_large
 
     if not (large := too_large(answer)):
@@ -137,7 +137,7 @@ def _options_of(version: Version, options: Sequence[Option], places: Places) -> 
 
 
 def _as_written(trace: Trace, places: Places) -> Version:
-    from advisor.workloads.versions import as_written
+    from advisor.workloads.script_versions import as_written
 
     return as_written(trace, places.gpus, places.job, places.corrections)
 

@@ -98,9 +98,9 @@ def places_of(
     """
     from advisor.core.gpus import load_gpus
     from advisor.service.recommend.data_sets import data_set_of
-    from advisor.service.recommend.machines import plans_of, spot_terms
     from advisor.service.recommend.past_runs import past_runs
     from advisor.service.recommend.pipeline import Places
+    from advisor.service.recommend.plan_sources import plans_of, spot_terms
     from advisor.service.recommend.rules import policy_of, spent_of, with_objective
     from recommender import Conditions
 

@@ -24,7 +24,7 @@ from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
 from advisor.profile.callables import profile_callable
 from advisor.site_files.policy_files import read_policies
-from advisor.workloads.versions import as_written
+from advisor.workloads.script_versions import as_written
 from recommender import Conditions, recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers

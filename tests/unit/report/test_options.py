@@ -29,7 +29,7 @@ from advisor.report.options import (
 )
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import options_table, recommendation_document
-from advisor.workloads.versions import as_written
+from advisor.workloads.script_versions import as_written
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import sample, texts
 from tests.recommendations import many_options

@@ -10,7 +10,7 @@ from advisor.core.errors import InputError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Job, Variant
 from advisor.predict.iteration import predict
-from advisor.workloads.versions import Version, as_written, changed
+from advisor.workloads.script_versions import Version, as_written, changed
 from tests.builders import make_plan, make_trace
 
 T4, V100 = resolve_gpu("T4"), resolve_gpu("V100-SXM-16GB")
