@@ -466,6 +466,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.STEP_TAKEN: {"step": "ProfilerStep#2", "num_steps": 3},
     Code.TORCH_UNTESTED: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
     Code.TRACKER_SILENT: {"tracker": "wandb"},
+    Code.VARIABLES_WITHHELD: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
     Code.WORLD_OF_SCRIPT: {"num_ranks": 2, "world_size": 8},
     Code.WORLD_OF_SHARDS: {"num_ranks": 2},
     Code.WORLD_UNUSED: {"world_size": 8},

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ def test_links_and_paths_exist(page: Path) -> None:
         if path.startswith("advisor/_catalogs"):
             continue  # where catalogs/ lies once installed
         assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_commands_of_ours_name_modules_that_exist() -> None:
+    """In pages, catalogs and docstrings; history may name what is gone."""
+    texts = [path for path in DOCS if path.name != "CHANGELOG.md" and path.parent.name != "decisions"]
+    texts += (ROOT / "catalogs").glob("*.toml")
+    for room in ("advisor", "recommender", "benchmarks", "research", "tools", "tests"):
+        texts += (ROOT / room).rglob("*.py")
+    command = re.compile(r"(?:python -m|\"-m\",) \"?((?:benchmarks|research|tools|training)\b[\w.]*\w)")
+    named = {module for path in texts for module in command.findall(path.read_text())}
+    assert {"benchmarks.accuracy", "research.training", "research.spot_fit"} <= named
+    assert sorted(module for module in named if find_spec(module) is None) == []
 
 
 def test_every_attack_names_tests_that_exist() -> None:

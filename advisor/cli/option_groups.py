@@ -131,6 +131,14 @@ class ScriptOptions:
             show_default=False,
         ),
     ] = None
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Hand on this variable, too: scripts get what training needs (repeatable).",
+            show_default=False,
+        ),
+    ] = None
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the world is the request's."""
@@ -141,4 +149,5 @@ class ScriptOptions:
             "profile__fake_data": self.fake_data,
             "profile__samples": self.samples,
             "profile__sandbox": self.sandbox,
+            "profile__env": self.env,
         }

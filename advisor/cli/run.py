@@ -151,5 +151,6 @@ def list_(
     request = RunsRequest(
         since=None if since is None else moment_or_duration_s("--since", since), project=project
     )
-    runs = recorded_runs(request, settings_with(), TERMINAL)
-    print_document(runs_document(runs), chosen_format(output, as_json))
+    found = recorded_runs(request, settings_with(), TERMINAL)
+    document = runs_document(found.runs, num_left_out=found.num_left_out)
+    print_document(document, chosen_format(output, as_json))

@@ -19,6 +19,7 @@ from pydantic import (
 
 from advisor.config.section import ProjectMay, Section
 from advisor.config.setting_kinds import PositiveDuration, UserPath
+from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address
 from advisor.core.redaction import redact
 
 SECRET_FORMS = ("env:", "file:")
@@ -31,6 +32,8 @@ _HOW = "write env:NAME and export NAME, or file:PATH of a file that only you can
 
 
 def _reference(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has a line break or another control character: write one line")
     kind, colon, name = text.partition(":")
     if f"{kind}{colon}" not in SECRET_FORMS or not name:
         raise ValueError(f"a secret must not stand in a settings file, which is copied and shared: {_HOW}")
@@ -42,12 +45,27 @@ def _reference(text: str) -> str:
 def _address_of_server(text: str) -> str:
     if text.startswith(SECRET_FORMS):
         return _reference(text)
+    why = why_no_address(text)
+    if why is not None:
+        raise ValueError(f"{why}: write https://HOST/PATH, or env:NAME where it holds a token")
     parts = urlsplit(text)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise ValueError("this is no address: write https://HOST/PATH, or env:NAME where it holds a token")
     tokens = any(map(_TOKEN.fullmatch, parts.path.split("/")))
     if "@" in parts.netloc or parts.query or parts.fragment or tokens or redact(text) != text:
         raise ValueError(f"this address may hold a token, which must not stand in a settings file: {_HOW}")
+    return text
+
+
+def _host(text: str) -> str:
+    if not text.isprintable() or " " in text:
+        raise ValueError("a host has no spaces, line breaks or other control characters")
+    if is_link_local(text):
+        raise ValueError(LINK_LOCAL)
+    return text
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has a line break or another control character: write one line")
     return text
 
 
@@ -83,7 +101,8 @@ def _path(path: UserPath) -> UserPath:
 def _bucket_url(scheme: str) -> AfterValidator:
     def check(text: str) -> str:
         parts = urlsplit(text)
-        if parts.scheme != scheme or not parts.netloc or not parts.path.strip("/"):
+        is_one_line = text.isprintable()
+        if not is_one_line or parts.scheme != scheme or not parts.netloc or not parts.path.strip("/"):
             raise ValueError(f"write {scheme}://BUCKET/FOLDER/{{date}}.html")
         _check_name(text)
         return text
@@ -120,7 +139,9 @@ class SmtpChannel(Section):
     model_config = ConfigDict(populate_by_name=True)
 
     kind: Literal["smtp"]
-    host: str = Field(min_length=1, description="the server that takes your mail")
+    host: Annotated[str, AfterValidator(_host)] = Field(
+        min_length=1, description="the server that takes your mail"
+    )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         None, description="null: 587 for starttls, 465 for tls, 25 for none"
     )
@@ -128,7 +149,9 @@ class SmtpChannel(Section):
         "starttls", description="how the connection is encrypted; none sends what all can read"
     )
     ca_file: UserPath | None = Field(None, description="certificates to trust; null: those of this machine")
-    user: str | None = Field(None, min_length=1, description="who logs in; null: nobody")
+    user: Annotated[str, AfterValidator(_one_line)] | None = Field(
+        None, min_length=1, description="who logs in; null: nobody"
+    )
     password: Secret | None = Field(None, description="env:NAME or file:PATH")
     sender: Mailbox = Field(alias="from", description="who it comes from")
     to: Annotated[tuple[Mailbox, ...], Field(min_length=1)] = Field(description="who gets it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,8 @@ from advisor.core.errors import UnknownGpuError
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H, MAX_W, MIN_W
 from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.formats.user_files import at_home
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 
 
 def lower(value: object) -> object:
@@ -36,6 +39,16 @@ def catalog_name(gpu: str) -> str:
     return gpu
 
 
+def _variable(name: str) -> str:
+    if _VARIABLE.fullmatch(name):
+        return name
+    name, equals, _ = name.partition("=")
+    if equals:
+        raise ValueError(f"write the name alone, its value into the environment: {name}=... advisor ...")
+    raise ValueError("write the name of a variable, such as DATA_ROOT")
+
+
+VariableName = Annotated[str, AfterValidator(_variable)]
 UserPath = Annotated[Path, AfterValidator(at_home)]
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[

@@ -36,6 +36,7 @@ from advisor.config.setting_kinds import (
     Timeout,
     UsdPerH,
     UserPath,
+    VariableName,
     Watts,
     catalog_name,
     check_wait,
@@ -78,6 +79,10 @@ class ProfileSettings(Section):
     )
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
+    )
+    env: Annotated[tuple[VariableName, ...], ProjectMay.NOTHING] = Field(
+        (),
+        description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",
     )
 
 

@@ -297,6 +297,7 @@ class Code(StrEnum):
     STEP_TAKEN = "step-taken", Severity.WARNING
     TORCH_UNTESTED = "torch-untested", Severity.WARNING
     TRACKER_SILENT = "tracker-silent", Severity.WARNING
+    VARIABLES_WITHHELD = "variables-withheld", Severity.WARNING
     WORLD_OF_ONE = "world-of-one", Severity.WARNING
     WORLD_OF_SCRIPT = "world-of-script", Severity.WARNING
     WORLD_OF_SHARDS = "world-of-shards", Severity.WARNING

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 
+from advisor.core import processes
 from advisor.core.findings import Code, Finding, finding
 
 QUERY = "name,memory.total,memory.used,utilization.gpu,power.limit"
@@ -99,15 +99,12 @@ def device_state(which: str) -> DeviceState:
 
 def _ask(query: str, *options: str) -> str:
     """What nvidia-smi answers; nothing where it is missing or fails."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return ""
-    command = [program, f"--query-gpu={query}", "--format=csv,noheader,nounits", *options]
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", *options]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        answer = processes.run(command, timeout_s=TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return answer.stdout
+    return "" if answer.returncode else answer.stdout.decode(errors="replace")
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:

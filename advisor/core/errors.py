@@ -18,6 +18,7 @@
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
     │   └── LeaseTakenError      1  another process does what only one may do at a time
+    ├── ReceiptLostError         1  a command ran and its receipt is lost; an instance has the command's code
     ├── CloudError               1  a cloud refused a call or did not answer
     ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
     ├── NoOfferError             1  nothing is for rent under this query
@@ -115,6 +116,19 @@ class StaleCatalogError(CatalogError):
 
 class StoreError(AdvisorError):
     """The database of prices and runs cannot be reached, read or written, or is from a newer version."""
+
+
+class ReceiptLostError(AdvisorError):
+    """A command ran and no receipt of it could be made.
+
+    Args:
+        message: what went wrong.
+        exit_code: the command's, which is ours too.
+    """
+
+    def __init__(self, message: str, *, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class LeaseTakenError(StoreError):

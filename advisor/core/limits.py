@@ -6,6 +6,10 @@ come back as a price of 10^25 dollars.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
 from advisor.core.units import DAY_S
 
 MAX_EPOCHS = 1e6
@@ -20,6 +24,8 @@ MAX_PLANNED_S = 100 * 365.25 * DAY_S
 """Deadlines, waits and start-ups: a century. How long prices are remembered has no such limit."""
 MAX_TIMEOUT_S = 7 * DAY_S
 """Of profiling. The system's own timers end at 24 days."""
+MAX_PER_H = 3600.0
+"""Preemptions of one machine: none starts within a second."""
 MAX_GB = 1e8
 """A tenth of an exabyte."""
 MIN_GBIT_PER_S = 1e-6
@@ -30,5 +36,41 @@ MAX_WORLD = 2**16
 MAX_ROWS = 10**5
 MAX_MACHINES = 10**5
 MAX_NODES = 4096
+MAX_SIZE = 10**8
+"""Of a job in a log, in GPUs, nodes or cores: ten times the largest machine's cores."""
 MAX_MEMORY_GIB = 1e6
 """Of one GPU: a petabyte."""
+EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)
+"""Of a run: before the first GPU that trains anything. It also keeps times within what databases hold."""
+
+RUN_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "num_gpus": (0, MAX_WORLD),
+    "num_nodes": (1, MAX_WORLD),
+    "duration_s": (0, MAX_PLANNED_S),
+    "cost_usd": (0, MAX_USD),
+    "usd_per_h": (0, MAX_USD_PER_H),
+    "num_steps": (0, 2**53),
+    "step_p10_s": (0, MAX_PLANNED_S),
+    "step_p50_s": (0, MAX_PLANNED_S),
+    "step_p90_s": (0, MAX_PLANNED_S),
+    "exit_code": (-(2**31), 2**31 - 1),
+}
+"""Every number of a run by its column, least and most: in receipts, on the command line, in the database."""
+
+
+def why_out_of_bounds(name: str, value: object, least: float, most: float) -> str | None:
+    """What is wrong with a number, in words that name it; None if nothing is.
+
+    >>> why_out_of_bounds("cost_usd", 1e308, 0, 1e12)
+    'cost_usd is 1e+308: it must be between 0 and 1e+12'
+    >>> why_out_of_bounds("cost_usd", True, 0, 1e12)
+    'cost_usd is True: it must be between 0 and 1e+12'
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # -0.0 is not below 0, and would be printed as -$0.00.
+        is_minus_0 = value == 0 and math.copysign(1, value) < 0
+        if least <= value <= most and not is_minus_0:
+            return None
+    digits = value.bit_length() if isinstance(value, int) else 0
+    shown = f"a number of {digits:,} bits" if digits > 64 else repr(value)[:40]
+    return f"{name} is {shown}: it must be between {least:.15g} and {most:.15g}"

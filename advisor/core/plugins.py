@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
@@ -41,12 +44,34 @@ def load(group: str, name: str) -> object:
             f" are {', '.join(known) or 'none'}; a plug-in must be installed in advisor's own environment."
         )
     try:
-        return known[name].load()
+        with held_back():
+            return cast("object", known[name].load())
     except Exception as error:
         raise ConfigError(
             f"the plug-in {name!r} ({known[name].value}) cannot be loaded: {error_in_words(error)}."
             " Update or uninstall it."
         ) from error
+
+
+class PluginEndedError(Exception):
+    """A plug-in tried to end advisor."""
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """While a plug-in's own code runs, it cannot end advisor, and what it prints goes to stderr.
+
+    Raises:
+        PluginEndedError: it called ``sys.exit``, say, which no ``except Exception`` catches.
+        KeyboardInterrupt: passed on.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise PluginEndedError(f"it raised {type(error).__name__}({error})") from error
 
 
 def _is_own(point: EntryPoint) -> bool:

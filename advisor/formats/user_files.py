@@ -25,6 +25,12 @@ MOST_VALUES = 5_000
 
 _MOST_DIGITS = 1000
 _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_NUMBER_FORMS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)\Z"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_VALUE = 200
 _FAULTS = (ValueError, RecursionError, LookupError, AttributeError, TypeError, OverflowError)
@@ -194,9 +200,21 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
             yield from _lines(child, (*place, index))
 
 
+def _without_old_numbers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """What plain words mean, less YAML 1.1's numbers of base 60 (1:30 is 90) and of base 8 (010 is 8).
+
+    Nobody means these, so such a word stays a text, and a text is refused where a number belongs.
+    """
+    old = yaml.resolver.Resolver.yaml_implicit_resolvers
+    return {
+        letter: [(tag, _NUMBER_FORMS.get(tag, form)) for tag, form in forms] for letter, forms in old.items()
+    }
+
+
 class _Strict(yaml.composer.Composer, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
     """A safe loader without aliases and without silently overwritten keys; a subclass parses."""
 
+    yaml_implicit_resolvers = _without_old_numbers()
     check_event: Callable[..., bool]
     peek_event: Callable[[], yaml.Event]
     dispose: Callable[[], None]

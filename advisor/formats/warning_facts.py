@@ -50,6 +50,7 @@ WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
     Code.STEPS_UNEQUAL: {"most_steps": int},
     Code.TORCH_UNTESTED: {"version": str, "tested": str, "is_newer": bool},
     Code.TRACKER_SILENT: {"tracker": str},
+    Code.VARIABLES_WITHHELD: {"names": list[str]},
     Code.WORLD_OF_ONE: {},
     Code.WORLD_OF_SCRIPT: {"num_ranks": int, "world_size": int},
     Code.WORLD_OF_SHARDS: {"num_ranks": int},

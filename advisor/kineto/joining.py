@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.core.errors import TraceError
@@ -13,6 +14,28 @@ from advisor.kineto.events import DeviceEvent, HostEvent, Recording
 
 STEP_MARK = "ProfilerStep#"
 OPTIMIZER_MARK = "Optimizer."
+
+
+_MOST_SHARED = 0.5
+"""Of a step, with the next one: they touch where the profiler's own work lies between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Spans of time, in order of their beginnings, each with the latest end up to it."""
+
+    begins: Sequence[float]
+    latest_ends: Sequence[float]
+
+    @classmethod
+    def of(cls, events: Sequence[HostEvent]) -> _Spans:
+        """Of events in order of time."""
+        ends = itertools.accumulate((event.end_s for event in events), max)
+        return cls([event.begin_s for event in events], list(ends))
+
+    def __contains__(self, moment_s: float) -> bool:
+        place = bisect.bisect_right(self.begins, moment_s)
+        return place > 0 and self.latest_ends[place - 1] >= moment_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +97,16 @@ def _calls(recording: Recording) -> list[Call]:
         key = (id(owner), owner.begin_s) if owner else (number, event.begin_s)
         grouped.setdefault(key, []).append(event)
         owners[key] = owner
-    spans = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
+    spans = _optimizer_spans(recording)
     main = {mark.thread for mark in recording.marks}
     calls = [_call(owners[key], events, recording, spans, main) for key, events in grouped.items()]
     return sorted(calls, key=lambda call: call.begin_s)
+
+
+def _optimizer_spans(recording: Recording) -> Mapping[str, _Spans]:
+    """By thread."""
+    marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
+    return {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
 
 
 def _by_thread(operators: Sequence[HostEvent]) -> Mapping[str, list[HostEvent]]:
@@ -110,7 +139,7 @@ def _call(
     owner: HostEvent | None,
     events: list[DeviceEvent],
     recording: Recording,
-    optimizer_spans: Sequence[HostEvent],
+    optimizer_spans: Mapping[str, _Spans],
     main_threads: set[str],
 ) -> Call:
     correlation = events[0].correlation
@@ -122,7 +151,7 @@ def _call(
     else:
         begin_s, thread = events[0].begin_s, next(iter(main_threads), "")
     phase = Phase.FORWARD
-    if any(span.begin_s <= begin_s <= span.end_s and span.thread == thread for span in optimizer_spans):
+    if thread in optimizer_spans and begin_s in optimizer_spans[thread]:
         phase = Phase.OPTIMIZER
     elif (main_threads and thread not in main_threads) or _is_backward(owner):
         phase = Phase.BACKWARD
@@ -134,23 +163,48 @@ def _is_backward(owner: HostEvent | None) -> bool:
 
 
 def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
-    spans = [
-        (mark.name, mark.begin_s, mark.end_s) for mark in recording.marks if mark.name.startswith(STEP_MARK)
-    ] or _between_optimizer_steps(recording)
+    marks = [mark for mark in recording.marks if mark.name.startswith(STEP_MARK)]
+    # Some schemas list a mark twice, as an operator and as an annotation.
+    spans = list(dict.fromkeys((mark.name, mark.begin_s, mark.end_s) for mark in marks))
+    _refuse_overlaps(spans)
+    spans = spans or _between_optimizer_steps(recording)
     begins = [call.begin_s for call in calls]
     return [
         Step(
             name=name,
             calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)]),
         )
-        for name, begin, end in spans
+        for name, begin, end in _apart(spans)
     ]
+
+
+def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
+    """Steps of one process follow each other.
+
+    Raises:
+        TraceError: one shares more than half of its time with the next one.
+    """
+    for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
+        shorter_s = min(end - begin, next_end - next_begin)
+        if min(end, next_end) - next_begin > _MOST_SHARED * shorter_s:
+            raise TraceError(
+                f"the steps {name[:40]!r} and {next_name[:40]!r} of the profile overlap, so nothing"
+                " tells which of them an operator belongs to: export the profile of one process, in which"
+                " prof.step() is called once per iteration."
+            )
+
+
+def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:
+    """Spans in order of time, each ended where the next one begins: no call is in two of them."""
+    following = [*(begin for _, begin, _ in spans[1:]), math.inf]
+    for (name, begin, end), next_begin in zip(spans, following, strict=False):
+        yield name, begin, min(end, next_begin)
 
 
 def _between_optimizer_steps(recording: Recording) -> list[tuple[str, float, float]]:
     """Without prof.step(): from the end of one step of the first optimizer to the end of the next."""
     marks = [mark for mark in recording.marks if mark.name.startswith("Optimizer.step#")]
-    ends = [mark.end_s for mark in marks if mark.name == marks[0].name]
+    ends = sorted(mark.end_s for mark in marks if mark.name == marks[0].name)
     return [
         (f"optimizer step {i}", begin, end)
         for i, (begin, end) in enumerate(itertools.pairwise(ends), start=1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from advisor.core.errors import GpuUnusableError, InputError, ProfileError
+from advisor.core.redaction import redact_with
 from advisor.formats.recording_files import Recording, read_recording
 from advisor.measure.keeping import Keeper
 from advisor.operators.case import Call, Case, call, tensor
@@ -15,7 +16,7 @@ from advisor.payload import protocol
 from advisor.payload.protocol import VERSION, MeasuringJob, Result, Status
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, job_folder
 from advisor.profile.backends import visible_devices, why_first_is_busy
-from advisor.profile.environment import child_environment, redact
+from advisor.profile.environment import child_environment
 from advisor.profile.failures import log_tail, torch_problem
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Ending, run_child
@@ -122,7 +123,7 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
             progress=lambda line: keeper.take(json.loads(line)),
         )
         result = read_result(result_path)
-    return result, Ending(returncode=ending.returncode, log=redact(ending.log, os.environ))
+    return result, Ending(returncode=ending.returncode, log=redact_with(ending.log, os.environ))
 
 
 def described(key: str, case: Case) -> protocol.Case:

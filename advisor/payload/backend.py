@@ -45,6 +45,7 @@ def start_session(job: ScriptJob) -> Session:
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
+    session.variables.watch(job["withheld"])
     if job["fake_data"] is not None:
         session.use_fake_data(**job["fake_data"])
     install(session, skip=frozenset(job["skip_patches"]))

@@ -37,7 +37,7 @@ from .contract.timings import (
 )
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 7
+VERSION = 8
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"
 

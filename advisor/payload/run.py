@@ -94,6 +94,7 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
         "num_spans": iterations.num_spans,
         "fed_fake_data": session.fake_data is not None,
         "refused": list(session.refused),
+        "withheld": list(session.variables.asked),
         "num_processes": session.num_processes,
     }
     if status is not None:

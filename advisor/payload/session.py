@@ -19,6 +19,7 @@ from .recording.loading import Loading
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
 from .stop import Stopper
+from .variables import Variables
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor
@@ -36,6 +37,7 @@ class Session:
         fake_data: what takes the place of the script's data, None for its own.
         warnings: what the user should know about this run, in order, each once.
         refused: what was not downloaded, in order.
+        variables: those that the script asked for and was not given.
         num_processes: how many the script started by multiprocessing.Process.
         saved: where the script's checkpoints go instead of their place.
         has_sparse_gradients: a gradient on the GPU was a sparse tensor.
@@ -68,6 +70,7 @@ class Session:
         self.fake_data: FakeData | None = None
         self.warnings: dict[str, Notice] = {}
         self.refused: dict[str, None] = {}
+        self.variables = Variables()
         self.num_processes = 0
         self.saved = SavedFiles()
         self.has_sparse_gradients = False
@@ -102,7 +105,7 @@ class Session:
             unknown.append(notice(Warned.SIZES_ASSUMED, assumptions=list(self.mode.assumptions)))
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
-        return [*self.warnings.values(), *self.world.warnings(), *unknown]
+        return [*self.warnings.values(), *self.variables.warnings(), *self.world.warnings(), *unknown]
 
     @property
     def making_s(self) -> float | None:

@@ -21,8 +21,8 @@ def problem_of(script: Path) -> tuple[Status, Details] | None:
         if _is_python(source) and error.lineno and error.text and error.text.strip():
             return Status.SYNTAX_ERROR, details(error)
         return Status.NOT_PYTHON, {"message": str(error)}
-    except ValueError as error:
-        return Status.NOT_PYTHON, {"message": str(error)}
+    except (ValueError, LookupError, RecursionError, MemoryError) as error:
+        return Status.NOT_PYTHON, {"message": str(error) or type(error).__name__}
     return None
 
 
@@ -50,6 +50,6 @@ def _is_python(source: bytes) -> bool:
         return False
     try:
         importlib.util.decode_source(source)
-    except (SyntaxError, UnicodeDecodeError):
+    except (SyntaxError, UnicodeError, LookupError):  # the last for rot13, say: no encoding of text
         return False
     return True

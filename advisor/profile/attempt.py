@@ -15,11 +15,12 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.findings import Code
+from advisor.core.redaction import redact_with
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
-from advisor.profile.environment import child_environment, redact
+from advisor.profile.environment import child_environment, withheld
 from advisor.profile.failures import failure
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
@@ -59,6 +60,7 @@ class Job:
         world_size: processes that the script believes to be rank 0 of.
         skip_patches: left out, for tests.
         shortcuts: what repeats is recognised; False works it out each time, for tests.
+        handed_on: names of variables that the script gets although scripts do not need them.
     """
 
     script: str
@@ -69,6 +71,7 @@ class Job:
     world_size: int | None = None
     skip_patches: tuple[str, ...] = field(default=())
     shortcuts: bool = True
+    handed_on: tuple[str, ...] = ()
 
 
 def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
@@ -96,6 +99,7 @@ def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
         },
         "fake_data": job.fake_data,
         "world_size": job.world_size,
+        "withheld": list(withheld(os.environ, job.handed_on)),
         "skip_patches": list(job.skip_patches),
         "shortcuts": job.shortcuts,
     }
@@ -157,7 +161,7 @@ def _attempt(
         whole = written(job, folder)
         job_path = folder / "job.json"
         job_path.write_text(json.dumps(whole), encoding="utf-8")
-        environment = child_environment(os.environ, folder / TEMPORARY_NAME)
+        environment = child_environment(os.environ, folder / TEMPORARY_NAME, handed_on=job.handed_on)
         environment |= visible_devices(job.backend, os.environ)
         command: list[str | Path] = [interpreter, CHILD, job_path]
         inside = None
@@ -175,7 +179,7 @@ def _attempt(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         timeline = _timeline(recording, Path(whole["timeline"]))
     returncode = ending.returncode if inside is None else signalled(ending.returncode)
-    shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))
+    shown = Ending(returncode=returncode, log=redact_with(ending.log, os.environ))
     return _with_sandbox(recording, inside), timeline, shown
 
 

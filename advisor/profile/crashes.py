@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.profile.hints import FULL, hint_of
+from advisor.profile.hints import FULL, hint_of, withheld_hint
 
 if TYPE_CHECKING:
     from advisor.profile.recording import Recording
@@ -18,17 +18,17 @@ _MADE_UP = (
 def crash(recording: Recording, script: str) -> str:
     """The message for an error that was not caught, without its traceback."""
     message = recording.get("message", "").rstrip(".")
-    hint = hint_of(recording)
+    hint, asked = hint_of(recording), withheld_hint(recording)
     # A full folder may have stopped our own writing, in the midst of the script.
     if recording.get("origin") != "pretended" and hint != FULL:
         made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
         return (
             f"{script!r} raised {message}. It must run up to its third optimizer step: fix it,"
-            f" or pass the arguments it needs after `--`.{made_up}{hint}"
+            f" or pass the arguments it needs after `--`.{made_up}{hint}{asked}"
         )
     ended = f"{script!r} was ended before its third optimizer step by {message}."
     if hint:
-        return ended + hint
+        return ended + hint + asked
     return (
         f"{ended} It comes from torch, whose GPU is only pretended, so the fault may be the script's or"
         " advisor's: run the script by itself, or with `profile.backend` cpu if it can do without a GPU. If"

@@ -1,29 +1,51 @@
-"""The environment of the child process: the user's, without credentials and without uploads."""
+"""The environment of the child process: what a training job needs of the user's, and nothing that uploads."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Mapping
+from fnmatch import translate
 from pathlib import Path
 
-from advisor.core import redaction
+from advisor.core.redaction import is_secret_variable
 from advisor.core.units import GIB, MIB
 
-# The clouds' and vendors' own variables, whatever they hold.
-SCRUBBED_PREFIXES = (
-    "ALIBABA_", "AMAZON_", "ARM_", "AWS_", "AZURE_", "BOTO_", "CLOUDSDK_", "DATABRICKS_",
-    "DIGITALOCEAN_", "GCLOUD_", "GCP_", "GOOGLE_", "LAMBDA_", "OCI_", "RUNPOD_", "VAULT_",
+# What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone
+# do not tell what holds a secret.
+_ALLOWED = (
+    # The user and the machine.
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLUMNS",
+    "LINES", "NO_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY",
+    "ALL_PROXY", "NO_PROXY", "CI",
+    # The interpreter, its libraries and compilers. Not PYTHONSTARTUP, PYTHONINSPECT and the like.
+    "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONWARNINGS", "PYTHONFAULTHANDLER", "PYTHONIOENCODING",
+    "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX", "PYTHONNOUSERSITE",
+    "PYTHONUSERBASE", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONSAFEPATH", "PYTHONDEVMODE",
+    "PYTHONTRACEMALLOC", "VIRTUAL_ENV", "CONDA_*", "MAMBA_*", "PYENV_*", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "LIBRARY_PATH", "CPATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "MPLBACKEND",
+    "MPLCONFIGDIR", "NLTK_DATA",
+    # GPUs and numbers.
+    "CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*", "GLOO_*", "UCX_*", "HIP_*", "ROCR_*", "ROCM_*",
+    "TORCH_*", "TORCHINDUCTOR_*", "TORCHDYNAMO_*", "TORCHELASTIC_*", "PYTORCH_*", "TRITON_*", "OMP_*",
+    "KMP_*", "GOMP_*", "MKL_*", "OPENBLAS_*", "BLIS_*", "NUMEXPR_*", "NUMBA_*", "VECLIB_*", "DNNL_*",
+    "ONEDNN_*", "TBB_*", "XLA_*", "JAX_*", "TF_*", "MALLOC_*",
+    # Libraries of training. Of Hugging Face's no pattern: tokens have many names there.
+    "HF_HOME", "HF_HUB_CACHE", "HF_ASSETS_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_METRICS_CACHE",
+    "HF_EVALUATE_CACHE", "HF_XET_CACHE", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_*",
+    "HF_HUB_ENABLE_HF_TRANSFER", "HF_HUB_VERBOSITY", "HF_ENDPOINT", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_*",
+    "TOKENIZERS_PARALLELISM", "DATASETS_VERBOSITY", "DIFFUSERS_*", "ACCELERATE_*", "DEEPSPEED_*", "DS_*",
+    "PL_*", "KERAS_*", "TIMM_*", "TQDM_*", "WANDB_MODE", "WANDB_DISABLED", "WANDB_SILENT", "WANDB_PROJECT",
+    "WANDB_DIR",
+    # One process of several.
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK",
+    "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID",
+    "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_NNODES", "SLURM_NODEID", "SLURM_JOB_ID",
+    "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_CPUS_PER_TASK", "SLURM_GPUS_ON_NODE",
+    "SLURM_NPROCS", "OMPI_COMM_WORLD_*", "PMI_RANK", "PMI_SIZE",
 )  # fmt: skip
-# Anybody's secrets, told by how the name ends.
-SCRUBBED_ENDINGS = (
-    "APIKEY", "KEY", "KEY_ID", "PAT", "AUTH", "AUTH_SOCK", "CREDENTIAL",
-    "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETS", "TOKEN", "TOKENS",
-)  # fmt: skip
-SCRUBBED_NAMES = ("KUBECONFIG", "MYSQL_PWD", "NETRC", "PGPASSFILE", "PGPASSWORD")
-# Whatever the name: an address with a password, such as that of a database, ours included.
-_PASSWORD_INSIDE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|\bpassword=")
+_IS_ALLOWED = re.compile("|".join(map(translate, _ALLOWED)))
 
 # Shared credential files and metadata services would answer although the variables are gone.
 ADDED = {
@@ -56,76 +78,38 @@ ADDED = {
     "MALLOC_TRIM_THRESHOLD_": str(1024 * GIB),
 }
 
-# Of options alone: the variable PWD is a folder.
-_PASSWORD_WORDS = ("PASS", "PW", "PWD")
-_OPTION = re.compile(r"--?[A-Za-z]")
-# As mysql takes it. Letters alone are an option with one dash, such as -precision.
-_JOINED_PASSWORD = re.compile(r"-p[A-Za-z_-]*[^A-Za-z_=-]")
-
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
-def is_secret(name: str) -> bool:
-    """Whether a variable of this name is kept from the script.
-
-    >>> is_secret("HF_TOKEN"), is_secret("TOKENIZERS_PARALLELISM"), is_secret("HOME")
-    (True, False, False)
-    """
-    upper = name.upper()
-    ends = any(upper == ending or upper.endswith("_" + ending) for ending in SCRUBBED_ENDINGS)
-    return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
-
-
-def child_environment(environment: Mapping[str, str], temporary: Path) -> dict[str, str]:
-    """The environment without secrets, with what keeps a profiled script from uploading.
+def child_environment(
+    environment: Mapping[str, str], temporary: Path, *, handed_on: Collection[str] = ()
+) -> dict[str, str]:
+    """What a training job needs of the environment, with what keeps a profiled script from uploading.
 
     Args:
         environment: the user's.
         temporary: folder of the script's temporary files, which is removed after it.
+        handed_on: names that the user wants the script to get, whatever they hold.
     """
-    kept = {
-        name: value
-        for name, value in environment.items()
-        if not is_secret(name) and not _PASSWORD_INSIDE.search(value)
-    }
+    names = {*environment} - {*withheld(environment, handed_on)}
+    kept = {name: value for name, value in environment.items() if name in names}
     # Builds of extensions that are cut off leave a lock behind, on which the next one waits for ever.
     folders = dict.fromkeys((*TEMPORARY, "TORCH_EXTENSIONS_DIR"), str(temporary))
-    return kept | ADDED | folders
+    # A file of credentials that the user hands on is meant; what says "offline" stays.
+    meant = {name for name in handed_on if name in environment and ADDED.get(name) == os.devnull}
+    return kept | {name: value for name, value in ADDED.items() if name not in meant} | folders
 
 
-def redact(text: str, environment: Mapping[str, str]) -> str:
-    """The text without the values of secret variables and without what looks like a secret.
+def withheld(environment: Mapping[str, str], handed_on: Collection[str] = ()) -> tuple[str, ...]:
+    """Names of the variables that a script does not get, in order.
 
-    >>> redact("login with password=hunter22 failed", {})
-    'login with password=*** failed'
+    >>> withheld({"HOME": "/root", "DB_PASS": "x", "CUDA_TOKEN": "y", "MY_DATA": "/data"}, ["MY_DATA"])
+    ('CUDA_TOKEN', 'DB_PASS')
     """
-    for name, value in environment.items():
-        if is_secret(name) and len(value) >= 8:
-            text = text.replace(value, redaction.HIDDEN)
-    return redaction.redact(text)
+    names = {*environment} - {*handed_on, *TEMPORARY}
+    return tuple(sorted(name for name in names if not _is_needed(name, environment[name])))
 
 
-def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """A command line without secrets, those in ``--api-key VALUE``, ``-p VALUE`` and ``-pVALUE`` included.
-
-    >>> redact_arguments(["--lr", "3", "--api-key", "abc", "--token=abc", "-p", "abc"], {})
-    ('--lr', '3', '--api-key', '***', '--token=***', '-p', '***')
-    """
-    shown: list[str] = []
-    for before, argument in pairwise(("", *arguments)):
-        flag, equals, _ = argument.partition("=")
-        if _is_secret_option(before) and not _OPTION.match(argument):
-            shown.append(redaction.HIDDEN)
-        elif equals and _is_secret_option(flag):
-            shown.append(f"{flag}={redaction.HIDDEN}")
-        elif _JOINED_PASSWORD.match(argument):
-            shown.append(f"-p{redaction.HIDDEN}")
-        else:
-            shown.append(redact(argument, environment))
-    return tuple(shown)
-
-
-def _is_secret_option(argument: str) -> bool:
-    name = argument.lstrip("-").replace("-", "_")
-    is_password = name == "p" or name.upper().rpartition("_")[2] in _PASSWORD_WORDS
-    return argument.startswith("-") and (is_password or is_secret(name))
+def _is_needed(name: str, value: str) -> bool:
+    # A second look: patterns have no end, and an address may hold a login.
+    return _IS_ALLOWED.match(name.upper()) is not None and not is_secret_variable(name, value)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.payload.protocol import Result, Status
 from advisor.profile.crashes import crash, syntax_error
+from advisor.profile.hints import withheld_hint
 
 if TYPE_CHECKING:
     from advisor.profile.recording import Recording
@@ -46,7 +47,9 @@ def failure(
         return ProfileError(_missing_module(script, message, python) + _traceback(recording))
     if status == Status.NO_ITERATION:
         num_processes = recording.get("num_processes", 0)
-        return ProfileError(_no_iteration(script, message, num_processes) + log_tail(log))
+        return ProfileError(
+            _no_iteration(script, message, num_processes) + withheld_hint(recording) + log_tail(log)
+        )
     if status == Status.NO_GPU_WORK:
         return ProfileError(_no_gpu_work(script))
     if recording.get("internal"):

@@ -101,6 +101,17 @@ def hint_of(recording: Recording) -> str:
     return known if known == _DOWNLOADS else missing_data_hint(message) or known
 
 
+def withheld_hint(recording: Recording) -> str:
+    """Which variables the script asked for and did not get, and how it does; a sentence after a space."""
+    names = recording.get("withheld", ())
+    if not names:
+        return ""
+    return (
+        f" It asked for variables of yours that scripts do not get: {', '.join(names)}. Hand on what it"
+        f" needs: `profile.env` {names[0]}."
+    )
+
+
 def _says(text: str, word: str) -> bool:
     # LOW_RANK is a script's own word. Plurals and longer names of torch's are meant, too.
     return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
 
 _ANSWER_S = 20.0
@@ -45,11 +46,9 @@ def _checked(python: Path) -> Path:
 
 def _check_is_python(python: Path) -> None:
     """Ask harmlessly: any other program would take our files for its own arguments."""
-    command = [str(python), "-I", "-S", "-c", "print('Python ' + 'speaks')"]
+    command = processes.isolated(python, "-S", "-c", "print('Python ' + 'speaks')")
     try:
-        answer = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER_S, check=False
-        )
+        answer = processes.run(command, timeout_s=_ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"`profile.python` {str(python)!r} does not start: {error}. {_ALLOWED}") from error
     if answer.stdout.strip() != b"Python speaks":

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from advisor.core import processes
 from advisor.core.errors import InputError
 from advisor.profile.child_files import Lines
 from advisor.profile.leftovers import end_leftovers, new_mark
@@ -82,13 +83,14 @@ def _started(
     with os.fdopen(ours, "rb", buffering=0) as report:
         os.set_blocking(ours, False)
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), str(theirs), *map(str, command)],
+            words = (str(os.getpid()), str(theirs), *processes.located(command))
+            process = processes.start(
+                processes.isolated(sys.executable, "-S", str(_LAUNCHER), *words),
                 pass_fds=[theirs],
                 stdin=terminal.stdin,
                 stdout=terminal.stdout,
                 stderr=terminal.stdout,
-                env=environment | mark,
+                environment=environment | mark,
                 # Its own session and so its own process group: all it starts can be ended at once.
                 start_new_session=True,
             )

@@ -8,11 +8,12 @@ on the way are opened in the sandbox alone.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from advisor.core import processes
 
 NOBODY = 65534
 _PROGRAM = "setpriv"
@@ -38,7 +39,7 @@ os.remove(os.path.join(os.environ["TMPDIR"], "trial"))
 
 def change_of_user() -> list[str] | None:
     """The start of a command that runs as nobody; None where this system has no such program."""
-    program = shutil.which(_PROGRAM)
+    program = processes.program(_PROGRAM)
     if program is None:
         return None
     return [
@@ -96,10 +97,9 @@ def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[s
     home = os.path.expanduser("~")  # noqa: PTH111
     words = [home if Path(home).is_dir() else "/", *map(str, paths)]
     try:
-        trial = subprocess.run(
-            [*start, "-c", _CAN_READ, *words], env=dict(environment), capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=_TRIAL_S, check=False,
-        )  # fmt: skip
+        trial = processes.run(
+            [*start, "-I", "-c", _CAN_READ, *words], environment=environment, timeout_s=_TRIAL_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return trial.returncode == 0

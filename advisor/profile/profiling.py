@@ -12,11 +12,11 @@ from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
+from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
 from advisor.payload.protocol import FakeSamples, SampleField
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
-from advisor.profile.environment import redact_arguments
 from advisor.profile.failures import WITHOUT_IT
 from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates
@@ -65,6 +65,7 @@ def profile(
     num_samples: int | None = None,
     world_size: int | None = None,
     sandbox: bool = False,
+    env: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -82,6 +83,7 @@ def profile(
         world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
             had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
+        env: names of variables that the script gets beside those that training needs; secrets only so.
         progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
 
     Raises:
@@ -92,6 +94,7 @@ def profile(
     """
     _check_run(script, arguments, python, timeout_s, backend)
     _check_pretended(gpu, fake_data)
+    check_each("env", env, str, "names of variables, such as ['DATA_ROOT']")
     _check_counts(num_samples=(num_samples, MAX_SAMPLES), world_size=(world_size, MAX_WORLD))
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
@@ -104,6 +107,7 @@ def profile(
         gpu=gpu or PretendedGpu(),
         fake_data=_fed(fake_data, num_samples),
         world_size=world_size,
+        handed_on=tuple(env),
     )
     limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
@@ -148,7 +152,7 @@ def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:
     recording, timeline = record(job, interpreters, limits, progress)
-    arguments = redact_arguments(job.arguments, os.environ)
+    arguments = redact_words(job.arguments, os.environ)
     try:
         return trace_of(recording, job.script, arguments, timeline)
     except UnknownGpuError as error:

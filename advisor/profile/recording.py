@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
+from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import (
@@ -27,7 +28,6 @@ from advisor.operators.costs import cost_of
 from advisor.payload.protocol import VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
-from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
 from advisor.profile.timeline import Timeline
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 # Characters of each.
 _MOST_CHARACTERS = {"message": 2000, "traceback": 6000, "file": 500, "text": 500}
 _MOST_CHARACTERS_REFUSED, _MOST_CHARACTERS_FACT = 500, 1000
+_MOST_CHARACTERS_NAME = 200
 _COARSE = 8
 _MOST_TEXTS = 50
 # The largest networks need some megabytes, whose values are few.
@@ -114,7 +115,9 @@ def _shown(result: Result) -> Recording:
             shown[key] = _cut(text, most)
     if "refused" in result:
         kept = cut_each(result["refused"], _COARSE * _MOST_CHARACTERS_REFUSED, most_texts=_MOST_TEXTS)
-        shown["refused"] = [cut(redact(text, os.environ), _MOST_CHARACTERS_REFUSED) for text in kept]
+        shown["refused"] = [cut(redact_with(text, os.environ), _MOST_CHARACTERS_REFUSED) for text in kept]
+    if "withheld" in result:
+        shown["withheld"] = cut_each(result["withheld"], _MOST_CHARACTERS_NAME, most_texts=_MOST_TEXTS)
     if "warnings" in result:
         shown["warnings"] = _shown_warnings(result["warnings"])
     return cast("Recording", shown)
@@ -151,7 +154,7 @@ def _quoted(text: str) -> Notice:
 
 def _cut(text: str, most: int) -> str:
     # Cut twice: half of a secret is not known as one.
-    return cut(redact(cut(text, _COARSE * most), os.environ), most)
+    return cut(redact_with(cut(text, _COARSE * most), os.environ), most)
 
 
 def trace_of(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
 from advisor.profile.credential_files import Hidden, hidden
 from advisor.profile.nobody import CAPABILITIES, can_read, change_of_user, give_to_nobody, opened
@@ -51,28 +52,24 @@ def check_sandbox() -> None:
     Raises:
         InputError: bubblewrap is not installed, or this machine lets it make no namespaces.
     """
-    if shutil.which(_PROGRAM) is None:
+    if processes.program(_PROGRAM) is None:
         raise InputError(
             "`profile.sandbox` needs bubblewrap, which is not installed: apt install bubblewrap, dnf install"
             " bubblewrap; it exists for Linux only. Without `profile.sandbox`, docs/what-is-intercepted.md"
             " says what a profiled script can still write."
         )
     try:
-        trial = subprocess.run(
-            [_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, "true"],
-            capture_output=True,
-            text=True,
-            timeout=_TRIAL_S,
-            check=False,
-        )
+        nothing = processes.program("true") or "/bin/true"
+        trial = processes.run([_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, nothing], timeout_s=_TRIAL_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(
             f"`profile.sandbox`: bubblewrap does not start: {error}. Repair it or go without."
         ) from error
     if trial.returncode:
+        why = trial.stderr.decode(errors="replace").strip()
         raise InputError(
             "`profile.sandbox`: this machine does not let bubblewrap isolate a process"
-            f" ({trial.stderr.strip()}). Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in"
+            f" ({why}). Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in"
             " a container: --security-opt seccomp=unconfined), or profile without `profile.sandbox`."
         )
 

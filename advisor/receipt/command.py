@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import FrameType
@@ -78,7 +79,8 @@ def run_command(
         forward_to(process)
         # Beside it, since a short command must not seem to take as long as looking around does.
         with ThreadPoolExecutor(2) as aside:
-            meanwhile = aside.submit(while_it_runs, started_at)
+            # Threads of a pool have no context variables of ours unless they are given them.
+            meanwhile = aside.submit(copy_context().run, while_it_runs, started_at)
             returncode = _returncode(aside.submit(process.wait))
             duration_s = time.monotonic() - start
             return Ending(

@@ -12,19 +12,34 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
+from advisor.core.limits import EARLIEST
 from advisor.formats.foreign_files import read_plain
-from advisor.store.ledger import Run
+from advisor.formats.strict_json import read_json
+from advisor.store.ledger import Run, why_impossible
 
 MOST_FILES = 1000
+_AHEAD = timedelta(days=1)
+"""Clocks of two machines differ, a receipt's by less than that."""
 _MOST_BYTES = 1_000_000
+
+
+def _possible(run: Run) -> Run:
+    why = why_impossible(run)
+    if why is not None:
+        raise ValueError(why)
+    if run.started_at.tzinfo is None or not EARLIEST <= run.started_at <= datetime.now(UTC) + _AHEAD:
+        when = run.started_at.isoformat()
+        raise ValueError(f"started_at is {when}: it must be between 2006 and now, with a time zone")
+    return run
 
 
 class ReceiptFile(BaseModel):
@@ -38,7 +53,7 @@ class ReceiptFile(BaseModel):
 
     format: Literal["advisor-receipt"] = "advisor-receipt"
     version: Literal[1] = 1
-    run: Run
+    run: Annotated[Run, AfterValidator(_possible)]
     steps_folder: str | None = None
 
     def to_bytes(self) -> bytes:
@@ -53,7 +68,10 @@ def read_receipt(path: Path) -> ReceiptFile:
         InputError: the file cannot be read, or holds no receipt of this version.
     """
     try:
-        return ReceiptFile.model_validate_json(read_plain(path, most_bytes=_MOST_BYTES))
+        payload = read_plain(path, most_bytes=_MOST_BYTES)
+        # Two readings: pydantic's takes the last of two equal keys, and Python's knows no types.
+        read_json(payload)
+        return ReceiptFile.model_validate_json(payload)
     except OSError as error:
         raise InputError(f"cannot read the receipt {path}: {error.strerror or error}.") from error
     except ValidationError as error:

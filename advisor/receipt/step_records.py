@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from advisor.core.values import Interval
 from advisor.formats.foreign_files import read_plain
+from advisor.formats.strict_json import read_json
 from advisor.payload.receipt.steps import PER_FACTOR_E, VERSION
 
 FOLDER_VARIABLE = "ADVISOR_STEPS_FOLDER"
@@ -76,7 +77,9 @@ def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]
     warnings: list[str] = []
     for path in _files(folder):
         try:
-            record = StepRecord.model_validate_json(read_plain(path, most_bytes=_MOST_BYTES))
+            payload = read_plain(path, most_bytes=_MOST_BYTES)
+            read_json(payload)
+            record = StepRecord.model_validate_json(payload)
             _check(record, duration_s)
         except (OSError, ValueError) as error:
             warnings.append(f"a record of steps is left out: {_reason(error)}")
@@ -93,7 +96,7 @@ def _files(folder: Path) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             few = islice(entries, MOST_PROCESSES)
             names = sorted(entry.name for entry in few if entry.is_file(follow_symlinks=False))
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no folder can have
         return iter(())
     return (folder / name for name in names if name.endswith(".json"))
 

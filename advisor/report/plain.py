@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TextIO
 
+from advisor.core.names import as_text
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -125,12 +127,22 @@ def print_error(message: str) -> None:
     _print(f"error: {shown_lines(message)}", sys.stderr)
 
 
-def _print(text: str, stream: TextIO) -> None:
+def _print(text: str, stream: TextIO | None) -> None:
+    if stream is None:  # it was closed before we started; print would take standard output instead
+        return
+    if stream is sys.stderr:
+        # Late, since most commands say nothing there. Messages quote settings, servers and scripts.
+        from advisor.core.redaction import redact
+
+        text = redact(text)
     # At once, so that a reader who has seen enough (head, less) is noticed here. What else was asked for, a
-    # page or an exit code, does not depend on that reader: the rest of the text goes nowhere.
+    # page or an exit code, does not depend on that reader: the rest of the text goes nowhere. Nor does it
+    # depend on messages, for which there is no other place when standard error is full or gone.
     try:
         print(text, file=stream, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
+        if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
+            raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
@@ -159,4 +171,6 @@ def _escape(match: re.Match[str]) -> str:
     letter = match[0]
     if (letter.isprintable() or letter in _SPACES) and letter not in _INVISIBLE:
         return letter
+    if "\udc80" <= letter <= "\udcff":  # a byte of a name that is no UTF-8
+        return as_text(letter)
     return letter.encode("unicode_escape").decode("ascii")

@@ -24,17 +24,20 @@ COLUMNS = (
 NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
 
 
-def runs_document(runs: Sequence[Run]) -> Document:
-    """One row a run in the given order, and what they cost together."""
+def runs_document(runs: Sequence[Run], *, num_left_out: int = 0) -> Document:
+    """One row a run in the given order, and what they cost together; what was left out is in no total."""
     known = [run.cost_usd for run in runs if run.cost_usd is not None]
     num_unknown, total_usd = len(runs) - len(known), sum(known)
     table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
     unknown = f" and the unknown cost of {num_unknown:,}" if num_unknown else ""
-    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}{unknown}",))
+    left_out = f"; left out, as they cannot be true: {num_left_out:,}" if num_left_out else ""
+    count = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
+    total = Lines((f"{count}, {format_usd(total_usd)}{unknown}{left_out}",))
     facts = {
         "runs": [run_json(run) for run in runs],
         "total_usd": total_usd,
         "num_unknown_costs": num_unknown,
+        "num_left_out": num_left_out,
     }
     return Document(
         facts=facts | {"warnings": []},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.redaction import redact
+from advisor.core.redaction import redact, redact_words
 
 SCHEDULABLE = (
     "report",
@@ -55,8 +56,8 @@ def check_words(words: Sequence[str]) -> None:
     Raises:
         InputError: names what to do instead.
     """
-    pairs = (f"{one.lstrip('-')}={other}" for one, other in pairwise(words) if one.startswith("--"))
-    if any(redact(text) != text for text in (*words, *pairs)):
+    # Word by word for options and their values, and as one line for what only the words together tell.
+    if redact_words(words, {}) != tuple(words) or redact(line := shlex.join(words)) != line:
         raise InputError(
             "the command holds what looks like a password, a key or an address with a login, and schedules"
             " are stored and listed as they are: put it into the environment or a settings file."

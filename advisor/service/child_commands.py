@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from advisor.config.layers import DELIVERY_KEY_VARIABLE
+from advisor.core import processes
 from advisor.core.redaction import redact
 from advisor.core.variables import ANSWER_FILE_VARIABLE
 
@@ -105,11 +105,10 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
 
 def _start(command: Command, out: BinaryIO, err: BinaryIO, answer: Path) -> subprocess.Popen[bytes]:
     beside = {DELIVERY_KEY_VARIABLE: command.key, ANSWER_FILE_VARIABLE: str(answer), "COLUMNS": _COLUMNS}
-    return subprocess.Popen(
-        [sys.executable, "-m", "advisor", *command.words],
+    return processes.start(
+        [*processes.ADVISOR, *command.words],
         cwd=command.folder,
-        env=os.environ | beside,
-        stdin=subprocess.DEVNULL,
+        environment=os.environ | processes.search_path(os.environ) | beside,
         stdout=out,
         stderr=err,
         # Ctrl-C at the service's terminal is for the service: it lets its commands end.

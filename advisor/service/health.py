@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core import processes
 from advisor.core.errors import AdvisorError, CatalogError
 from advisor.service.checks import Check, State
 from advisor.service.listening import Silence
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.config.project_layer import Refused
 
-_TORCH_QUERY = "from importlib.metadata import version; print(version('torch'))"
+# Scripts find torch in the user's own folders, too, which count when all that is needed is imported.
+_TORCH_QUERY = """
+import importlib.metadata, os, site, sys
+sys.path[:0] = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+sys.path += [site.getusersitepackages()] if sys.prefix == sys.base_prefix else []
+print(importlib.metadata.version("torch"))
+"""
 TIMEOUT_S = 30.0
 
 
@@ -152,12 +159,11 @@ def _torch(config: Config) -> Check:
 
 
 def _torch_version(python: Path) -> str | None:
-    command = [str(python), "-c", _TORCH_QUERY]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+        answer = processes.run(processes.isolated(python, "-c", _TORCH_QUERY), timeout_s=TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    return answer.stdout.decode(errors="replace").strip() if answer.returncode == 0 else None
 
 
 def _gpu() -> Check:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.limits import MAX_USD
+from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.live import now, opened
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 LAST = "last"
 """Stands for the newest recommendation."""
-# Before the first GPU that trains anything; also keeps times within what databases hold.
-EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,8 +241,20 @@ class RunsRequest:
     project: str | None = None
 
 
-def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> tuple[Run, ...]:
-    """Runs in order of time; none where there is no database yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRuns:
+    """Runs in order of time.
+
+    Attributes:
+        num_left_out: receipts and recorded runs that cannot be true, which no total holds.
+    """
+
+    runs: tuple[Run, ...] = ()
+    num_left_out: int = 0
+
+
+def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> RecordedRuns:
+    """Runs in order of time; none where there is no database yet. What cannot be true is a warning each.
 
     Raises:
         InputError: ``since`` has no time zone, or lies before any run.
@@ -253,17 +263,22 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> t
     from advisor.predict.calibration.receipt_corrections import drifts_of
     from advisor.service.recommend.past_runs import compared_runs
     from advisor.store.database import open_store
-    from advisor.store.ledger import runs
+    from advisor.store.ledger import impossible_runs, runs
 
-    enter_left_behind(config, listener)
+    num_refused = enter_left_behind(config, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
-        return ()
+        return RecordedRuns(num_left_out=num_refused)
     with store:
         listener.warn(drifts_of(compared_runs(store)))
-        return runs(store, since=start, project=request.project)
+        impossible = impossible_runs(store, since=start, project=request.project)
+        listener.warn([f"{why}. It is in no total." for why in impossible])
+        return RecordedRuns(
+            runs=runs(store, since=start, project=request.project),
+            num_left_out=num_refused + len(impossible),
+        )
 
 
 def _start(since: datetime | float | None) -> datetime:

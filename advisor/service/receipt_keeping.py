@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
+from advisor.core.names import as_text
 from advisor.service.live import opened
 
 if TYPE_CHECKING:
@@ -44,12 +45,17 @@ def begin(run: Run, where: MachineHere, steps_folder: Path, config: Config) -> B
     from advisor.receipt.receipt_files import begin as begin_file
 
     try:
-        file = begin_file(_folder(config), ReceiptFile(run=run, steps_folder=str(steps_folder)))
+        file = begin_file(_folder(config), ReceiptFile(run=run, steps_folder=_writable(steps_folder)))
     except OSError as error:
         why = f"{error.strerror or error} ({_folder(config)})"
         lost = f"this run leaves no trace if advisor is killed: {why}"
         return Begun(run=run, where=where, file=None, warnings=(lost,))
     return Begun(run=run, where=where, file=file)
+
+
+def _writable(folder: Path) -> str | None:
+    """As JSON takes it: steps under a name of other bytes than UTF-8 are lost if advisor is killed."""
+    return str(folder) if as_text(str(folder)) == str(folder) else None
 
 
 def keep(begun: Begun, run: Run, config: Config, *, also: Path | None) -> tuple[bool, list[str]]:
@@ -106,29 +112,35 @@ def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
     )
 
 
-def enter_left_behind(config: Config, listener: Listener) -> None:
+def enter_left_behind(config: Config, listener: Listener) -> int:
     """Enter receipts that the database did not take, and of runs that nobody saw end.
+
+    Returns:
+        How many files hold no receipt that can be true: a warning names each and its field.
 
     Raises:
         StoreError: the database still takes none.
     """
     folder = _folder(config)
     if not folder.is_dir():
-        return
+        return 0
     from advisor.receipt.receipt_files import left_behind, read_receipt
     from advisor.store.ledger import record_run
 
+    num_refused = 0
     with left_behind(folder) as paths:
         for path in paths:
             try:
                 receipt = read_receipt(path)
             except InputError as error:
                 listener.warn([f"{error} Look at it, or delete it."])
+                num_refused += 1
                 continue
             with opened(config) as store:
                 record_run(store, _with_steps(receipt))
             path.unlink(missing_ok=True)
             listener.note(f"entered the run {receipt.run.id}, {receipt.run.status}, from {path}")
+    return num_refused
 
 
 def _with_steps(receipt: ReceiptFile) -> Run:

@@ -7,14 +7,14 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import AdvisorError, InputError
+from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.values import Interval, RunStatus
 from advisor.service.machine_here import machine_here
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
+_DATABASE_WAIT_S = 1.0
+"""For each other writer: a receipt that does not get in waits as a file, and a command waits for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +86,19 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
     Raises:
         InputError: there is no such program, plan or recommendation, so that nothing was run.
+        ReceiptLostError: the command ran, and we failed afterwards.
     """
-    from advisor.receipt.command import run_command
-    from advisor.receipt.step_records import read_steps, steps_environment
+    from advisor.store.transactions import waiting_at_most
 
     _check(request, listener)
+    with waiting_at_most(_DATABASE_WAIT_S):
+        return _run_and_keep(request, config, listener)
+
+
+def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
+    from advisor.receipt.command import run_command
+    from advisor.receipt.step_records import steps_environment
+
     given = _given_place(request, config, listener)
     advised, doubts = _recommendation(request, config, listener)
     with _temporary_folder() as folder:
@@ -96,9 +106,55 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
         ending, begun = run_command(
             request.command,
             environment,
-            lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder),
+            _or_why_not(
+                lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder)
+            ),
         )
-        steps, strange = read_steps(folder, ending.duration_s)
+        with _whatever_happens(ending):
+            if isinstance(begun, Exception):
+                raise begun
+            return _kept(request, config, listener, begun, ending, folder, advised=advised, doubts=doubts)
+
+
+def _or_why_not(begin: Callable[[datetime], Begun]) -> Callable[[datetime], Begun | Exception]:
+    """What happens beside the command must not keep it from ending as it does."""
+
+    def begun_or_why_not(started_at: datetime) -> Begun | Exception:
+        try:
+            return begin(started_at)
+        except Exception as error:  # noqa: BLE001 - it is raised again when the command has ended
+            return error
+
+    return begun_or_why_not
+
+
+@contextmanager
+def _whatever_happens(ending: Ending) -> Iterator[None]:
+    """The exit code is the command's own, whatever becomes of its receipt."""
+    try:
+        yield
+    except Exception as error:
+        raise ReceiptLostError(
+            f"the command ran and ended with exit code {ending.exit_code}; its receipt is lost, by a fault of"
+            f" advisor: {type(error).__name__}: {error}",
+            exit_code=ending.exit_code,
+        ) from error
+
+
+def _kept(
+    request: CommandRequest,
+    config: Config,
+    listener: Listener,
+    begun: Begun,
+    ending: Ending,
+    steps_folder: Path,
+    *,
+    advised: LedgerEntry | None,
+    doubts: Sequence[str],
+) -> Receipt:
+    from advisor.receipt.step_records import read_steps
+
+    steps, strange = read_steps(steps_folder, ending.duration_s)
     run = _ended(begun, ending, steps, request, config)
     is_recorded, trouble = keep(begun, run, config, also=request.receipt)
     several = [] if steps is None or steps.num_processes < 2 else [_several(steps)]
@@ -213,10 +269,10 @@ def _several(steps: Steps) -> str:
 
 def _script(command: Sequence[str]) -> str:
     """A name for the command: the Python file that it runs, else what was typed, without secrets."""
-    from advisor.profile.environment import redact_arguments
+    from advisor.core.redaction import redact_words
 
     script = next((argument for argument in command if argument.endswith(".py")), None)
-    return Path(script).name if script else shlex.join(redact_arguments(command, os.environ))[:_MOST_NAME]
+    return Path(script).name if script else shlex.join(redact_words(command, os.environ))[:_MOST_NAME]
 
 
 def _user() -> str:

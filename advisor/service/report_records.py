@@ -21,10 +21,10 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
     Raises:
         StoreError: the database cannot be read.
     """
+    from advisor.core.limits import EARLIEST
     from advisor.review.forecast import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
-    from advisor.service.ledger import EARLIEST
     from advisor.store.database import open_store
 
     store = open_store(config.settings.store.url, must_exist=True)
@@ -45,6 +45,22 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
             advised=_advised(store, ours, given),
             prices=_prices(store, ours, period),
         )
+
+
+def impossible_in(config: Config, period: Period) -> tuple[str, ...]:
+    """What cannot be true of recorded runs of the period, which are in no total of it.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.database import open_store
+    from advisor.store.ledger import impossible_runs
+
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return ()
+    with store:
+        return tuple(f"{why}. It is in no total." for why in impossible_runs(store, since=period.since))
 
 
 def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) -> Mapping[str, LedgerEntry]:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from advisor.core.errors import InputError
+from advisor.service.git import Repository
 
-# Longer than any repository takes that a person waits for.
-_LIMIT_S = 300.0
 # More than any repository of scripts holds: trees that name each other may list billions of files.
 _MOST_BYTES = 4 * 2**30
 _MOST_LISTED_BYTES = 64 * 2**20
-# Neither hooks nor a watcher that the repository names: its files are to be read and nothing of it run.
-_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _LINK, _PROGRAM = "120000", "100755"
 
 
@@ -59,25 +54,26 @@ def laid_out(text: str) -> Iterator[Version]:
     if not colon or not revision or Path(text).exists():
         yield Version(path=Path(text), folder=Path.cwd())
         return
-    commit = _commit(revision, text)
+    repository = Repository()
+    commit = _commit(repository, revision, text)
     with tempfile.TemporaryDirectory(prefix="advisor-revision-") as temporary:
         root = Path(temporary).resolve()
         try:
-            _lay_out(commit, root)
+            _lay_out(repository, commit, root)
         except OSError as error:
             raise InputError(f"{text!r} cannot be laid out in {temporary}: {error.strerror}.") from None
-        here = root / _below_root()
+        here = _inside(root, repository)
         path = Path(os.path.normpath((here if name.startswith(("./", "../")) else root) / name))
         if not name or not path.exists() or not path.resolve().is_relative_to(root):
             raise InputError(
                 f"{text!r}: revision {revision} ({commit[:10]}) has no file {name!r}. Give its path from the"
                 " root of the repository, or from here with ./ before it. Submodules are not laid out."
             )
-        yield Version(path=path, folder=here if here.is_dir() else root)
+        yield Version(path=path, folder=here)
 
 
-def _commit(revision: str, text: str) -> str:
-    done = _answer_of_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+def _commit(repository: Repository, revision: str, text: str) -> str:
+    done = repository.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if done.returncode:
         raise InputError(
             f"there is no file {text!r}, and {revision!r} is no revision of a git repository here. Give a"
@@ -86,28 +82,30 @@ def _commit(revision: str, text: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _below_root() -> str:
-    """The working folder as the repository has it."""
-    return os.fsdecode(_answer_of_git("rev-parse", "--show-prefix").stdout).removesuffix("\n")
+def _inside(root: Path, repository: Repository) -> Path:
+    """The working folder as the revision has it; its root where it has none, or a link that leads outside."""
+    below = os.fsdecode(repository.answer("rev-parse", "--show-prefix").stdout).removesuffix("\n")
+    here = root / below
+    return here if here.is_dir() and here.resolve().is_relative_to(root) else root
 
 
-def _lay_out(commit: str, root: Path) -> None:
+def _lay_out(repository: Repository, commit: str, root: Path) -> None:
     """All files of the commit, as git keeps them: a script needs the modules beside it.
 
     ``git archive`` would leave out files that have an attribute, and run filters of the configuration.
     """
-    entries = _entries(commit)
+    entries = _entries(repository, commit)
     if sum(entry.size_bytes for entry in entries) > _MOST_BYTES:
         raise _too_large(commit)
     # Links last: no file is written through one.
     entries.sort(key=lambda entry: entry.mode == _LINK)
-    for entry, contents in zip(entries, _contents(entries), strict=True):
+    for entry, contents in zip(entries, _contents(repository, entries), strict=True):
         _write(root, entry, contents)
 
 
-def _entries(commit: str) -> list[_Entry]:
+def _entries(repository: Repository, commit: str) -> list[_Entry]:
     """Files and links; a submodule's are in another repository."""
-    with _git("ls-tree", "-r", "-z", "--long", "--full-tree", commit) as (git, answer):
+    with repository.reading("ls-tree", "-r", "-z", "--long", "--full-tree", commit) as (git, answer):
         listing = answer.read(_MOST_LISTED_BYTES)
         if answer.read(1):
             raise _too_large(commit)
@@ -130,12 +128,12 @@ def _too_large(commit: str) -> InputError:
     )
 
 
-def _contents(entries: Sequence[_Entry]) -> Iterator[bytes]:
+def _contents(repository: Repository, entries: Sequence[_Entry]) -> Iterator[bytes]:
     """Of each entry, one after the other."""
     with tempfile.TemporaryFile() as wanted:
         wanted.writelines(f"{entry.blob}\n".encode() for entry in entries)
         wanted.seek(0)
-        with _git("cat-file", "--batch", stdin=wanted) as (_, answer):
+        with repository.reading("cat-file", "--batch", stdin=wanted) as (_, answer):
             for entry in entries:
                 if answer.readline().split()[1:] != [b"blob", b"%d" % entry.size_bytes]:
                     raise InputError(f"the repository lacks the contents of {entry.name!r}: fetch them.")
@@ -146,57 +144,19 @@ def _contents(entries: Sequence[_Entry]) -> Iterator[bytes]:
 
 def _write(root: Path, entry: _Entry, contents: bytes) -> None:
     name = PurePosixPath(entry.name)
-    if name.is_absolute() or ".." in name.parts:
-        raise InputError(f"the revision names a file {entry.name!r}, which lies outside of it.")
     path = root / name
+    # Only a made-up tree has these: a link and a folder of one name, a repository within.
+    is_inside = ".." not in name.parts and path.parent.resolve().is_relative_to(root)
+    if not is_inside or ".git" in (part.lower() for part in name.parts):
+        raise InputError(
+            f"the revision names a file {entry.name!r}, which lies outside of it: do not use this repository."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     if entry.mode == _LINK:
+        if b"\0" in contents:
+            raise InputError(f"the link {entry.name!r} of the revision leads to no path: do not use it.")
         path.symlink_to(os.fsdecode(contents))
         return
     path.write_bytes(contents)
     if entry.mode == _PROGRAM:
         path.chmod(0o755)
-
-
-def _answer_of_git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            [*_GIT, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=_LIMIT_S, check=False
-        )
-    except FileNotFoundError:
-        raise InputError("git is not installed: give files instead of revisions.") from None
-    except subprocess.TimeoutExpired:
-        raise _too_slow(arguments[0]) from None
-
-
-@contextmanager
-def _git(
-    *arguments: str, stdin: IO[bytes] | int = subprocess.DEVNULL
-) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Git at work, and what it answers, which may be too much to be kept.
-
-    Raises:
-        InputError: it took too long.
-    """
-    with subprocess.Popen(
-        [*_GIT, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as git:
-        assert git.stdout is not None, "asked for"  # noqa: S101
-        is_late = threading.Event()
-
-        def stop() -> None:
-            is_late.set()
-            git.kill()
-
-        limit = threading.Timer(_LIMIT_S, stop)
-        limit.start()
-        try:
-            yield git, git.stdout
-        finally:
-            limit.cancel()
-            if is_late.is_set():  # what was read is not all, whatever came of it
-                raise _too_slow(arguments[0])
-
-
-def _too_slow(command: str) -> InputError:
-    return InputError(f"git {command} took more than {_LIMIT_S:g} s and was stopped.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from advisor.config.layers import environment_variable
+from advisor.core import processes
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.core.values import Schedule
@@ -56,7 +56,7 @@ def schedule_files(request: ExportRequest, config: Config) -> tuple[ExportedFile
 
 def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -> tuple[ExportedFile, ...]:
     # By its path: cron and systemd know few folders.
-    program = (sys.executable, "-m", "advisor")
+    program = processes.ADVISOR
     match request.scheduler:
         case Scheduler.CRON:
             from advisor.schedule.exports.crontab import crontab

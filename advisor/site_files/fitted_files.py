@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import open_regular, read_plain
+from advisor.formats.strict_json import read_json
 from advisor.formats.user_files import fault_in_words
 from advisor.site_files.job_logs import read_job_log
 from advisor.site_files.log_rows import zone_named
@@ -89,8 +90,8 @@ def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
         InputError: unreadable, of another kind or of a newer version.
     """
     try:
-        body = json.loads(read_plain(path, most_bytes=_MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+        body = read_json(read_plain(path, most_bytes=_MOST_BYTES))
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}. {kind.advice}.") from error
     if not isinstance(body, dict) or body.pop("format", None) != kind.format:
         raise InputError(f"{str(path)!r} is no fit of {kind.noun}, nor {kind.log}. {kind.advice}.")

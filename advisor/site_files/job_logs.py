@@ -16,6 +16,7 @@ from datetime import tzinfo
 from pathlib import Path
 
 from advisor.core.errors import InputError
+from advisor.core.limits import MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
 from advisor.site_files.log_rows import (
@@ -99,6 +100,8 @@ def _records(path: Path, zone: tzinfo | None) -> list[Record]:
             record = row if isinstance(row, ValueError) else parse_record(row, zone)
         except ValueError as error:
             record = error
+        except OverflowError:
+            record = ValueError("a number is too large")
         if isinstance(record, ValueError):
             faults.append(f"line {number}: {record}"[:_LONGEST_FAULT])
             if len(faults) > _MOST_COUNTED:
@@ -275,8 +278,8 @@ def _size(text: str, name: str) -> float:
     if text.strip().lower() in ABSENT:
         return 0.0
     number = finite(text)
-    if number is None or number < 0:
-        raise ValueError(f"{name} {text!r} is no count")
+    if number is None or not 0 <= number <= MAX_SIZE:
+        raise ValueError(f"{name} {text[:40]!r} is no count: it must be between 0 and {MAX_SIZE:,}")
     return number
 
 

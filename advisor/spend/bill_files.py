@@ -18,6 +18,11 @@ KINDS = (
 )
 
 
+MOST_ROWS = 3_000_000
+"""A row takes a kilobyte while it is looked at."""
+MOST_FAULTS = 100_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
     """A kind of file.
@@ -71,6 +76,8 @@ def read_bill(path: Path, project_tag: str) -> Bill:
     charges: list[Charge] = []
     faults: list[RowFault] = []
     for one in rows_of(path):
+        if len(charges) + len(faults) >= MOST_ROWS or len(faults) >= MOST_FAULTS:
+            raise BillError(_too_many(path, len(charges), faults))
         if isinstance(one, RowFault):
             faults.append(one)
             continue
@@ -83,6 +90,16 @@ def read_bill(path: Path, project_tag: str) -> Bill:
     if kind is None:
         raise BillError(f"{str(path)!r} holds no charge: give {KINDS}.")
     return Bill(name=str(path), charges=tuple(charges), faults=tuple(faults))
+
+
+def _too_many(path: Path, num_charges: int, faults: Sequence[RowFault]) -> str:
+    if len(faults) < MOST_FAULTS:
+        return f"{str(path)!r} has more than {MOST_ROWS:,} rows: export it in parts, such as by month."
+    first = faults[0]
+    return (
+        f"{len(faults):,} rows of {str(path)!r} cannot be read, and {num_charges:,} can: it is no bill, or it"
+        f" is damaged. Line {first.line}: {first.reason}."
+    )
 
 
 def _kind_of(path: Path, row: Row) -> _Kind:

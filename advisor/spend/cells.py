@@ -11,6 +11,10 @@ from typing import TypeAlias
 
 from advisor.core.limits import MAX_USD
 
+# Clouds bill parts of a nanodollar, in doubles or in BigQuery's NUMERIC of 38 digits.
+_MOST_DECIMALS, _MOST_DIGITS = 40, 80
+_MOST_TEXT = 1_000
+
 Row: TypeAlias = Mapping[str, object]
 
 # As FOCUS files and invoices name clouds, in small letters.
@@ -28,7 +32,8 @@ _PROVIDERS: Mapping[str, str] = {
 def text(row: Row, column: str) -> str | None:
     """The text of a cell; None where it is empty or missing."""
     value = row.get(column)
-    return (str(value).strip() or None) if value is not None else None
+    # Cut before anything is done with it: a cell may hold a megabyte.
+    return (str(value)[:_MOST_TEXT].strip() or None) if value is not None else None
 
 
 def required_text(row: Row, column: str) -> str:
@@ -52,13 +57,20 @@ def amount(row: Row, column: str) -> Decimal | None:
     value = row.get(column)
     if value is None or value == "":
         return None
+    if isinstance(value, bool):
+        raise ValueError(f"{column} is {_cut(value)}, which is no number")
     try:
         # The shortest text of a double is the number that was meant.
         exact = value if isinstance(value, Decimal) else Decimal(str(value).strip())
     except InvalidOperation:
         raise ValueError(f"{column} is {_cut(value)}, which is no number") from None
-    if not (exact.is_finite() and abs(exact) <= MAX_USD):
+    if not (exact.is_finite() and exact.copy_abs() <= MAX_USD):
         raise ValueError(f"{column} is {_cut(value)}: no charge is that large")
+    if exact == 0:
+        return Decimal(0)  # not -0, nor 0 with a million decimals
+    # To add 1e-999999999 to 1 exactly takes a gigabyte.
+    if exact.adjusted() < -_MOST_DECIMALS or len(exact.as_tuple().digits) > _MOST_DIGITS:
+        raise ValueError(f"{column} is {_cut(value)}: no charge has that many decimals")
     return exact
 
 

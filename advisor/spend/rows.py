@@ -9,16 +9,22 @@ import zlib
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.errors import BillError
-from advisor.formats.foreign_files import first_bytes, open_unpacked
+from advisor.formats.foreign_files import MOST_RATIO, first_bytes, open_unpacked
+from advisor.formats.json_stream import MOST_CHARACTERS, read_members
 from advisor.spend.cells import Row
 from advisor.spend.charges import RowFault
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
+
 Read: TypeAlias = "tuple[int, Row] | RowFault"
 _PARQUET = b"PAR1"
-_MOST_BYTES_OF_A_LIST = 2**28
+MOST_PARQUET_ROWS = 3_000_000
+_PARQUET_ROWS = 10_000
+_ALWAYS_BYTES = 2**24
 
 
 def rows_of(path: Path) -> Iterator[Read]:
@@ -30,13 +36,14 @@ def rows_of(path: Path) -> Iterator[Read]:
     begin = first_bytes(path, 64)
     if begin.startswith(_PARQUET):
         return _parquet_rows(path)
-    return _text_rows(path, is_json=begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["))
+    return _text_rows(path, begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1])
 
 
-def _text_rows(path: Path, *, is_json: bool) -> Iterator[Read]:
+def _text_rows(path: Path, first: bytes) -> Iterator[Read]:
     try:
         with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
-            yield from _json_rows(lines) if is_json else _csv_rows(lines)
+            is_json = first in (b"{", b"[")
+            yield from _json_rows(lines, is_list=first == b"[") if is_json else _csv_rows(lines)
     except UnicodeDecodeError:
         raise BillError(
             f"{str(path)!r} is no text in UTF-8: export it anew as CSV, JSON or Parquet."
@@ -63,14 +70,17 @@ def _csv_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
         yield RowFault(line=reader.line_num, reason=f"from here on it is no CSV: {error}")
 
 
-def _json_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        if line.lstrip().startswith("["):
-            yield from _list_rows(line + lines.read(_MOST_BYTES_OF_A_LIST))
-            return
-        yield _object(number, line)
+def _json_rows(lines: io.TextIOWrapper, *, is_list: bool) -> Iterator[Read]:
+    if is_list:
+        yield from _list_rows(lines)
+        return
+    number = 0
+    while line := lines.readline(MOST_CHARACTERS):
+        number += 1
+        if len(line) == MOST_CHARACTERS:
+            raise ValueError(f"line {number:,} has {MOST_CHARACTERS:,} characters or more")
+        if line.strip():
+            yield _object(number, line)
 
 
 def _object(number: int, line: str) -> Read:
@@ -83,16 +93,29 @@ def _object(number: int, line: str) -> Read:
     return RowFault(line=number, reason="no JSON object: the line is cut off or damaged")
 
 
-def _list_rows(text: str) -> Iterator[Read]:
+def _list_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
     try:
-        values = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
+        for _, values in read_members(lines, streamed=""):
+            for number, value in enumerate(values if isinstance(values, Iterator) else (), start=1):
+                is_row = isinstance(value, dict)
+                yield (number, value) if is_row else RowFault(line=number, reason="no JSON object")
+    except ValueError as error:
         raise ValueError(f"its list of rows is cut off or damaged ({error})") from None
-    for number, value in enumerate(values, start=1):
-        if isinstance(value, dict):
-            yield number, value
-        else:
-            yield RowFault(line=number, reason="no JSON object")
+
+
+def _check_parquet(path: Path, metadata: FileMetaData) -> None:
+    """Refuse a file that would unpack to very much more than it holds.
+
+    Raises:
+        BillError: it would.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    most_bytes = max(_ALWAYS_BYTES, MOST_RATIO * path.stat().st_size)
+    if sum(group.total_byte_size for group in groups) > most_bytes or metadata.num_rows > MOST_PARQUET_ROWS:
+        raise BillError(
+            f"{str(path)!r} unpacks to more than {MOST_RATIO} times its size, or to more than"
+            f" {MOST_PARQUET_ROWS:,} rows: that is no bill. Export it in parts."
+        )
 
 
 def _parquet_rows(path: Path) -> Iterator[Read]:
@@ -107,7 +130,8 @@ def _parquet_rows(path: Path) -> Iterator[Read]:
     number = 0
     try:
         with ParquetFile(path) as file:
-            for batch in file.iter_batches():
+            _check_parquet(path, file.metadata)
+            for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row

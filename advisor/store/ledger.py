@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, RowMapping, Table, func, select
+from sqlalchemy import ColumnElement, RowMapping, Table, and_, case, func, not_, or_, select
 
 from advisor.core.errors import StoreError
+from advisor.core.limits import RUN_BOUNDS, why_out_of_bounds
+from advisor.core.names import as_text
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 _RUNS = schema.runs.c
 _RECOMMENDATIONS = schema.recommendations.c
 _INTERVALS = ("iteration_s", "step_s")
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@+=-]{0,127}")
+_MOST_TEXT = 10_000
+_ANY_NUMBER = (0.0, 1.7e308)
+# A run of which a number lies beyond its bounds was written by an older version, or by somebody else.
+_IS_POSSIBLE = and_(
+    *(or_(_RUNS[name].is_(None), _RUNS[name].between(*bounds)) for name, bounds in RUN_BOUNDS.items())
+)
 
 
 def new_id() -> str:
@@ -92,6 +101,10 @@ class LedgerEntry:
     alternatives: tuple[Alternative, ...] = ()
     num_nodes: int | None = None
 
+    def __post_init__(self) -> None:
+        """Make names of other bytes than UTF-8 text."""
+        _make_text(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -140,6 +153,43 @@ class Run:
     price_retrieved_at: datetime | None = None
     num_nodes: int | None = None
 
+    def __post_init__(self) -> None:
+        """Make names of other bytes than UTF-8 text."""
+        _make_text(self)
+
+
+def _make_text(entry: LedgerEntry | Run) -> None:
+    for item in dataclasses.fields(entry):
+        value = getattr(entry, item.name)
+        if type(value) is str and not value.isascii():
+            object.__setattr__(entry, item.name, as_text(value))
+
+
+def why_impossible(run: Run) -> str | None:
+    """What cannot be true of a run, or be its name, in words that name the field; None if nothing is.
+
+    Whoever enters runs calls this: ids become names of files, and one absurd number would spoil every sum.
+    """
+    for name in ("id", "recommendation_id"):
+        value = getattr(run, name)
+        if value is not None and not _ID.fullmatch(value):
+            return (
+                f"{name} is {value[:40]!r}: write 1 to 128 letters, digits and . _ : @ + = - and begin with a"
+                " letter or digit"
+            )
+    for item in dataclasses.fields(run):
+        value = getattr(run, item.name)
+        if isinstance(value, str) and (len(value) > _MOST_TEXT or "\0" in value):
+            return f"{item.name} has {len(value):,} characters: at most {_MOST_TEXT:,}, and none is NUL"
+    for name, value in _columns(run).items():
+        if name in RUN_BOUNDS and value is not None:
+            why = why_out_of_bounds(name, value, *RUN_BOUNDS[name])
+            if why is not None:
+                return why
+    if (run.cost_usd is None) != (run.cost_kind is None):
+        return "cost_usd is given without cost_kind, or the reverse"
+    return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -155,7 +205,11 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
     Raises:
         StoreError: a number or time cannot be true, or the database cannot be written.
     """
-    return _record(store, schema.recommendations, entry, f"the recommendation for {entry.script}")
+    for name, value in _columns(entry).items():
+        why = why_out_of_bounds(name, value, *_ANY_NUMBER) if isinstance(value, int | float) else None
+        if why is not None:
+            raise StoreError(f"the recommendation for {entry.script[:100]}: {why}. Nothing was kept.")
+    return _record(store, schema.recommendations, entry)
 
 
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
@@ -200,10 +254,10 @@ def record_run(store: Store, run: Run) -> str:
     Raises:
         StoreError: a number or time cannot be true, or the database cannot be written.
     """
-    what = f"the run of {run.script}"
-    if (run.cost_usd is None) != (run.cost_kind is None):
-        raise StoreError(f"{what} has a cost and no kind of it, or the reverse. Nothing was kept.")
-    return _record(store, schema.runs, run, what)
+    why = why_impossible(run)
+    if why is not None:
+        raise StoreError(f"the run of {run.script[:100]} cannot be recorded: {why}. Nothing was kept.")
+    return _record(store, schema.runs, run)
 
 
 def find_run(store: Store, run_id: str) -> Run | None:
@@ -220,13 +274,36 @@ def find_run(store: Store, run_id: str) -> Run | None:
 def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[Run, ...]:
     """Runs of one project or all that started at a time or later, in order of time.
 
+    Those that cannot be true are left out: ``impossible_runs`` names them.
+
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = select(schema.runs).where(_of_runs(since, project))
+    wanted = select(schema.runs).where(_of_runs(since, project) & _IS_POSSIBLE)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
         return tuple(map(_run, rows.mappings()))
+
+
+def impossible_runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[str, ...]:
+    """What cannot be true of recorded runs that `runs` leaves out, each with the run's id.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(schema.runs).where(_of_runs(since, project) & not_(_IS_POSSIBLE)).order_by(_RUNS.id)
+    with reading(store) as connection:
+        rows = connection.execute(wanted).mappings().all()
+    return tuple(f"the run {row['id'][:40]}: {_first_fault(row)}" for row in rows)
+
+
+def _first_fault(row: RowMapping) -> str:
+    faults = (
+        why_out_of_bounds(name, row[name], *bounds)
+        for name, bounds in RUN_BOUNDS.items()
+        if row[name] is not None
+    )
+    return next(filter(None, faults), "a number is out of bounds")
 
 
 def spending(store: Store, *, since: datetime, project: str | None = None) -> Spending:
@@ -235,7 +312,9 @@ def spending(store: Store, *, since: datetime, project: str | None = None) -> Sp
     Raises:
         StoreError: the database cannot be read.
     """
-    columns = func.coalesce(func.sum(_RUNS.cost_usd), 0.0), func.count() - func.count(_RUNS.cost_usd)
+    # What cannot be true is not known.
+    cost_usd = case((_IS_POSSIBLE, _RUNS.cost_usd))
+    columns = func.coalesce(func.sum(cost_usd), 0.0), func.count() - func.count(cost_usd)
     total = select(*columns).select_from(schema.runs).where(_of_runs(since, project))
     with reading(store) as connection:
         usd, num_unknown = connection.execute(total).one()
@@ -247,12 +326,8 @@ def _of_runs(since: datetime, project: str | None) -> ColumnElement[bool]:
     return begun if project is None else begun & (_RUNS.project == project)
 
 
-def _record(store: Store, table: Table, entry: LedgerEntry | Run, what: str) -> str:
+def _record(store: Store, table: Table, entry: LedgerEntry | Run) -> str:
     columns = _columns(entry)
-    for name, value in columns.items():
-        # An exit code may be that of a signal, which is below 0.
-        if isinstance(value, float | int) and name != "exit_code":
-            _check(what, name, value)
     with writing(store) as connection:
         connection.execute(_once(insert_into(connection, table).values(columns), table, columns))
     return entry.id
@@ -266,11 +341,6 @@ def _once(
         return insert.on_conflict_do_nothing()
     was_lost = _RUNS.status == RunStatus.LOST.value
     return insert.on_conflict_do_update(index_elements=[_RUNS.id], set_=columns, where=was_lost)
-
-
-def _check(what: str, name: str, number: float) -> None:
-    if not (number >= 0 and math.isfinite(number)):
-        raise StoreError(f"{what} has a {name} of {number!r}: it must be 0 or more. Nothing was kept.")
 
 
 def _columns(entry: LedgerEntry | Run) -> dict[str, object]:

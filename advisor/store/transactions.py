@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
@@ -22,19 +23,37 @@ if TYPE_CHECKING:
 
 
 WAIT_S = 60
-"""How long a writer waits for another one."""
+"""How long a writer waits for another one, where nobody is in a hurry."""
 CONNECT_S = 10
+_hurry_s: ContextVar[float | None] = ContextVar("_hurry_s", default=None)
 _WRITES = "advisor_writes"
 _LOCK = 0x6164_7669_736F_72  # "advisor": the number that all our writers lock on a server
+
+
+@contextmanager
+def waiting_at_most(seconds: float) -> Iterator[None]:
+    """Within this, connections and writers wait no longer than that for others."""
+    token = _hurry_s.set(seconds)
+    try:
+        yield
+    finally:
+        _hurry_s.reset(token)
+
+
+def _wait_s(patience_s: float) -> float:
+    hurry_s = _hurry_s.get()
+    return patience_s if hurry_s is None else min(patience_s, hurry_s)
 
 
 def make_engine(url: URL) -> Engine:
     """An engine whose connections follow the rules above; it connects when it is first used."""
     if url.get_backend_name() != "sqlite":
-        limits = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
+        # libpq takes whole seconds, and 1 for 2.
+        wait_s = max(2, int(_wait_s(CONNECT_S)))
+        limits = {} if "connect_timeout" in url.query else {"connect_timeout": wait_s}
         return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=limits)
     # The driver's own transactions would begin late and without IMMEDIATE.
-    arguments = {"timeout": WAIT_S, "isolation_level": None}
+    arguments = {"timeout": _wait_s(WAIT_S), "isolation_level": None}
     engine = create_engine(url, hide_parameters=True, connect_args=arguments)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -63,7 +82,8 @@ def writing(store: Store) -> Iterator[Connection]:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             if connection.dialect.name == "postgresql":
-                connection.execute(text(f"SET LOCAL lock_timeout = '{WAIT_S}s'"))
+                wait_ms = int(_wait_s(WAIT_S) * 1000)
+                connection.execute(text(f"SET LOCAL lock_timeout = '{wait_ms}ms'"))
                 # A writer that lost its network must not keep the others out.
                 connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_S}s'"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})

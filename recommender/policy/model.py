@@ -22,7 +22,7 @@ from pydantic import (
 from advisor.core.errors import UnknownGpuError, did_you_mean
 from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus, resolve_gpus
-from advisor.core.limits import MAX_MACHINES, MAX_PLANNED_S, MAX_USD
+from advisor.core.limits import MAX_MACHINES, MAX_PER_H, MAX_PLANNED_S, MAX_USD
 from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.core.values import Market, PickName, Tier
 
@@ -170,7 +170,7 @@ def _usd(value: object) -> object:
 def _number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("write a number without quotes or unit, such as 20")
-    return value
+    return 0 if value == 0 else value  # -0.0 would be printed with its sign
 
 
 def _printable(value: str) -> str:
@@ -199,7 +199,7 @@ MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
 GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
 Usd = Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
 PositiveUsd = Annotated[float, Field(gt=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
+Rate = Annotated[float, Field(ge=0, le=MAX_PER_H, allow_inf_nan=False), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=1, le=MAX_MACHINES), BeforeValidator(_number)]
 Wait = Annotated[
     float,

@@ -122,8 +122,8 @@ assert sys.argv == [__file__, "--lr", "1"], sys.argv
 assert os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)), sys.path
 assert (helper.WHO, advisor.WHO, recommend, Op) == ("helper", "user", "mine", "my op")
 assert sys.stdin.read() == ""
-assert "SOME_API_TOKEN" not in os.environ and os.environ["KEPT"] == "yes"
-assert os.path.samefile(os.getcwd(), os.environ["EXPECTED_CWD"])
+assert "SOME_API_TOKEN" not in os.environ and os.environ["PL_KEPT"] == "yes"
+assert os.path.samefile(os.getcwd(), os.environ["PL_EXPECTED_CWD"])
 import pickle
 class Thing: pass
 pickle.loads(pickle.dumps(Thing()))

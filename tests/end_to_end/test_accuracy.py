@@ -24,7 +24,7 @@ KERNELS = SHARED / "measurements" / "kernels"
 
 METHODS = ROOT / "docs" / "methods"
 ACCURACY = ROOT / "docs" / "accuracy"
-FOLDS = ROOT / "benchmarks" / "accuracy" / "folds"
+FOLDS = ROOT / "research" / "accuracy" / "folds"
 
 
 def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,8 +66,8 @@ def world(tmp_path_factory, warm_children):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world.folder)
         patch.setenv("SOME_API_TOKEN", "0123456789")
-        patch.setenv("KEPT", "yes")
-        patch.setenv("EXPECTED_CWD", str(world.folder))
+        patch.setenv("PL_KEPT", "yes")
+        patch.setenv("PL_EXPECTED_CWD", str(world.folder))
         patch.setattr("tempfile.tempdir", str(world.temporary))
         with ThreadPoolExecutor(2) as pool:
             jobs = [pool.submit(world.run_example, name) for name in EXAMPLES]

@@ -235,3 +235,93 @@ def test_a_signal_reaches_the_command_and_the_receipt_is_kept(shell: Shell) -> N
         assert "was interrupted, exit code 143" in process.stderr.read()
     (run,) = listed(shell)
     assert (run["status"], run["exit_code"]) == ("interrupted", -signal.SIGTERM)
+
+
+ANY_BYTES = os.fsdecode(b"caf\xe9")
+
+
+def test_names_of_any_bytes_pass_through_and_are_kept_as_text(shell: Shell) -> None:
+    """Before: a traceback after the command had run, exit code 1, and no receipt."""
+    folder = shell.folder / ANY_BYTES
+    folder.mkdir()
+    script = "import os, sys; print(os.fsencode(sys.argv[1]), os.environb[b'X']); sys.exit(7)"
+    answer = shell.run_process(
+        *(*RUN, "--note", ANY_BYTES, "--project", ANY_BYTES, "--receipt", str(folder / f"{ANY_BYTES}.json")),
+        *("--", sys.executable, "-c", script, f"{ANY_BYTES}.py"),
+        X=ANY_BYTES,
+        LOGNAME=ANY_BYTES,
+        TMPDIR=str(folder),
+    )
+    assert answer.code == 7
+    assert answer.out == "b'caf\\xe9.py' b'caf\\xe9'\n"
+    assert "Traceback" not in answer.err
+    (run,) = listed(shell)
+    assert (run["script"], run["project"], run["note"], run["user"]) == (
+        "caf\\xe9.py",
+        *["caf\\xe9"] * 3,
+    )
+    kept = json.loads((folder / f"{ANY_BYTES}.json").read_text(encoding="utf-8"))
+    assert kept["run"]["script"] == "caf\\xe9.py"
+    for form in ("table", "csv", "markdown", "html"):
+        assert "xe9.py" in shell.run("run", "list", "--format", form).out
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_the_exit_code_stays_where_standard_error_is_gone(shell: Shell, redirection: str) -> None:
+    line = f"{sys.executable} -m advisor run --no-metadata -- sh -c 'echo out; exit 7' {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=shell.folder,
+        env=shell.environ(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, "out\n")
+
+
+def test_the_exit_code_stays_where_our_own_work_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_begin", "keep"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"advisor.service.receipts.{name}", lambda *_, **__: 1 / 0)
+            answer = shell.run(*RUN, "--", "sh", "-c", "exit 7")
+            assert answer.code == 7
+            assert "its receipt is lost" in answer.err
+            assert "ZeroDivisionError" in answer.err
+
+
+def test_receipts_that_cannot_be_true_stop_nothing_and_are_counted(shell: Shell) -> None:
+    quickly_trained(shell, "--receipt", "good.json")
+    folder = shell.folder / RECEIPTS
+    good = (shell.folder / "good.json").read_text()
+    bad = {"a": ('"num_gpus": 0', f'"num_gpus": {2**70}'), "b": ('"run": {', '"run": {"id": "x",')}
+    for name, change in bad.items():
+        (folder / f"{name}.json").write_text(good.replace(*change, 1))
+    waiting = json.loads(good)
+    waiting["run"]["id"] = "waiting"
+    (folder / "c.json").write_text(json.dumps(waiting))
+    answer = shell.run("run", "list")
+    for name, field in (("a", "num_gpus"), ("b", "'id' stands twice")):
+        (line,) = [line for line in answer.err.splitlines() if f"{name}.json" in line]
+        assert field in line
+    assert "2 runs" in answer.out
+    assert "left out, as they cannot be true: 2" in answer.out
+    assert shell.run("run", "list", "--json").document["num_left_out"] == 2
+    with sqlite3.connect(shell.folder / DATABASE) as store:
+        store.execute("UPDATE runs SET cost_usd = 1e308 WHERE id = 'waiting'")
+    report = shell.run("report")
+    assert report.code == 0
+    assert "the run waiting: cost_usd is 1e+308" in report.err
+    assert "e+308" not in report.out
+
+
+def test_a_store_that_is_locked_keeps_no_command_waiting(shell: Shell) -> None:
+    """Before: a minute for each look into it. Commands ask it for a second, and the receipt waits."""
+    quickly_trained(shell)
+    with sqlite3.connect(shell.folder / DATABASE, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        answer = shell.run(*RUN, "--", "sh", "-c", "exit 7", timeout_s=45)
+        assert answer.code == 7
+        assert "the receipt waits in" in answer.err
+        other.execute("ROLLBACK")
+    assert len(listed(shell)) == 2

@@ -171,7 +171,7 @@ def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
             process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert list(temporary.iterdir()) == []
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(temporary) not in running

@@ -115,6 +115,82 @@ def test_gzips_in_the_place_of_a_job_log(
 
 
 MEGABYTE = 990_000
+FOCUS = (
+    b"BilledCost,BillingCurrency,ChargeCategory,ChargePeriodEnd,ChargePeriodStart,ServiceName,ProviderName\n"
+)
+CHARGE = b"1,USD,Usage,2026-11-02T00:00:00Z,2026-11-01T00:00:00Z,EC2,AWS\n"
+GCP = (
+    b'{"cost":1,"currency":"USD","usage_start_time":"2026-11-01T00:00:00Z",'
+    b'"usage_end_time":"2026-11-02T00:00:00Z","service":{"description":"Compute"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "number"),
+    [
+        pytest.param(FOCUS + CHARGE, b"x\n", 10**7, id="10^7 torn lines"),
+        pytest.param(FOCUS + CHARGE, b'"', 10**8, id="a cell without end"),
+        pytest.param(GCP + b"\n", b"{}\n", 10**7, id="10^7 empty objects"),
+        pytest.param(GCP + b"\n", b"x", 10**8, id="a line without end"),
+        pytest.param(b"[" + GCP, b",{}", 10**7, id="a list of 10^7 empty objects"),
+        pytest.param(b"[" + GCP, b",[]", 10**7, id="a list of 10^7 lists"),
+        pytest.param(b'{"cost":', b"[", 10**8, id="10^8 levels"),
+    ],
+)
+def test_gzips_in_the_place_of_a_bill(
+    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
+) -> None:
+    """Before: 10^7 torn lines were kept as 10^7 faults, and a list was read as a whole."""
+    path = write_gzip(tmp_path / "bill.gz", head, unit, number)
+    ending = run(tmp_path, "report", "--bills", path)
+    assert_one_line(ending)
+    assert "bill.gz" in ending.err
+
+
+def test_a_parquet_of_very_many_rows_in_the_place_of_a_bill(run: Run, tmp_path: Path) -> None:
+    """A column of equal values takes no place."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    names = FOCUS.decode().strip().split(",")
+    columns = [pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 10**6, "int32"), ["1"]) for _ in names]
+    with parquet.ParquetWriter(tmp_path / "b.parquet", pyarrow.table(columns, names).schema) as writer:
+        for _ in range(4):
+            writer.write_table(pyarrow.table(columns, names))
+    assert (tmp_path / "b.parquet").stat().st_size < 10**6
+    ending = run(tmp_path, "report", "--bills", tmp_path / "b.parquet")
+    assert_one_line(ending)
+    assert "rows" in ending.err
+
+
+def _export(marks: int, operators: int) -> bytes:
+    events = [
+        {
+            "ph": "X",
+            "cat": "user_annotation",
+            "name": f"ProfilerStep#{n}",
+            "ts": 0,
+            "dur": 1e6,
+            "pid": 1,
+            "tid": 1,
+        }
+        for n in range(marks)
+    ]
+    for n in range(1, operators + 1):
+        where = {"ph": "X", "ts": n, "dur": 1, "pid": 1, "tid": 1}
+        events.append(where | {"cat": "cpu_op", "name": "aten::relu", "args": {"External id": n}})
+        events.append(where | {"cat": "kernel", "name": "k", "args": {"External id": n}})
+    return json.dumps({"traceEvents": events}).encode()
+
+
+def test_steps_that_overlap(run: Run, tmp_path: Path) -> None:
+    """Before: each of 5,000 steps held all of 20,000 calls."""
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(_export(5_000, 20_000)))
+    ending = run(tmp_path, "predict", tmp_path / "t.json.gz", "-g", "T4", "--origin-gpu", "T4")
+    assert_one_line(ending)
+    assert "overlap" in ending.err
+
+
 YAMLS = {
     "empty lists": "a: [" + "[]," * (MEGABYTE // 3) + "]",
     "keys": "".join(f"gemm{i}: 1\n" for i in range(MEGABYTE // 14)),

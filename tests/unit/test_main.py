@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+import advisor.__main__
 from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 
 # What is registered first runs last.
@@ -22,3 +29,59 @@ def test_nothing_is_looked_through_for_garbage_at_exit() -> None:
     done = subprocess.run([sys.executable, "-c", ENDS], check=True, capture_output=True, text=True)
     _, still_run, ends = done.stdout.splitlines()
     assert (still_run, ends) == ("still run", f"True {NEW_OBJECTS_BEFORE_COLLECTION}")
+
+
+# A signal that comes while a module is imported.
+HIT = """
+import os, sys
+from advisor.__main__ import main
+module, number = sys.argv[1:]
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), int(number))
+sys.meta_path.insert(0, Finder())
+sys.argv[:] = ["advisor", "gpus"]
+main()
+raise SystemExit(f"{module} was not imported")
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "advisor.cli.commands", "advisor.core.gpus", "rich.console"])
+@pytest.mark.parametrize(("number", "words"), [("SIGINT", "interrupted"), ("SIGTERM", ""), ("SIGHUP", "")])
+def test_a_signal_among_imports_is_no_traceback(module: str, number: str, words: str) -> None:
+    """Ctrl-C in the first half second was one."""
+    signalled = signal.Signals[number]
+    command = [sys.executable, "-c", HIT, module, str(signalled.value)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 128 + signalled
+    assert done.stderr.strip() in (words, "interrupted")
+
+
+def test_nothing_is_imported_before_signals_are_handled() -> None:
+    tree = ast.parse(Path(advisor.__main__.__file__).read_text())
+    imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in imported if name and name.startswith("advisor")}
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [("gpus", 0), ("gpus --json", 0), ("--help", 0), ("nope", 2)])
+def test_a_closed_stream_is_no_traceback(closed: str, words: str, code: int, tmp_path: Path) -> None:
+    """Was one, and the next file that was opened had the number of stdout."""
+    said = tmp_path / "said"
+    line = f'"{sys.executable}" -P -m advisor {words} {closed}; echo $? > {said}'
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+    assert said.read_text().strip() == str(code)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["gpus", "--help", "prices --json", "prices --format csv"])
+def test_who_reads_no_further_gets_no_complaint(words: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as out:
+        command = [sys.executable, "-P", "-m", "advisor", *words.split()]
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
+    assert done.returncode in (0, 1)
+    assert not [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]

@@ -19,7 +19,7 @@ from tests.compatibility.row import SCRIPTS
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 LOOK = """
 import os, sys
-sys.exit(repr((os.getcwd(), sys.argv, sys.stdout.isatty(), os.environ["KEPT"], sorted(sys.modules) > [])))
+sys.exit(repr((os.getcwd(), sys.argv, sys.stdout.isatty(), os.environ["PL_KEPT"], sorted(sys.modules) > [])))
 """
 
 
@@ -40,7 +40,7 @@ def test_the_trace_is_that_of_a_child_that_really_starts(
 
 def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KEPT", "yes")
+    monkeypatch.setenv("PL_KEPT", "yes")
     (tmp_path / "look.py").write_text(LOOK)
     messages = []
     for _ in range(2):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from advisor.core.addresses import LINK_LOCAL
 from advisor.delivery.channel import (
     PermanentError,
     SendingError,
@@ -35,18 +36,25 @@ def post(
     """
     import requests
 
+    from advisor.delivery.channels.guarded import LinkLocalError, guarded_session
+
     begin()
     try:
-        with requests.post(
-            url,
-            data=body,
-            headers=dict(headers),
-            timeout=(_CONNECT_S, _READ_S),
-            allow_redirects=False,
-            stream=True,
-            auth=_as_it_is,
-        ) as reply:
+        with (
+            guarded_session() as session,
+            session.post(
+                url,
+                data=body,
+                headers=dict(headers),
+                timeout=(_CONNECT_S, _READ_S),
+                allow_redirects=False,
+                stream=True,
+                auth=_as_it_is,
+            ) as reply,
+        ):
             check(reply, drops_repeats=drops_repeats)
+    except LinkLocalError:
+        raise PermanentError(LINK_LOCAL) from None
     except requests.RequestException as error:
         raise in_words(error) from None
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from advisor.config.delivery_settings import SECRET_FORMS, WebhookChannel
+from advisor.core.addresses import why_no_address
 from advisor.core.redaction import HIDDEN
 from advisor.delivery.channel import Parcel
 from advisor.delivery.channels.http_calls import USER_AGENT, post
 from advisor.delivery.message import JSON_TYPE
-from advisor.delivery.secret_values import Secrets
+from advisor.delivery.secret_values import SecretError, Secrets
 
 SIGNATURE = "X-Advisor-Signature-256"
 
@@ -70,8 +71,18 @@ def body_of(parcel: Parcel) -> bytes:
 
 
 def address(url: str, secrets: Secrets) -> str:
-    """The address itself, read if it is a secret."""
-    return secrets.read(url) if url.startswith(SECRET_FORMS) else url
+    """The address itself, read if it is a secret.
+
+    Raises:
+        SecretError: what is kept there is no address, or one of a machine's own services.
+    """
+    if not url.startswith(SECRET_FORMS):
+        return url
+    kept = secrets.read(url)
+    why = why_no_address(kept)
+    if why is not None:
+        raise SecretError(f"what {url} holds cannot be sent to: {why}. Write https://HOST/PATH")
+    return kept
 
 
 def request_text(url: str, headers: Mapping[str, str], body: bytes) -> str:

@@ -48,6 +48,7 @@ class ScriptJob(Job):
     gpu: Gpu
     fake_data: FakeSamples | None
     world_size: int | None
+    withheld: list[str]  # names of the user's variables that the script does not get
     skip_patches: list[str]
     shortcuts: bool
     progress: str

@@ -50,6 +50,7 @@ class Warned(StrEnum):
     STEPS_UNEQUAL = "steps-unequal"
     TORCH_UNTESTED = "torch-untested"
     TRACKER_SILENT = "tracker-silent"
+    VARIABLES_WITHHELD = "variables-withheld"
     WORLD_OF_ONE = "world-of-one"
     WORLD_OF_SCRIPT = "world-of-script"
     WORLD_UNUSED = "world-unused"

@@ -128,6 +128,7 @@ class Details(Iteration, total=False):
     checks_made_up: bool
     torch: Name
     refused: list[str]
+    withheld: list[str]
     fed_fake_data: bool
     num_spans: int
     num_processes: int

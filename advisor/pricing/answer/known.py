@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings import Code, finding
-from advisor.core.plugins import load, registered
+from advisor.core.plugins import held_back, load, registered
 from advisor.core.redaction import error_in_words
 from advisor.pricing.answer.answering import answer_of, providers_of
 from advisor.pricing.answer.merge import Answer, machine_of
 from advisor.pricing.catalog.bounds import has_possible_prices, named
-from advisor.pricing.sources.protocol import GROUP, PriceSource
+from advisor.pricing.sources.protocol import GROUP, Capabilities, PriceSource
 from advisor.pricing.sources.query import OfferQuery
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _FIRST, _LAST = ("custom", "aws", "gcp"), ("aws-files", "gpuhunt", "snapshot")
 _ON_REQUEST = ("aws-files", "gpuhunt")
 # An owner knows what own machines cost, however little: the word is kept, with a warning.
 _OWNERS = ("custom",)
+_PARTS = ("offers", "freshness", "credentials")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,8 @@ def _in_order_of_trust(names: Sequence[str]) -> list[str]:
 def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSource:
     factory = cast("Callable[[Mapping[str, object]], PriceSource]", load(GROUP, name))
     try:
-        return factory(options.get(name, {}))
+        with held_back():
+            return _checked(name, factory(options.get(name, {})))
     except AdvisorError:
         raise
     except Exception as error:
@@ -83,6 +85,22 @@ def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSour
             f"the price source {name!r} cannot be made: {error_in_words(error)}."
             f" Check prices.options.{name}, or update the plug-in."
         ) from error
+
+
+def _checked(name: str, source: PriceSource) -> PriceSource:
+    """The source, if it is one.
+
+    Raises:
+        TypeError: it is not; the message says what it lacks.
+    """
+    lacks = [part for part in _PARTS if not callable(getattr(source, part, None))]
+    if not isinstance(getattr(source, "capabilities", None), Capabilities):
+        lacks.append("capabilities")
+    if getattr(source, "name", None) != name:
+        lacks.append(f"the name {name!r}")
+    if lacks:
+        raise TypeError(f"it is no price source but {type(source).__name__}, without {', '.join(lacks)}")
+    return source
 
 
 def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store | None) -> list[Answer]:
@@ -126,7 +144,8 @@ def _possible(answer: Answer) -> Answer:
 
 def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
     try:
-        return answer_of(source, query)
+        with held_back():
+            return answer_of(source, query)
     except AdvisorError:
         raise
     except Exception as error:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError
+from advisor.core.plugins import held_back
 from advisor.core.redaction import error_in_words
 from advisor.pricing.refresh.gap_words import joined
 from advisor.pricing.refresh.pulling import ASKED, LEASE_S
@@ -72,7 +73,8 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
 def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[str, ...]]:
     """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
     try:
-        return tuple(source.freshness()), ()
+        with held_back():
+            return tuple(source.freshness()), ()
     except AdvisorError:
         raise
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything

@@ -22,6 +22,7 @@ from pydantic import (
 
 from advisor.core.errors import UnknownGpuError, did_you_mean
 from advisor.core.gpus import resolve_gpu
+from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import fault_in_words, shown
 from advisor.pricing.catalog.instance_types import InstanceType, load_instances
@@ -52,7 +53,7 @@ def _words(value: object) -> object:
 # Numbers are strict: a quoted number in YAML is a slip, and a guess at its meaning could cost money.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Usd = Annotated[float, Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]
 
 
 class Rate(BaseModel):

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from advisor.core.deadlines import within
 from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.plugins import held_back
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.sources.query import ANYWHERE, OfferQuery
@@ -135,7 +136,8 @@ class PriceSource(Protocol):
 def credentials_of(source: PriceSource) -> tuple[Credentials, str | None]:
     """What a source says of its credentials; where it fails or hangs they are missing, and why is told."""
     try:
-        return Credentials(within(CREDENTIALS_WITHIN_S, source.credentials)), None
+        with held_back():
+            return Credentials(within(CREDENTIALS_WITHIN_S, source.credentials)), None
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
         return Credentials.MISSING, f"its credentials cannot be looked for: {error_in_words(error)}"
 

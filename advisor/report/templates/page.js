@@ -2,6 +2,8 @@
 // Charts, and tables that are sorted by what a reader clicks on. The file asks nobody for anything.
 
 function drawCharts() {
+  // Where the page was made with too little memory, it has no Vega.
+  if (!window.vegaEmbed) return;
   for (const spec of document.querySelectorAll("script.spec")) {
     // `ast`: expressions are interpreted, so the page can forbid code from text.
     vegaEmbed(spec.previousElementSibling, JSON.parse(spec.textContent), {

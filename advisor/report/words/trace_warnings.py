@@ -146,6 +146,14 @@ def graph_breaks(*, num_breaks: int, operators: Sequence[str]) -> str:
     )
 
 
+def variables_withheld(*, names: Sequence[str]) -> str:
+    """Names alone: their values are nobody's business."""
+    return (
+        f"the script asked for variables of yours that scripts do not get ({', '.join(names)}): hand on what"
+        " it needs by name with `profile.env`"
+    )
+
+
 TRACE_WARNINGS: Words = {
     Code.BATCH_SIZE_UNKNOWN: "the size of the script's batches is unknown: " + _GIVE,
     Code.BATCHES_DIFFER: batches_differ,
@@ -251,6 +259,7 @@ TRACE_WARNINGS: Words = {
     Code.STEP_TAKEN: "{step} was taken, the median of {num_steps} recorded steps",
     Code.TORCH_UNTESTED: torch_untested,
     Code.TRACKER_SILENT: "{tracker} recorded nothing while profiling",
+    Code.VARIABLES_WITHHELD: variables_withheld,
     Code.WORLD_OF_ONE: (
         "the script was the only process of its group: `world_size` N profiles it as one of N"
     ),

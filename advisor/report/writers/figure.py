@@ -31,7 +31,7 @@ def figure_html(chart: Chart) -> Markup:
         chart,
         _in_words(chart),
         ours(_json(spec)),
-        ours(drawing),
+        drawing if drawing is None else ours(drawing),
         signs if lettered else (),
         rest if lettered else signs + rest,
         _figures(chart),

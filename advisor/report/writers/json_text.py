@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from advisor.core.names import as_text
 from advisor.report.plain import Shown
 
 SCHEMA_VERSION = "2.2.0"
@@ -18,7 +19,7 @@ def to_json(facts: Mapping[str, object]) -> Shown:
 
 
 def _finite_items(items: Mapping[object, object] | Mapping[str, object]) -> dict[str, object]:
-    return {str(key): _finite(item) for key, item in items.items()}
+    return {as_text(str(key)): _finite(item) for key, item in items.items()}
 
 
 def _finite(value: object) -> object:
@@ -26,6 +27,8 @@ def _finite(value: object) -> object:
         return _finite_items(value)
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
+    if isinstance(value, str):
+        return as_text(value)
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return None
     return value

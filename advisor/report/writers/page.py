@@ -68,8 +68,9 @@ def _hash(text: str) -> str:
 
 
 def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
-    if any(isinstance(block, Chart) for block in blocks):
-        yield vega_runtime()
+    runtime = vega_runtime() if any(isinstance(block, Chart) for block in blocks) else None
+    if runtime is not None:
+        yield runtime
     yield _template("page.js")
 
 
@@ -78,16 +79,20 @@ def _template(name: str) -> str:
     return resources.files("advisor.report").joinpath("templates", name).read_text("utf-8")
 
 
-def vega_runtime() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; made once for each version, which takes seconds."""
+def vega_runtime() -> str | None:
+    """Vega, Vega-Lite and Vega-Embed as one script; made once for each version, which takes seconds.
+
+    None where memory is too scarce for it.
+    """
     path = _runtime_path()
     with suppress(OSError):
         return path.read_text("utf-8")
-    import vl_convert
+    from advisor.report.writers.pictures import javascript
 
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace(
-        "</script", "<\\/script"
-    )
+    bundle = javascript("window.vegaEmbed = vegaEmbed;")
+    if bundle is None:
+        return None
+    script = bundle.replace("</script", "<\\/script")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, script.encode(), private=True)

@@ -1,37 +1,91 @@
-"""What Vega draws of a specification, where no browser does: SVG for pages, PNG for mail."""
+"""What Vega draws of a specification, where no browser does: SVG for pages, PNG for mail.
+
+Another process draws, which is started with the first picture and ends with this one.
+"""
 
 from __future__ import annotations
 
+import atexit
+import base64
 import json
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
 
+from advisor.core import processes
 from advisor.report.document import Chart
 from advisor.report.writers.vega import PICTURE, STILL_WIDTH, Spec, spec_of
 
 # Letters of two UTF-16 units, such as an emoji: where vl-convert cuts a label within one, it raises an error.
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+_DRAWING = Path(__file__).with_name("drawing.py")
+_one_at_a_time = Lock()
 
 
-def still(spec: Spec) -> str:
-    """What a specification draws, as an SVG that nothing moves in.
+def still(spec: Spec) -> str | None:
+    """What a specification draws, as an SVG that nothing moves in; None where memory is too scarce.
 
-    A control character in any of its texts would end the process: vl-convert 1.9 aborts.
+    A control character in any of its texts would end the process that draws: vl-convert 1.9 aborts.
     """
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(_sized(spec)))
+    return _drawn("svg", _sized(spec))
 
 
-def svg(chart: Chart) -> str:
+def svg(chart: Chart) -> str | None:
     """A picture that stands alone."""
     return still(spec_of(chart, PICTURE))
 
 
-def png(chart: Chart, *, scale: float = 2.0) -> bytes:
+def png(chart: Chart, *, scale: float = 2.0) -> bytes | None:
     """A picture for mail, ``scale`` pixels for each of its points."""
-    import vl_convert
+    drawn = _drawn("png", _sized(spec_of(chart, PICTURE)), scale)
+    return None if drawn is None else base64.b64decode(drawn)
 
-    return bytes(vl_convert.vegalite_to_png(_sized(spec_of(chart, PICTURE)), scale=scale))
+
+def javascript(code: str) -> str | None:
+    """A script with Vega, Vega-Lite and Vega-Embed in it."""
+    return _drawn("javascript", code)
+
+
+def _drawn(*request: object) -> str | None:
+    with _one_at_a_time:
+        painter = _painter()
+        assert painter.stdin is not None and painter.stdout is not None, "asked for"  # noqa: S101, PT018
+        with suppress(BrokenPipeError):
+            painter.stdin.write(json.dumps(request).encode() + b"\n")
+            painter.stdin.flush()
+        answer = painter.stdout.readline()
+        if not answer:
+            painter.communicate()
+            _painter.cache_clear()
+            return None
+        drawn: str | None = json.loads(answer)
+        return drawn
+
+
+@cache
+def _painter() -> subprocess.Popen[bytes]:
+    """The process that draws, until it ends."""
+    painter = processes.start(
+        [sys.executable, "-P", _DRAWING],
+        environment=os.environ | processes.search_path(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # Ctrl-C is for this process.
+        start_new_session=True,
+    )
+    atexit.register(_end, painter)
+    return painter
+
+
+def _end(painter: subprocess.Popen[bytes]) -> None:
+    painter.kill()
+    painter.communicate()
 
 
 def _sized(spec: Spec) -> str:

@@ -46,9 +46,9 @@ def keep_recommendation(
 
 def _command(arguments: Sequence[str]) -> str:
     """What asks the same question again, without secrets."""
-    from advisor.profile.environment import redact_arguments
+    from advisor.core.redaction import redact_words
 
-    return shlex.join(("advisor", *redact_arguments(arguments, os.environ)))
+    return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 
 def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:

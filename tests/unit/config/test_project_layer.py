@@ -73,6 +73,8 @@ def test_what_reaches_elsewhere_is_not_for_projects() -> None:
     [
         ("profile.sandbox", False, True, True),
         ("profile.sandbox", True, False, False),
+        ("profile.env", [], ["DB_PASS"], False),
+        ("profile.env", ["A"], [], False),
         ("profile.timeout", "5m", "1m", True),
         ("profile.timeout", "5m", "301s", False),
         ("profile.timeout", "5m", "300s", True),

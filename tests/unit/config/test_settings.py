@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from advisor.config.section import Section, _kinds
 from advisor.config.settings import Settings, setting_names
 from advisor.core.values import Market
 from recommender.outcome.spot import SpotTerms
@@ -201,3 +204,30 @@ def test_names_are_dotted_and_clusters_are_one() -> None:
     assert {"clusters", "cloud.max_gpus", "spot.reacquire", "prices.max_age"} <= set(names)
     assert "contracts" in names
     assert not any(name.startswith(("clusters.", "contracts.")) for name in names)
+
+
+NO_NUMBERS = (
+    *(True, False, -0.0, math.nan, math.inf, -math.inf),
+    *(1e308, 2**70, 10**400, "nan", "1:1:1:1", "1e999999999"),
+)
+
+
+def _sections(model: type[Section] = Section) -> Iterator[type[Section]]:
+    for child in model.__subclasses__():
+        yield child
+        yield from _sections(child)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: repr(value)[:20])
+def test_no_setting_takes_what_is_no_number_that_can_be_meant(value: object) -> None:
+    """Whatever the section: each field alone, so that a new one is tested as well."""
+    num_tried = 0
+    for section in set(_sections()):
+        for name, field in section.model_fields.items():
+            if not {int, float} & set(_kinds(field.annotation)) or bool in set(_kinds(field.annotation)):
+                continue
+            num_tried += 1
+            with pytest.raises(ValidationError) as caught:
+                section.model_validate({name: value})
+            assert any(name in str(error) for error in caught.value.errors()), (section, name)
+    assert num_tried > 30

@@ -27,6 +27,7 @@ TREE = {
     "StaleCatalogError": ("CatalogError", 1),
     "StoreError": ("AdvisorError", 1),
     "LeaseTakenError": ("StoreError", 1),
+    "ReceiptLostError": ("AdvisorError", 1),
     "CloudError": ("AdvisorError", 1),
     "DeliveryError": ("AdvisorError", 1),
     "NoOfferError": ("AdvisorError", 1),

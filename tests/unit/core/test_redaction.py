@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.redaction import error_in_words, redact, redact_message, without_passwords
+from advisor.core.redaction import error_in_words, redact, redact_message, redact_with, without_passwords
 from tests.cpu_time import at_most
 
 
@@ -81,3 +81,48 @@ def test_who_logs_in_stays_in_a_setting() -> None:
 def test_a_long_line_is_searched_in_no_time(line: str) -> None:
     with at_most(cpu_s=5):
         redact_message(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("password=hunter22 and more", "hunter22"),
+        ('{"api_key": "abcdef123456"}', "abcdef123456"),
+        ("key AKIAIOSFODNN7EXAMPLE was refused", "AKIAIOSFODNN7EXAMPLE"),
+        ("hf_abcdefghijklmnopqrstuv", "hf_abcdefghijklmnopqrstuv"),
+        ("postgresql://user:s3cret@host/db", "s3cret"),
+        ("'https://ghp-like-name@host/repo.git'", "ghp-like-name"),
+        ("no https://host/w.pt?X-Amz-Signature=abc123&X-Amz-Date=2 in the cache", "abc123"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "abc"),
+        ("value of the variable: 0123456789", "0123456789"),
+        ("value of the password: correct horse", "correct horse"),
+    ],
+)
+def test_secrets_are_hidden(text: str, hidden: str) -> None:
+    shown = redact_with(text, {"SOME_TOKEN": "0123456789", "DB_PASS": "correct horse"})
+    assert hidden not in shown
+    assert "***" in shown
+
+
+def test_of_an_address_the_place_stays() -> None:
+    text = "not downloaded: 'https://bob:hunter22secret@host:8080/a/w.pt?Signature=abc', kept"
+    assert redact(text) == "not downloaded: 'https://***@host:8080/a/w.pt?***', kept"
+    plain = "see https://host/a@b/w.pt#part, s3://bucket/key, or mail me@host?"
+    assert redact(plain) == plain
+
+
+def test_ordinary_output_stays() -> None:
+    """Before: the region of `AWS_DEFAULT_REGION` was hidden wherever it stood."""
+    text = 'epoch 3 loss 0.5: tokens per second 1200, in us-east-1, File "train.py", line 3'
+    assert (
+        redact_with(text, {"HOME": "/home/someone", "A_TOKEN": "3", "AWS_DEFAULT_REGION": "us-east-1"})
+        == text
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["x" * 65536, "a-" * 32768, "a.b" * 20000, "token" * 13000, "http://" * 9000, "a://x@?" * 9000]
+)
+def test_a_line_of_64_kilobytes_is_searched_in_no_time(line: str) -> None:
+    with at_most(cpu_s=5):
+        redact(line)

@@ -13,6 +13,7 @@ from advisor.formats.user_files import (
     MAX_FILE_BYTES,
     at_home,
     fault_in_words,
+    parse_document,
     read_document,
     read_text,
     read_yaml,
@@ -123,3 +124,19 @@ def test_each_key_and_entry_knows_its_line(tmp_path: Path) -> None:
 def test_an_endless_file_is_refused() -> None:
     with pytest.raises(ConfigError, match="it is a pipe or a device"):
         read_text(Path("/dev/zero"), kind="settings file")
+
+
+@pytest.mark.parametrize("word", ["1:1:1:1", "1:30", "12:30:45.5", "010", "007", "-0:1", "0o10"])
+def test_numbers_of_base_60_and_8_stay_texts(word: str) -> None:
+    """YAML 1.1 reads 1:30 as 90 and 010 as 8, which nobody means: no number is made of them."""
+    text = f"a: {word}\nb: '{word}'\n"
+    value = parse_document(text, place="x", kind="settings file", advice="").value
+    assert value == {"a": word, "b": word}
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [("0", 0), ("-12", -12), ("+3", 3), ("1_000", 1000), ("0x10", 16), ("1.5", 1.5), (".5", 0.5)],
+)
+def test_other_numbers_are_read_as_ever(word: str, number: float) -> None:
+    assert parse_document(f"a: {word}", place="x", kind="settings file", advice="").value == {"a": number}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
         ('"p10": 0.1', '"p10": 9.9', "run.step_s"),
         ('"user"', '"usr"', "run.usr"),
         ('"run"', '"walk"', "run"),
-        ("{", "", "Invalid JSON"),
+        ("{", "", "it is no JSON"),
         ('"note": "a note"', f'"note": "{"x" * 2_000_000}"', "more than"),
     ],
 )
@@ -105,3 +106,48 @@ def test_what_is_no_receipt_is_one_clear_line(before: str, after: str, words: st
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the receipt .*No such file"):
         read_receipt(tmp_path / "gone.json")
+
+
+IMPOSSIBLE = [
+    ("cost_usd", "1e308"), ("cost_usd", "1e999999999"), ("cost_usd", "NaN"), ("cost_usd", "-0.0"),
+    ("cost_usd", "true"), ("cost_usd", '"5"'), ("duration_s", "Infinity"), ("duration_s", "1e300"),
+    ("usd_per_h", "1e10"), ("num_gpus", str(2**70)), ("num_gpus", "9" * 100_000), ("num_gpus", "true"),
+    ("num_nodes", "0"), ("num_steps", str(2**63)), ("exit_code", str(2**31)), ("id", '""'),
+    ("id", '"../x"'), ("id", '"/etc/passwd"'), ("id", '".."'), ("id", '"a\\u0000"'),
+    ("id", f'"{"x" * 10_000}"'), ("recommendation_id", '"../../x"'), ("script", '"a\\u0000b"'),
+    ("note", f'"{"x" * 20_000}"'), ("started_at", '"9999-01-01T00:00:00Z"'),
+    ("started_at", '"1900-01-01T00:00:00Z"'), ("started_at", '"2026-11-01T00:00:00"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value"), IMPOSSIBLE, ids=lambda value: str(value)[:30])
+def test_what_cannot_be_true_of_a_run_names_the_file_and_the_field(
+    field: str, value: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "receipt.json"
+    text = RECEIPT.to_bytes().decode()
+    changed = re.sub(rf'"{field}": ("[^"]*"|[^,\n]*)', lambda _: f'"{field}": {value}', text, count=1)
+    assert changed != text
+    path.write_text(changed)
+    with pytest.raises(InputError) as caught:
+        read_receipt(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert len(message) < 600
+    # A number of 100,000 digits and Infinity are no JSON that is read at all.
+    assert field in message or "number" in message or "digits" in message
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "receipt.json"
+    path.write_text(RECEIPT.to_bytes().decode().replace('"run": {', '"run": {"num_gpus": 1,', 1))
+    with pytest.raises(InputError, match="the key 'num_gpus' stands twice"):
+        read_receipt(path)
+
+
+def test_names_of_other_bytes_than_utf_8_are_kept_as_text(tmp_path: Path) -> None:
+    receipt = ReceiptFile(run=make_run(id="one", script="caf\udce9.py", note="\udcff"))
+    (tmp_path / "one.json").write_bytes(receipt.to_bytes())
+    run = read_receipt(tmp_path / "one.json").run
+    assert (run.script, run.note) == ("caf\\xe9.py", "\\xff")

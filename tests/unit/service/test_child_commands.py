@@ -25,10 +25,10 @@ def in_its_place(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def put(code: str) -> None:
         def start(words: list[str], **more: Any) -> Any:
-            assert words[:3] == [sys.executable, "-m", "advisor"]
-            return real([sys.executable, "-c", code, *words[3:]], **more)
+            assert words[:4] == [sys.executable, "-P", "-m", "advisor"]
+            return real([sys.executable, "-c", code, *words[4:]], **more)
 
-        monkeypatch.setattr("advisor.service.child_commands.subprocess.Popen", start)
+        monkeypatch.setattr("advisor.core.processes.subprocess.Popen", start)
 
     return put
 

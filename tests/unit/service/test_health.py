@@ -138,19 +138,19 @@ def test_the_interpreter_is_asked_without_importing_torch(monkeypatch):
 
     def run(command: list[str], **options: Any) -> Any:
         asked.append((command, options))
-        return SimpleNamespace(returncode=0, stdout="2.9.1+cpu\n")
+        return SimpleNamespace(returncode=0, stdout=b"2.9.1+cpu\n")
 
     monkeypatch.setattr(subprocess, "run", run)
     assert checks._torch_version(Path("/p/python")) == "2.9.1+cpu"
     ((command, options),) = asked
-    assert command[:2] == ["/p/python", "-c"]
-    assert "import torch" not in command[2]
+    assert command[:3] == ["/p/python", "-I", "-c"]
+    assert "import torch" not in command[3]
     assert options["timeout"] == checks.TIMEOUT_S
 
 
 @pytest.mark.parametrize("returncode", [1, -9])
 def test_an_interpreter_that_fails_has_no_torch(returncode, monkeypatch):
-    answer = SimpleNamespace(returncode=returncode, stdout="2.9\n")
+    answer = SimpleNamespace(returncode=returncode, stdout=b"2.9\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
     assert checks._torch_version(Path("python")) is None
 

@@ -16,11 +16,11 @@ from advisor.cli.times import duration_s, moment, moment_or_duration_s
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
 from advisor.service import ledger
 from advisor.service.ledger import (
-    EARLIEST,
     RunRequest,
     RunsRequest,
     keep_receipt,
@@ -75,7 +75,7 @@ def kept(config: Config, request: RunRequest) -> tuple[Run, bool]:
 
 def listed(config: Config, since: str | None = None, project: str | None = None) -> tuple[Run, ...]:
     start = None if since is None else moment_or_duration_s("--since", since)
-    return recorded_runs(RunsRequest(since=start, project=project), config, TERMINAL)
+    return recorded_runs(RunsRequest(since=start, project=project), config, TERMINAL).runs
 
 
 OWN = {"provider": None, "gpu": None, "market": None}

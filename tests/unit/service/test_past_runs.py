@@ -88,7 +88,7 @@ def test_runs_correct_predictions_of_their_gpu_alone(config: Config, tmp_path: P
         {"num_gpus": 2},
         {"step_s": None},
         {"recommendation_id": None},
-        {"recommendation_id": "nobody's"},
+        {"recommendation_id": "of-nobody"},
         {"started_at": NOW - timedelta(days=400)},
         {"entry": {"iteration_s": None}},
         {"entry": {"uncorrected_p50_s": None}},
@@ -111,7 +111,7 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
     assert (drift.code, drift.facts["gpu"]) == (Code.DRIFT, "L4")
     assert past.drifts_on({"T4"}) == ()
     heard = Heard()
-    assert len(recorded_runs(RunsRequest(), config, heard)) == 4
+    assert len(recorded_runs(RunsRequest(), config, heard).runs) == 4
     assert heard.warnings == [drift]  # type: ignore[comparison-overlap]
 
 

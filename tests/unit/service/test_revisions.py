@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service import revisions
+from advisor.service import git, revisions
 from advisor.service.revisions import Version, laid_out
 
 
@@ -109,6 +109,71 @@ def test_a_tree_cannot_name_a_file_outside(repository):
         pass
 
 
+def tree_with(repository, *entries):
+    """A commit whose tree git itself would not make.
+
+    Args:
+        repository: where.
+        entries: mode, name and contents, or the entries of a folder.
+    """
+
+    def write(kind, content):
+        command = ["git", "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
+        return subprocess.run(
+            command, cwd=repository, input=content, check=True, capture_output=True
+        ).stdout.strip()
+
+    def tree(entries):
+        raw = b""
+        for mode, name, content in entries:
+            kept = write("blob", content) if isinstance(content, bytes) else tree(content)
+            raw += b"%s %s\0" % (mode, name) + bytes.fromhex(kept.decode())
+        return write("tree", raw)
+
+    names = ("-c", "user.name=a", "-c", "user.email=a@b")
+    command = ["git", *names, "commit-tree", "-m", "evil", tree(entries).decode()]
+    return (
+        subprocess.run(command, cwd=repository, input=b"", check=True, capture_output=True)
+        .stdout.decode()
+        .strip()
+    )
+
+
+def test_a_link_with_a_zero_byte(repository):
+    """Was a traceback."""
+    head = tree_with(repository, (b"120000", b"data", b"a\0b"), (b"100644", b"train.py", b""))
+    with (
+        pytest.raises(InputError, match="link 'data' of the revision"),
+        laid_out(f"{head}:train.py"),
+    ):
+        pass
+
+
+def test_nothing_is_written_through_a_link(repository, tmp_path_factory):
+    """A link and a folder of one name: the link in the folder was made where the first one leads."""
+    outside = tmp_path_factory.mktemp("outside")
+    below = [(b"120000", b"b", b"/bin/sh")]
+    link = (b"120000", b"a", str(outside).encode())
+    head = tree_with(repository, link, (b"40000", b"a", below))
+    with pytest.raises(InputError, match="lies outside"), laid_out(f"{head}:x"):
+        pass
+    assert not list(outside.iterdir())
+
+
+def test_a_repository_within_a_revision(repository):
+    head = tree_with(repository, (b"40000", b".GIT", [(b"100644", b"config", b"")]))
+    with pytest.raises(InputError, match="do not use this repository"), laid_out(f"{head}:x"):
+        pass
+
+
+def test_a_working_folder_that_is_a_link_of_the_revision(repository, tmp_path_factory, monkeypatch):
+    outside = tmp_path_factory.mktemp("outside")
+    head = tree_with(repository, (b"120000", b"src", str(outside).encode()), (b"100644", b"x.py", b""))
+    monkeypatch.chdir(repository / "src")
+    with laid_out(f"{head}:x.py") as version:
+        assert version.folder == version.path.parent
+
+
 @pytest.mark.parametrize("limit", ["_MOST_BYTES", "_MOST_LISTED_BYTES"])
 def test_a_revision_without_end_is_refused(repository, monkeypatch, limit):
     monkeypatch.setattr(revisions, limit, 10)
@@ -124,15 +189,28 @@ def test_contents_that_were_never_fetched(repository):
         pass
 
 
-def test_bare_and_shallow_repositories(repository, monkeypatch):
+def clone(repository, kind, *arguments):
+    folder = repository.parent / f"{repository.name}-{kind}"
+    command = ["git", "clone", "-q", *arguments, f"file://{repository}", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def test_a_bare_repository_has_to_be_named(repository, monkeypatch):
+    """One in a subfolder of a clone has a configuration that its writer chose."""
+    monkeypatch.chdir(clone(repository, "bare", "--bare"))
+    with pytest.raises(InputError, match=r"bare repository.*GIT_DIR=\."), laid_out("HEAD:src/train.py"):
+        pass
+    monkeypatch.setenv("GIT_DIR", ".")
+    with laid_out("HEAD:src/train.py") as version:
+        assert version.path.read_text() == "import layers"
+
+
+def test_a_shallow_repository(repository, monkeypatch):
     commit(repository, tag="new")
-    for kind, arguments in (("bare", ["--bare"]), ("shallow", ["--depth", "1"])):
-        folder = repository.parent / f"{repository.name}-{kind}"
-        clone = ["git", "clone", "-q", *arguments, f"file://{repository}", str(folder)]
-        subprocess.run(clone, check=True, capture_output=True)
-        monkeypatch.chdir(folder)
-        with laid_out("HEAD:src/train.py") as version:
-            assert version.path.read_text() == "import layers"
+    monkeypatch.chdir(clone(repository, "shallow", "--depth", "1"))
+    with laid_out("HEAD:src/train.py") as version:
+        assert version.path.read_text() == "import layers"
     with pytest.raises(InputError, match="'HEAD~1' is no revision"), laid_out("HEAD~1:src/train.py"):
         pass
 
@@ -193,12 +271,14 @@ def test_without_git(repository, monkeypatch):
         pass
 
 
-def test_git_that_never_ends_is_stopped(monkeypatch):
-    monkeypatch.setattr(revisions, "_GIT", ("tail",))
-    monkeypatch.setattr(revisions, "_LIMIT_S", 0.01)
+def test_git_that_never_ends_is_stopped(repository, monkeypatch):
+    opened = git.Repository()
+    monkeypatch.setattr(git, "_GIT", ("tail",))
+    monkeypatch.setattr(git, "_SETTINGS", ())
+    monkeypatch.setattr(git, "_LIMIT_S", 0.01)
     with (
         pytest.raises(InputError, match=r"took more than 0.01 s"),
-        revisions._git("-f", "/dev/null") as (git, answer),
+        opened.reading("-f", "/dev/null") as (process, answer),
     ):
         assert not answer.read(1)
-    assert git.returncode
+    assert process.returncode

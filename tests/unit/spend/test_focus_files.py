@@ -231,3 +231,20 @@ def test_without_pyarrow_the_way_to_it_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(builtins, "__import__", without_pyarrow)
     with pytest.raises(BillError, match=r"pip install 'gpu-advisor\[parquet\]'"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "amount", ["1e999999999", "-1e13", "1e-999999999", "0." + "1" * 5_000, "Infinity", "true"]
+)
+def test_an_amount_that_no_charge_has_is_a_fault(tmp_path: Path, amount: str) -> None:
+    bill = read(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"BilledCost": amount}))
+    assert bill.charges == ()
+    (fault,) = bill.faults
+    assert fault.reason.startswith("BilledCost is ")
+    assert len(fault.reason) < 120
+
+
+@pytest.mark.parametrize("amount", ["-0", "0e-999999999", "0.00"])
+def test_nothing_is_0_however_it_is_written(tmp_path: Path, amount: str) -> None:
+    charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"BilledCost": amount}))
+    assert str(charge.billed_cost) == "0"

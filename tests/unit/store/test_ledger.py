@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from advisor.core.errors import StoreError
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
@@ -19,6 +20,7 @@ from advisor.store.ledger import (
     Spending,
     find_recommendation,
     find_run,
+    impossible_runs,
     recommendation_ids,
     recommendations,
     record_recommendation,
@@ -26,6 +28,7 @@ from advisor.store.ledger import (
     runs,
     spending,
 )
+from advisor.store.transactions import writing
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -127,14 +130,14 @@ def test_nothing_was_spent_where_nothing_ran(store: Store) -> None:
 @pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["duration_s", "cost_usd"])
 def test_a_run_of_impossible_numbers_is_refused(store: Store, name: str, number: float) -> None:
-    with pytest.raises(StoreError, match=rf"the run of train\.py has a {name} of .*: it must be 0 or more"):
+    with pytest.raises(StoreError, match=rf"cannot be recorded: {name} is .*: it must be between 0 and"):
         record_run(store, make_run(**{name: number}))
     assert runs(store, since=NOON) == ()
 
 
 @pytest.mark.parametrize("name", ["time_s", "cost_usd"])
 def test_a_recommendation_of_impossible_numbers_is_refused(store: Store, name: str) -> None:
-    with pytest.raises(StoreError, match="it must be 0 or more"):
+    with pytest.raises(StoreError, match="it must be between 0 and"):
         record_recommendation(store, make_entry(**{name: Quantiles(p50=1.0, p90=math.nan)}))
     assert recommendations(store, since=NOON) == ()
 
@@ -211,6 +214,20 @@ def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(st
 
 @pytest.mark.parametrize("change", [{"cost_usd": None}, {"cost_kind": None}])
 def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -> None:
-    with pytest.raises(StoreError, match="a cost and no kind of it, or the reverse"):
+    with pytest.raises(StoreError, match="cost_usd is given without cost_kind, or the reverse"):
         record_run(store, make_run(**change))
     assert runs(store, since=NOON) == ()
+
+
+def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store: Store) -> None:
+    """Such as of an older version: one absurd cost would spoil every sum."""
+    for number in range(4):
+        record_run(store, make_run(id=f"run-{number}", cost_usd=2.0))
+    with writing(store) as connection:
+        connection.execute(text("UPDATE runs SET cost_usd = 1e308 WHERE id = 'run-1'"))
+        connection.execute(text("UPDATE runs SET num_gpus = -5 WHERE id = 'run-2'"))
+    assert [run.id for run in runs(store, since=NOON)] == ["run-0", "run-3"]
+    first, second = impossible_runs(store, since=NOON)
+    assert first == "the run run-1: cost_usd is 1e+308: it must be between 0 and 1000000000000"
+    assert second.startswith("the run run-2: num_gpus is -5")
+    assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)

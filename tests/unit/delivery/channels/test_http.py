@@ -207,3 +207,24 @@ def test_elsewhere_it_is_not(server: HttpServer, store: Store, time: SetClock) -
     assert send(server, channel, store, time) == (Outcome.PERHAPS, 1)
     assert send(server, channel, store, time) == (Outcome.PERHAPS, 1)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/x", "http://0xA9FEA9FE/", "https://a.org/\nX: 1", "ftp://a.org/"]
+)
+def test_an_address_that_is_kept_elsewhere_is_checked_when_it_is_read(url: str) -> None:
+    channel = channel_of({"kind": "webhook", "url": "env:HOOK"}, HOOK=url)
+    error = fault_of(channel, PermanentError)
+    assert url not in str(error)
+
+
+def test_a_name_that_leads_to_a_machines_own_services_gets_nothing(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name leads to is seen on the connection itself: asked before, it could lead elsewhere later."""
+    monkeypatch.setattr(
+        "advisor.delivery.channels.guarded.is_link_local", lambda address: address.startswith("127.")
+    )
+    error = fault_of(hook(server, url=server.url.replace("127.0.0.1", "localhost") + "/in"), PermanentError)
+    assert "a machine's own services" in str(error)
+    assert not server.requests

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-import vl_convert
 
 from advisor.core.errors import InputError
 from advisor.report.document import BLANK, Document, Lines, Section
 from advisor.report.printing import Format, check_page_path, text_of, write_page
-from advisor.report.writers import page
+from advisor.report.writers import page, pictures
 from tests.pages import EVIL, answer_page, burn_down, estimates_page, history_page, team_page
 from tests.unit.report.printed import of
 
@@ -132,7 +131,7 @@ def bundles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         made.append(snippet)
         return "/* Vega */ '</script>'"
 
-    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setattr(pictures, "javascript", bundle)
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
     return made
 

@@ -7,7 +7,7 @@ from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
 from advisor.predict.iteration_parts import waits_s
 from advisor.predict.step_time import OTHERS
-from benchmarks.accuracy.gpt2_large import table
+from research.accuracy.gpt2_large import table
 from tests.builders import make_gpu
 from tests.unit.predict.split.transformers import transformer
 

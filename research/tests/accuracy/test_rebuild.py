@@ -11,11 +11,11 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.gpus import load_gpus
-from benchmarks.accuracy import rebuild as module
 from benchmarks.accuracy.knowledge_files import check_hashes, group, left_out_groups
-from benchmarks.accuracy.rebuild import FOLDS, Training, rebuild, trainings
+from research.accuracy import rebuild as module
+from research.accuracy.rebuild import FOLDS, Training, rebuild, trainings
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = ("fitted.toml", "learned.json", "learned.npz")
 
 
@@ -84,7 +84,7 @@ def test_a_training_that_gives_other_weights_is_not_taken_for_the_recorded_one(f
 
 @pytest.mark.parametrize("read", [group, left_out_groups])
 def test_who_needs_missing_weights_learns_how_to_get_them(folds: Path, read) -> None:
-    with pytest.raises(InputError, match=r"not committed.*python -m benchmarks\.accuracy\.rebuild"):
+    with pytest.raises(InputError, match=r"not committed.*python -m research\.accuracy\.rebuild"):
         read(folds / "without")
 
 
@@ -93,7 +93,7 @@ def test_the_training_is_called_as_documented(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(subprocess, "run", lambda command, **_: calls.append(list(map(str, command))))
     module._run(Training(fold="without:T4", seed=0, out=tmp_path / "T4"), Path("kernels"))
     options = ["--kernels", "kernels", "--fold", "without:T4", "--seed", "0", "--out", str(tmp_path / "T4")]
-    assert calls == [[sys.executable, "-m", "training", *options]]
+    assert calls == [[sys.executable, "-m", "research.training", *options]]
 
 
 def test_the_folds_of_the_documents() -> None:

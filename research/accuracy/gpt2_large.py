@@ -1,6 +1,6 @@
 """GPT-2 large on four A100, by data, tensor and pipeline parallelism: ``end_to_end_distributed.csv``.
 
-``python -m benchmarks.accuracy.gpt2_large --measurements DIR`` predicts the three rows; nothing is fitted to
+``python -m research.accuracy.gpt2_large --measurements DIR`` predicts the three rows; nothing is fitted to
 them. They are forward and backward of four sequences in FP32: one a GPU (``dp4``); all on every GPU, which
 has a quarter of each layer (``tp4``); and all in one micro-batch, so that one stage works at a time
 (``pp4_1``).

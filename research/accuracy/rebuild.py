@@ -1,6 +1,6 @@
 """Train again the weights that docs/accuracy was written with: four minutes each, on one core.
 
-    python -m benchmarks.accuracy.rebuild --kernels ../shared/measurements/kernels
+    python -m research.accuracy.rebuild --kernels ../shared/measurements/kernels
 
 Only hashes and results are committed. ``folds/GROUP/SHA256SUMS`` lists the files of each training; those that
 are there already are kept. Then run the command that docs/accuracy/README.md names.
@@ -75,7 +75,7 @@ def _run(each: Training, kernels: Path) -> None:
         "--out",
         str(each.out),
     ]
-    subprocess.run([sys.executable, "-m", "training", *options], check=True)
+    subprocess.run([sys.executable, "-m", "research.training", *options], check=True)
 
 
 def main() -> None:

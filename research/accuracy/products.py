@@ -3,7 +3,7 @@
 What is scored trained nothing: the test split of ``research.training.products``, here also of GPUs whose
 architecture was left out. Kernels ran in bursts, and so are predicted at the clock of bursts.
 
-    python -m benchmarks.accuracy.products --products ../shared/measurements [--left-out DIR]
+    python -m research.accuracy.products --products ../shared/measurements [--left-out DIR]
 
 ``DIR/ARCHITECTURE`` holds what ``python -m research.training --fold without:ARCHITECTURE`` wrote.
 """

@@ -1,6 +1,6 @@
 r"""Convolutions on tensor cores and on AMD, and whole training steps of timm's models: what was kept apart.
 
-    python -m benchmarks.accuracy.convolutions --deepbench FILE --miopen FILE --steps FILE --recorded DIR \
+    python -m research.accuracy.convolutions --deepbench FILE --miopen FILE --steps FILE --recorded DIR \
         --forward DIR
 
 writes docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a hash, before
@@ -131,7 +131,7 @@ def _figures(own: Sequence[Judged]) -> Iterator[str]:
 
 _HEAD = """# Convolutions and whole steps of vision models
 
-Written by `python -m benchmarks.accuracy.convolutions`; do not edit. Absolute errors in per cent.
+Written by `python -m research.accuracy.convolutions`; do not edit. Absolute errors in per cent.
 
 | data | fitted | chose | only judges |
 |---|---|---|---|
