@@ -14,7 +14,7 @@ FOR_TYPE_CHECKERS = (
 
 
 def graph() -> grimp.ImportGraph:
-    """Imports for type checkers count, too, but for two of the payload's: its session knows all of its parts."""
+    """Imports for type checkers count, too, but for two of the payload, whose session knows its parts."""
     whole = grimp.build_graph("advisor", "recommender", cache_dir=None)
     for importer, imported in FOR_TYPE_CHECKERS:
         whole.remove_import(importer=importer, imported=imported)
