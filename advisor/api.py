@@ -347,4 +347,4 @@ def profile(
 
     request = request_of(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
     hears = listener or Logged()
-    return profile_script(request, config_of({}, settings, hears), hears)
+    return profile_script(request, config_of({}, settings, hears).settings.profile, hears)

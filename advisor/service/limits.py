@@ -68,7 +68,7 @@ def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
     if provider.lower() in renters:
         if is_of_untrusted_project(config):
             return ": a project that you do not trust adds no provider. Name it in your own settings."
-        if (why := why_not_pulled(config, provider.lower())) is not None:
+        if (why := why_not_pulled(config.settings.store, provider.lower())) is not None:
             return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
         return (
             " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.service.ran_on import Place
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import RunSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class MachineHere:
 
 
 def machine_here(
-    given: Place, sent_to: Place | None, environment: Mapping[str, str], config: Config
+    given: Place, sent_to: Place | None, environment: Mapping[str, str], settings: RunSettings
 ) -> MachineHere:
     """Look around on this machine.
 
@@ -35,13 +35,12 @@ def machine_here(
         given: what the caller says, which wins.
         sent_to: where a recommendation sent the job: says what nobody sees, on the GPU that it names.
         environment: of the command.
-        config: whether the metadata service may be asked.
+        settings: whether the metadata service may be asked.
     """
     from advisor.core.devices import detect_devices
     from advisor.receipt.instance import this_instance
     from advisor.receipt.visible_gpus import gpus_seen
 
-    settings = config.settings.run
     seen = this_instance(settings.metadata_url) if settings.metadata else None
     gpus = gpus_seen(detect_devices(), environment)
     here = Place(

@@ -80,7 +80,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     if request.confirm:
         check_confirmable(request.trace, sum(map(len, wanted.values())), listener)
     trace = _trace(request, config, listener)
-    past = past_runs(config, listener)
+    past = past_runs(config.settings.predict, config.settings.store, listener)
 
     def of(profiled: Trace) -> list[IterationEstimate]:
         return [

@@ -221,7 +221,7 @@ def _begin(
     from advisor.store.ledger import Run
 
     sent_to = None if advised is None else place_of_entry(advised)
-    where = machine_here(given, sent_to, os.environ, config)
+    where = machine_here(given, sent_to, os.environ, config.settings.run)
     place = where.place
     run = Run(
         recommendation_id=None if advised is None else advised.id,

@@ -13,6 +13,7 @@ from advisor.service.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import ReportSettings
     from advisor.review.budgets import Budget
     from advisor.review.period import Period, Scope
     from advisor.review.team_review import TeamReview, Violation
@@ -60,8 +61,8 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     from advisor.service.todays_prices import todays_prices_for
 
     period = _period(request, listener)
-    scope = _scope(request, config, listener)
-    policy = policy_of(config, request.policies)
+    scope = _scope(request, config.settings.report, listener)
+    policy = policy_of(config.settings.policy, request.policies)
     bills = bills_of(config, request.bills, period, listener)
     recorded = records_of(config, period, scope)
     listener.warn(impossible_in(config, period))
@@ -111,12 +112,12 @@ def _moment(given: datetime | float | None, end: datetime) -> datetime:
     return end - timedelta(seconds=min(given or 0.0, end.timestamp()))
 
 
-def _scope(request: ReportRequest, config: Config, listener: Listener) -> Scope:
+def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener) -> Scope:
     from advisor.review.period import Scope
 
     if request.team is None:
         return Scope(projects=None if request.project is None else frozenset({request.project}))
-    teams = config.settings.report.teams
+    teams = settings.teams
     flag = listener.name_of("team")
     if request.team not in teams:
         known = f"There are {', '.join(sorted(teams))}." if teams else "No team is configured."

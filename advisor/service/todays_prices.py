@@ -48,7 +48,7 @@ def todays_prices_for(
     except NoOfferError:  # the report names the jobs that cannot be priced
         offers = ()
     plans = _plans(offers, config) if offers else ()
-    spot = spot_terms(config)
+    spot = spot_terms(config.settings.spot)
     return TodaysMarket(plans=plans, is_allowed=_judge(policy, spot), lasting=partial(_lasting, spot))
 
 
@@ -59,7 +59,7 @@ def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
 
     return plans_of_offers(
         offers,
-        terms=cloud_terms(config.settings.cloud, None, spot_terms(config).history),
+        terms=cloud_terms(config.settings.cloud, None, spot_terms(config.settings.spot).history),
         catalog=rates_of(config.settings),
         quotas=quotas_of(config.settings),
         prices=prices_of(offers),

@@ -9,6 +9,7 @@ from advisor.service.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.core.values import PricePoint, Recommendation
 
 HISTORY = timedelta(days=60)
@@ -36,7 +37,9 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
         return recommendation
     try:
         sources = _names_of_sources(config)
-        points = _points(config, sources, sorted({offer.instance_type for offer in offers.values()}))
+        points = _points(
+            config.settings.store, sources, sorted({offer.instance_type for offer in offers.values()})
+        )
     except StoreError:
         return recommendation
     by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}
@@ -57,14 +60,16 @@ def _names_of_sources(config: Config) -> tuple[str, ...]:
     return tuple(source.name for source in sources_for(config).sources)
 
 
-def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
+def _points(
+    settings: StoreSettings, sources: tuple[str, ...], instance_types: list[str]
+) -> tuple[PricePoint, ...]:
     from advisor.core.values import Market
     from advisor.pricing.catalog.bounds import possible_points
     from advisor.pricing.refresh.price_history import seen_from
     from advisor.store.database import open_store
 
     start = now() - HISTORY
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(settings.url, must_exist=True)
     if store is None:
         return ()
     with store:

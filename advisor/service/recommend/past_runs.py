@@ -12,7 +12,7 @@ from advisor.core.findings import Finding
 from advisor.service.live import now
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import PredictSettings, StoreSettings
     from advisor.predict.calibration.receipt_corrections import ComparedRun, Correction
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
@@ -33,17 +33,17 @@ class PastRuns:
         return tuple(drift for drift in self.drifts if drift.facts["gpu"] in gpus)
 
 
-def past_runs(config: Config, listener: Listener) -> PastRuns:
+def past_runs(settings: PredictSettings, database: StoreSettings, listener: Listener) -> PastRuns:
     """What runs of a year say; nothing where ``predict.receipts`` is off or nothing is recorded.
 
     A database that cannot be read leaves predictions as they ship, with a warning.
     """
     from advisor.store.database import open_store
 
-    if not config.settings.predict.receipts:
+    if not settings.receipts:
         return PastRuns()
     try:
-        store = open_store(config.settings.store.url, must_exist=True)
+        store = open_store(database.url, must_exist=True)
         if store is None:
             return PastRuns()
         with store:

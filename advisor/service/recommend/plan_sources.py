@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import CloudSettings
+    from advisor.config.rent_settings import CloudSettings, SpotSettings
     from advisor.config.settings import Settings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.answer.node_counts import NodeLimits
@@ -266,7 +266,7 @@ def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str
     )
 
 
-def spot_terms(config: Config) -> SpotTerms:
+def spot_terms(settings: SpotSettings) -> SpotTerms:
     """What the settings say of preemptible machines; what they do not say is assumed by class.
 
     Raises:
@@ -275,7 +275,7 @@ def spot_terms(config: Config) -> SpotTerms:
     from advisor.core.units import HOUR_S
     from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 
-    spot = config.settings.spot
+    spot = settings
     interval_s, reacquire_s = spot.checkpoint_interval, spot.reacquire
     terms = SpotTerms(
         checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,

@@ -17,6 +17,7 @@ from advisor.service.traces import check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.core.values import Plan
     from advisor.edits.patch import Patch
     from advisor.pricing.catalog.interruptions import Interruptions
@@ -81,7 +82,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
         best_what_if=best_what_if(ranked),
-        entry_id=_entry_id(config, ranked),
+        entry_id=_entry_id(config.settings.store, ranked),
         patch=script_patch(request, ranked) if request.patch else None,
     )
 
@@ -104,10 +105,10 @@ def places_of(
     from advisor.service.recommend.rules import policy_of, spent_of, with_objective
     from recommender import Conditions
 
-    rules = policy_of(config, request.policies)
+    rules = policy_of(config.settings.policy, request.policies)
     data, doubts = data_set_of(config, listener)
-    spent = spent_of(config, rules, request.project, listener)
-    spot = spot_terms(config)
+    spent = spent_of(config.settings.store, rules, request.project, listener)
+    spot = spot_terms(config.settings.spot)
     plans, warnings = plans_of(
         config,
         listener,
@@ -121,12 +122,12 @@ def places_of(
     )
     scaling = config.settings.profile.scaling
     job = replace(
-        with_objective(request.job, rules, config),
+        with_objective(request.job, rules, config.settings.choice),
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
     plans = that_suit(plans, job.split)
-    past = past_runs(config, listener)
+    past = past_runs(config.settings.predict, config.settings.store, listener)
     drifts = past.drifts_on({plan.gpu for plan in plans})
     conditions = Conditions(spot=spot, interruptions=_interruptions(spot), spent=spent)
     places = Places(
@@ -189,8 +190,8 @@ def ranked_on(
     return replace(ranked, warnings=(*ranked.warnings, *warnings))
 
 
-def _entry_id(config: Config, recommendation: Recommendation) -> str | None:
-    if not config.settings.store.record or recommendation.recommended is None:
+def _entry_id(settings: StoreSettings, recommendation: Recommendation) -> str | None:
+    if not settings.record or recommendation.recommended is None:
         return None
     from advisor.store.ledger import new_id
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import ChoiceSettings, PolicySettings, StoreSettings
     from advisor.core.values import Job, Plan
     from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
 
 
-def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
+def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | None:
     """The merged policy of ``policy.files`` and of more files; None without any.
 
     A flag can add rules and never takes an organisation's away.
@@ -23,7 +23,7 @@ def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
     Raises:
         PolicyError: a file cannot be read or contradicts another; all faults at once.
     """
-    files = tuple(dict.fromkeys([*config.settings.policy.files, *more]))
+    files = tuple(dict.fromkeys([*settings.files, *more]))
     if not files:
         return None
     from advisor.formats.user_files import at_home
@@ -32,12 +32,12 @@ def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
     return read_policies([at_home(path) for path in files])
 
 
-def with_objective(job: Job, policy: Policy | None, config: Config) -> Job:
+def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:
     """The job with what is recommended: by what was typed, else by the policy, else by the settings.
 
     Of a policy's objectives the value of an hour goes before the pick.
     """
-    choice = config.settings.choice
+    choice = settings
     if job.change_usd is None:
         job = replace(job, change_usd=choice.change_usd)
     if job.value_of_time_usd_per_h is not None:
@@ -49,7 +49,9 @@ def with_objective(job: Job, policy: Policy | None, config: Config) -> Job:
     return replace(job, value_of_time_usd_per_h=choice.value_of_time_usd_per_h, pick=pick)
 
 
-def spent_of(config: Config, policy: Policy | None, project: str, listener: Listener) -> Spent | None:
+def spent_of(
+    settings: StoreSettings, policy: Policy | None, project: str, listener: Listener
+) -> Spent | None:
     """What the ledger holds since the first of the month; None if no rule asks.
 
     Raises:
@@ -73,7 +75,7 @@ def spent_of(config: Config, policy: Policy | None, project: str, listener: List
     from advisor.store.database import open_store
     from recommender.policy import Spent, start_of_month
 
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(settings.url, must_exist=True)
     if store is None:
         return Spent(all_usd=0.0, project_usd=0.0)
     from advisor.store.ledger import spending

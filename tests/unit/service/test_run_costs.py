@@ -99,7 +99,7 @@ def look(
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: (card,) * num_gpus)
     monkeypatch.setattr(instance, "this_instance", lambda _: seen)
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    return machine_here(given, sent_to, environment, config)
+    return machine_here(given, sent_to, environment, config.settings.run)
 
 
 def test_the_machine_says_where_it_is(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
@@ -136,7 +136,7 @@ def test_the_metadata_service_is_asked_unless_switched_off(
     asked: list[str] = []
     monkeypatch.setattr(instance, "this_instance", asked.append)
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: ())
-    machine_here(NOWHERE, None, {}, config)
+    machine_here(NOWHERE, None, {}, config.settings.run)
     assert asked == ["http://169.254.169.254"]
-    machine_here(NOWHERE, None, {}, load_config({"run.metadata": False}))
+    machine_here(NOWHERE, None, {}, load_config({"run.metadata": False}).settings.run)
     assert len(asked) == 1
