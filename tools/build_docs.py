@@ -26,6 +26,7 @@ from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
 from advisor.core.findings import Code
 from advisor.report.words import WORDS
+from benchmarks.accuracy.headline import accuracy_page
 from recommender.policy import json_schema
 from tools.architecture_map import architecture_page
 
@@ -164,6 +165,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     pages = {
+        "accuracy/README.md": accuracy_page(),
         "architecture.md": architecture_page(),
         "commands.md": commands_page(),
         "settings.md": settings_page(),
@@ -174,6 +176,7 @@ def main() -> None:
     if check:
         sys.exit(f"out of date: {', '.join(stale)}; run python tools/build_docs.py" if stale else 0)
     for name in stale:
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(pages[name])
         print(f"wrote {DOCS / name}")
 
