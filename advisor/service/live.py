@@ -134,7 +134,7 @@ def run_refresh(
     """Refresh, and forget what is too old.
 
     Raises:
-        LeaseTakenError: another refresh of the same database is under way.
+        LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
     from advisor.pricing.refresh.pulling import refresh
@@ -164,7 +164,7 @@ def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> 
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
-        LeaseTakenError: another refresh of the same database is under way.
+        LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
     sources = live_sources(config, names, listener)

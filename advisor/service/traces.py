@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
 
 # These settings may be there for scripts; as arguments of a call they are meant for this one.
-_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout", "env")
+_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "sandbox_read", "python", "timeout", "env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +142,7 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
                 num_samples=settings.samples,
                 world_size=world_size,
                 sandbox=settings.sandbox,
+                sandbox_read=settings.sandbox_read,
                 env=settings.env,
                 progress=step.follow,
             )

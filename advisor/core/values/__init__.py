@@ -41,7 +41,7 @@ from advisor.core.values.option import (
 )
 from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
-from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule
+from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule, Scheduler
 from advisor.core.values.split import WHOLE, Split
 from advisor.core.values.trace import (
     AttributeValue,
@@ -114,6 +114,7 @@ __all__ = [
     "RunStatus",
     "Scaling",
     "Schedule",
+    "Scheduler",
     "Sharding",
     "Split",
     "StartWait",

@@ -141,6 +141,8 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "num_samples": 50,
         "world_size": None,
         "sandbox": True,
+        "sandbox_read": (),
+        "env": (),
     }
 
 

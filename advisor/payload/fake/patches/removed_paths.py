@@ -120,8 +120,7 @@ def _making_folder(session: Session, original: Callable[..., object]) -> Callabl
         if dir_fd is not None:
             original(path, mode, dir_fd=dir_fd)
         elif not session.saved.is_gone(path):
-            original(path, mode)
-            session.saved.note_made(path)
+            _make_folder(session, original, path, mode)
         elif os.path.exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         else:
@@ -132,12 +131,26 @@ def _making_folder(session: Session, original: Callable[..., object]) -> Callabl
     return mkdir
 
 
+def _make_folder(session: Session, original: Callable[..., object], path: AnyPath, mode: int) -> None:
+    """For real, or where nothing can be written in the mirror: most are the homes of checkpoints."""
+    saved = session.saved
+    try:
+        if not saved.is_in_mirror(path):
+            original(path, mode)
+            saved.note_made(path)
+            return
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+    original(saved.place(path), mode)
+
+
 def _opening(session: Session, original: Callable[..., int]) -> Callable[..., object]:
     @functools.wraps(original)
     def open_(path: AnyPath, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if dir_fd is not None or not flags & os.O_CREAT:
             return original(path, flags, mode, dir_fd=dir_fd)
-        if session.saved.find(path) is not None:
+        if session.saved.find(path) is not None or session.saved.is_in_mirror(path):
             return original(session.saved.place(path), flags, mode)
         is_new = not session.saved.is_real(path)
         descriptor = original(path, flags, mode)

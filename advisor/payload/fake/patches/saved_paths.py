@@ -124,7 +124,7 @@ def _opening(session: Session, original: Callable[..., object]) -> Callable[...,
         stand_in = session.saved.find(file)
         if not set(mode) & set("wax+"):
             return original(stand_in or file, mode, *args, **kwargs)
-        if stand_in is not None:
+        if stand_in is not None or session.saved.is_in_mirror(file):
             return original(session.saved.place(file), mode, *args, **kwargs)
         # What the script writes by itself is its own affair, and so is removing it.
         is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
