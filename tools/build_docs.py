@@ -6,6 +6,7 @@ import argparse
 import inspect
 import json
 import os
+import re
 import string
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
-from advisor.core.findings import Code
+from advisor.core.findings import Code, Severity
 from advisor.report.words import WORDS
 from benchmarks.accuracy.headline import accuracy_page
 from recommender.policy import json_schema
@@ -60,6 +61,13 @@ MAY_IN_WORDS = {
     ProjectMay.NARROW: "narrow it",
     ProjectMay.NOTHING: "nothing",
 }
+SEVERITIES = {
+    Severity.REMOVAL: "Why an option is not feasible.",
+    Severity.WARNING: "What may mislead.",
+    Severity.CHANGE: "What to change in the script.",
+    Severity.NOTE: "What is assumed or known.",
+    Severity.ERROR: "Why there is no answer.",
+}
 
 
 C = TypeVar("C")
@@ -67,13 +75,18 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help."""
+    """Every command's --help, without what all have: ``--help``, and the list of commands that follow anyhow."""
     group = typer.main.get_command(app)
     parts = [f"# Commands\n\n{GENERATED}"]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{command.get_help(context)}\n```")
+        parts.append(f"## {name}\n\n```\n{_short_help(command.get_help(context))}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _short_help(text: str) -> str:
+    options = text.partition("\n\nCommands:")[0]
+    return re.sub(r"(\n\nOptions:)?\n +--help +Show this message and exit\.", "", options).rstrip()
 
 
 def _walk(command: C, name: str) -> list[tuple[str, C]]:
@@ -121,23 +134,20 @@ def _keys(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
 
 
 def findings_page() -> str:
-    """Every code with its severity, its facts and its words."""
+    """Every code and its facts, by severity."""
     lines = [
         f"# Findings\n\n{GENERATED}\n",
-        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any",
-        "time, and as `{code, severity, facts}` in the field of the same name that ends in `_finding` or",
-        "`_findings`. Programs read those: a code keeps its meaning, and facts have units in their names.",
-        "A `removal` says why an option is not feasible, a `warning` what may mislead, a `change` what to",
-        "do to the script; the rest are a `note`. A fact may be a finding itself. Words that depend on",
-        "more than the values of the facts are described in *italics*.\n",
-        "| code | severity | facts | words |",
-        "|---|---|---|---|",
+        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any time, and",
+        "as `{code, severity, facts}` in the field of the same name that ends in `_finding` or `_findings`. Programs",
+        "should read the codes: they keep their meaning, and facts have units in their names. A fact may be a",
+        "finding itself.",
     ]
-    for code in Code:
-        words = WORDS[code]
-        facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(words)))
-        shown = words if isinstance(words, str) else f"*{inspect.getdoc(words)}*"
-        lines.append(f"| `{code}` | {code.severity} | {facts} | {shown} |")
+    for severity, meaning in SEVERITIES.items():
+        lines += [f"\n## {severity.capitalize()}\n\n{meaning}\n"]
+        for code in Code:
+            if code.severity == severity:
+                facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(WORDS[code])))
+                lines.append(f"- `{code}`: {facts}" if facts else f"- `{code}`")
     return "\n".join(lines) + "\n"
 
 
