@@ -22,7 +22,6 @@ from pydantic.fields import FieldInfo
 
 from advisor.cli import app
 from advisor.config.delivery_settings import CHANNEL_KINDS
-from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
 from advisor.core.findings import Code, Severity
@@ -41,12 +40,12 @@ ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are
 files that it names lie in its own folder. Why the line is drawn there:
 [decision 14](decisions/0014-what-a-project-may-set.md).
 
-- `advisor trust DIR` lets all of `DIR/.advisor.yaml` count until it changes. It prints what that allows.
-  Only the settings file is watched, not the policies and tables that it names.
+- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes, and prints what that allows. Only the
+  settings file is watched, not the policies and tables that it names.
 - `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
-- In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out:
-  use it where nobody but you can change the branch.
-- `advisor config show` lists every value, who set it, and what was refused.
+- In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out: use it
+  only where no one else can change the branch.
+- `advisor config show` lists every value, its origin, and what was refused.
 
 A project's file is a regular file of at most 64 kB; links are refused. `advisor init` writes files that
 only you can read.
@@ -97,23 +96,23 @@ def _walk(command: C, name: str) -> list[tuple[str, C]]:
 
 
 def settings_page() -> str:
-    """Every setting with default, variable and meaning."""
+    """Every setting with default and meaning."""
     lines = [
         f"# Settings\n\n{GENERATED}\n",
         "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
-        "a commented first file; `advisor config show` shows which layer won. Durations carry a unit",
-        "(`90m`, `12h`, `1d6h`); values of variables are read as YAML. A relative path in a file counts",
-        "from the file's folder, one of a variable or flag from the working directory; `~` is your home.\n",
+        "a commented first file; `advisor config show` shows which layer won. The variable of",
+        "`cloud.max_gpus` is `ADVISOR_CLOUD__MAX_GPUS`, read as YAML; the others follow the same rule.",
+        "Durations carry a unit (`90m`, `12h`, `1d6h`). A relative path in a file counts from the file's",
+        "folder, one of a variable or flag from the working directory; `~` is your home.\n",
         TRUST,
-        "| setting | default | variable | a project may | meaning |",
-        "|---|---|---|---|---|",
+        "| setting | default | a project may | meaning |",
+        "|---|---|---|---|",
     ]
     for name in setting_names():
         field, may = setting_field(name), MAY_IN_WORDS[project_may(name)]
         cells = (
             f"`{name}`",
             _default(field.default),
-            f"`{environment_variable(name)}`",
             may,
             field.description,
         )
