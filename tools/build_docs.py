@@ -9,6 +9,7 @@ import os
 import re
 import string
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -74,18 +75,33 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help, without what all have: ``--help``, and the list of commands that follow anyhow."""
+    """Every command's --help, each option described once; the commands of a group follow it."""
     group = typer.main.get_command(app)
+    known: set[str] = set()
     parts = [f"# Commands\n\n{GENERATED}"]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{_short_help(command.get_help(context))}\n```")
+        parts.append(f"## {name}\n\n```\n{_short_help(command.get_help(context), known)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def _short_help(text: str) -> str:
-    options = text.partition("\n\nCommands:")[0]
-    return re.sub(r"(\n\nOptions:)?\n +--help +Show this message and exit\.", "", options).rstrip()
+def _short_help(text: str, known: set[str]) -> str:
+    """What a command's --help adds: options that an earlier one described are named alone."""
+    head, _, rest = text.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
+    described, named = [], []
+    for record in re.split(r"\n(?=  -)", rest):
+        words = "".join(record.split())
+        if words in known:
+            named += re.findall(r"--[\w-]+", record)[:1]
+        elif words and not words.startswith("--help"):
+            known.add(words)
+            described.append(record)
+    parts = [head]
+    parts += ["Options:\n" + "\n".join(described)] if described else []
+    if named:
+        names = textwrap.fill(", ".join(named), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        parts.append(f"As for the commands above:\n{names}")
+    return "\n\n".join(parts)
 
 
 def _walk(command: C, name: str) -> list[tuple[str, C]]:
