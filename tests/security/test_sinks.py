@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from advisor.service.advised import _command
 
 from advisor.config.project_layer import Refused, Why
 from advisor.config.section import ProjectMay
@@ -20,7 +21,6 @@ from advisor.profile.recording import _shown
 from advisor.report import plain
 from advisor.report.project import refused_in_words
 from advisor.schedule.schedulable import check_words
-from advisor.service.advised import _command
 from advisor.service.receipts import _script
 from advisor.service.schedule.child_commands import _kept
 from tests.secret_shapes import SHAPES
