@@ -13,8 +13,8 @@ from advisor.core.values import Offer
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.pricing.node_counts import NodeCounts
-    from advisor.service.asked import Asked
     from advisor.service.listening import Listener
+    from advisor.service.offer_filters import OfferFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,9 @@ def _unless_given(config: Config, name: str, listener: Listener) -> str:
 # --- Limits that leave nothing ----------------------------------------------------------------------
 
 
-def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> NoOfferError:
+def nothing_left(
+    config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+) -> NoOfferError:
     """Why no offer is left, and which limit would have to give way.
 
     Args:
@@ -213,7 +215,7 @@ def _in_words(way: Way) -> str:
     return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
 
 
-def _limits(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
+def _limits(config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
     """Everything that a query keeps offers by."""
     from advisor.pricing.sources.protocol import OfferQuery
 
@@ -254,7 +256,7 @@ def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
             yield _setting(config, name, ", ".join(values), query.matches, listener)
 
 
-def _limits_of_gpus(asked: Asked, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
+def _limits_of_gpus(asked: OfferFilter, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
     """Which GPU, and how many of it: two limits, since the number may give way alone."""
     if not (wanted := asked.wanted):
         return

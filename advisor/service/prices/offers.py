@@ -12,7 +12,7 @@ from advisor.core.arguments import check_number
 from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.core.globs import is_any, same_name
 from advisor.core.limits import MAX_USD_PER_H
-from advisor.service.asked import Asked, check_counts
+from advisor.service.offer_filters import OfferFilter, check_counts
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.prices.live import now
 
@@ -58,7 +58,7 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
 def query_offers(
     config: Config,
-    asked: Asked,
+    asked: OfferFilter,
     listener: Listener,
     *,
     may_refresh: bool = False,
@@ -109,7 +109,7 @@ def query_offers(
     return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
-def _only_open(offers: Sequence[Offer], asked: Asked) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
+def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
     """Offers in regions open to the account, and a note on the others."""
     kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
     if len(kept) == len(offers):
@@ -143,7 +143,7 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
 
 
-def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], listener: Listener) -> None:
+def _check_against_all(config: Config, asked: OfferFilter, kept: Sequence[Offer], listener: Listener) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
@@ -161,7 +161,9 @@ def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], list
         raise nothing_left(config, asked, everything(), listener)
 
 
-def check_names(config: Config, asked: Asked, listener: Listener, regions: Collection[str] = ()) -> None:
+def check_names(
+    config: Config, asked: OfferFilter, listener: Listener, regions: Collection[str] = ()
+) -> None:
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
     Args:
@@ -274,12 +276,12 @@ def list_prices(request: PricesRequest, config: Config, listener: Listener) -> O
         StoreError: the database of the settings cannot be read.
     """
     from advisor.pricing.answers import cheapest_places
-    from advisor.service.asked import Asked
+    from advisor.service.offer_filters import OfferFilter
 
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
-    asked = Asked(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
+    asked = OfferFilter(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
     answer = query_offers(config, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
     shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)
