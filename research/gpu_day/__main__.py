@@ -20,9 +20,11 @@ def main(arguments: list[str] | None = None) -> None:
     recording.add_argument("--seconds", type=float, default=SECONDS, help="all parts together")
     recording.add_argument("--parts", default=",".join(PARTS), help="by name, comma between them")
     recording.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
+    recording.add_argument("--skip-recorded", type=Path, action="append", default=[], metavar="FOLDER",
+                           help="go on where another day stopped: leave out what its folder has")  # fmt: skip
     recording.add_argument("--tiny", action="store_true", help="each kind of case at a small size")
     reporting = commands.add_parser("report", help="print what is predicted beside what was measured")
-    reporting.add_argument("folder", type=Path)
+    reporting.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="days of one board")
     reporting.add_argument("--out", type=Path, metavar="FILE.md")
     reporting.add_argument("--traces", type=Path, metavar="FOLDER", help="keeps profiles between calls")
     options = parser.parse_args(arguments)
@@ -31,12 +33,15 @@ def main(arguments: list[str] | None = None) -> None:
         unknown = sorted(set(chosen) - set(PARTS))
         if unknown:
             parser.error(f"no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
-        day = Day(folder=options.out.absolute(), backend=options.backend, tiny=options.tiny)
+        day = Day(
+            folder=options.out.absolute(), backend=options.backend, tiny=options.tiny,
+            recorded=tuple(each.absolute() for each in options.skip_recorded),
+        )  # fmt: skip
         record(day, options.seconds, chosen, functools.partial(print, flush=True))
         return
     from .report import report
 
-    text = report(options.folder, options.traces)
+    text = report(options.folders, options.traces)
     if options.out is None:
         print(text)
     else:

@@ -21,7 +21,7 @@ from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
 from advisor.profile import pretend, profile_callable
 
-from .lines import KERNELS
+from .lines import recording_of
 from .results import Chain, Results, Sustained, TimedStep, Watched, read_day
 from .steps import Step, build, run
 
@@ -44,18 +44,17 @@ class Judged:
         return self.predicted_s / self.timed.wall_s - 1
 
 
-def report(folder: Path, traces: Path | None = None) -> str:
-    """Markdown of one day.
+def report(folders: Sequence[Path], traces: Path | None = None) -> str:
+    """Markdown of one day, or of several with one board.
 
     Raises:
-        ValueError: the folder holds no day, or a damaged one.
+        ValueError: a folder holds no day, or a damaged one.
         UnknownGpuError: the board is not in the catalog.
     """
-    results = read_day(folder)
+    results = read_day(*folders)
     gpu = resolve_gpu(results.device)
     judged, failed = judge(results.steps, gpu, lambda step: profiled(step, gpu, traces))
-    recorded = folder / KERNELS
-    kernels = read_recording(recorded) if recorded.exists() else None
+    kernels = [read_recording(path) for path in map(recording_of, folders) if path]
     return page(results, gpu, judged, kernels, failed)
 
 
@@ -114,7 +113,7 @@ def page(
     results: Results,
     gpu: GpuSpec,
     judged: Sequence[Judged],
-    kernels: Recording | None,
+    kernels: Sequence[Recording],
     failed: Mapping[str, str],
 ) -> str:
     """Markdown."""
@@ -122,7 +121,7 @@ def page(
         [f"# A day with the {results.device}", "", "Written by `python -m research.gpu_day report`.", ""],
         _summary(judged),
         _steps(judged),
-        _kernels(kernels, gpu) if kernels else [],
+        _kernels(kernels, gpu),
         _chains(results.chains),
         _sustained(results.sustained),
         _reasons("Not measured", results.skipped),
@@ -172,16 +171,19 @@ def _steps(judged: Sequence[Judged]) -> Iterator[str]:
     yield ""
 
 
-def _kernels(recording: Recording, gpu: GpuSpec) -> Iterator[str]:
+def _kernels(recordings: Sequence[Recording], gpu: GpuSpec) -> Iterator[str]:
     """Errors by operator, from kernels alone."""
+    if not recordings:
+        return
+    measurements = [kernel for recording in recordings for kernel in recording.measurements]
     by_operator: dict[str, list[float]] = {}
     knowledge = shipped()
     constants = constants_for(gpu, knowledge)
     by_precision: dict[Precision, list[int]] = {}
-    for number, kernel in enumerate(recording.measurements):
+    for number, kernel in enumerate(measurements):
         by_precision.setdefault(kernel.precision, []).append(number)
     for precision, numbers in by_precision.items():
-        kernels = [recording.measurements[number] for number in numbers]
+        kernels = [measurements[number] for number in numbers]
         ops = tuple(replace(kernel.op, measured_s=None) for kernel in kernels)
         times = op_times(_trace_of(ops, precision), gpu, constants, knowledge)
         for kernel, time in zip(kernels, times, strict=True):
@@ -199,7 +201,11 @@ def _kernels(recording: Recording, gpu: GpuSpec) -> Iterator[str]:
         low, middle, high = _quantiles(ratios)
         error = statistics.mean(abs(ratio - 1) for ratio in ratios)
         yield f"| {name} | {len(ratios)} | {low:.2f} | {middle:.2f} | {high:.2f} | {error:.0%} |"
-    yield from ("", f"{len(recording.skipped)} cases could not be measured.", "")
+    yield from (
+        "",
+        f"{sum(len(recording.skipped) for recording in recordings)} cases could not be measured.",
+        "",
+    )
 
 
 def _trace_of(ops: tuple[Op, ...], precision: Precision) -> Trace:

@@ -77,7 +77,7 @@ def test_predictions_stand_beside_what_was_measured(tmp_path):
     assert judged[0].error == pytest.approx(-0.5)
     assert judged[0].peak_bytes == trace.memory.peak_bytes
     path = write_recording(tmp_path / KERNELS, [make_measurement(dtype="float16")], gpu=H100.name)
-    text = page(day, H100, judged, read_recording(path), failed)
+    text = page(day, H100, judged, [read_recording(path)], failed)
     assert f"| {NAME} |" in text
     assert "| -50% |" in text
     assert "| all | 50.0% | 50.0% | 50% | -50.0% | 0 of 1 |" in text
