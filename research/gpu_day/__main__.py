@@ -6,6 +6,7 @@ import argparse
 import functools
 from pathlib import Path
 
+from .condensed import condense
 from .parts import PARTS, Day, record
 
 SECONDS = 480.0
@@ -27,6 +28,9 @@ def main(arguments: list[str] | None = None) -> None:
     reporting.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="days of one board")
     reporting.add_argument("--out", type=Path, metavar="FILE.md")
     reporting.add_argument("--traces", type=Path, metavar="FOLDER", help="keeps profiles between calls")
+    condensing = commands.add_parser("condense", help="write a day that is small enough to commit")
+    condensing.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="days of one board")
+    condensing.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args(arguments)
     if options.command == "record":
         chosen = options.parts.split(",")
@@ -38,6 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
             recorded=tuple(each.absolute() for each in options.skip_recorded),
         )  # fmt: skip
         record(day, options.seconds, chosen, functools.partial(print, flush=True))
+        return
+    if options.command == "condense":
+        condense(options.folders, options.out)
         return
     from .report import report
 

@@ -8,7 +8,8 @@ from advisor.core.errors import ProfileError
 from advisor.core.gpus import load_gpus
 from advisor.formats.recording_files import read_recording
 from advisor.predict.iteration import predict
-from research.gpu_day.lines import KERNELS
+from research.gpu_day.condensed import condense
+from research.gpu_day.lines import KERNELS, read_lines
 from research.gpu_day.report import judge, page
 from research.gpu_day.results import read_day
 from research.gpu_day.steps import Step
@@ -99,3 +100,12 @@ def test_a_step_that_cannot_be_profiled_is_named(tmp_path):
 def test_what_nvidia_smi_does_not_know_is_left_out():
     said = parsed("1980, 2619, [N/A], 45, 0x0000000000000004, 99")
     assert said == {"sm_mhz": 1980.0, "memory_mhz": 2619.0, "temperature_c": 45.0, "reasons": 4, "busy": 99.0}
+
+
+def test_a_condensed_day_says_the_same_without_its_samples(tmp_path):
+    day = made_up(tmp_path)
+    condense([tmp_path], tmp_path / "small")
+    small = read_day(tmp_path / "small")
+    assert (small.steps, small.chains, small.skipped) == (day.steps, day.chains, day.skipped)
+    watching = [line for line in read_lines(tmp_path / "small") if line["part"] == "watch"]
+    assert [(line["at_s"], line["sm_mhz"], line["reasons"]) for line in watching[:1]] == [(100.5, 1750, 4)]
