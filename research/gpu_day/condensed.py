@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .lines import FILE, KERNELS, read_lines, recording_of
+from .operators import write_operators
 
 # Of nvidia-smi's text, beside what the board says by the time.
 _SAID = ("Driver Version", "CUDA Version", "Current Power Limit", "Default Power Limit", "Max Power Limit")
@@ -20,15 +21,16 @@ Line = dict[str, Any]
 
 
 def condense(folders: Sequence[Path], out: Path) -> None:
-    """Write the folders' days as one.
+    """Write the folders' days as one, and their profiles as sums by operator.
 
-    Of the samples of clock and watts there remains one mean for each step, and one a second of sustained work.
+    Of the samples of clock and watts remain one mean for each step, and one a second of sustained work.
     """
     out.mkdir(parents=True, exist_ok=True)
     lines = [line for folder in folders for line in read_lines(folder)]
     kept = [*_kept(lines), *_means(lines)]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in kept)
     _pack(out / f"{FILE}.gz", text.encode())
+    write_operators(folders, out)
     for recording in filter(None, map(recording_of, folders)):
         data = recording.read_bytes()
         _pack(out / f"{KERNELS}.gz", gzip.decompress(data) if recording.suffix == ".gz" else data)
