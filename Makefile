@@ -25,7 +25,7 @@ STAMP := $(VENV)/.installed
 FRAMEWORKS := $(VENV)/.frameworks
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
-.PHONY: demo test check docs bench locks sbom clean
+.PHONY: demo test check docs bench research-check locks sbom clean
 .DELETE_ON_ERROR:
 
 $(STAMP): $(INPUTS)
@@ -45,7 +45,7 @@ $(FRAMEWORKS): $(STAMP)
 
 demo: $(STAMP)
 	@echo '3/3 profiling examples/train_resnet50.py and pricing it'
-	@echo 'advisor recommend examples/train_resnet50.py --epochs 90 --budget 200'
+	@echo $(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 	@$(PATIENTLY) $(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 
 test: $(FRAMEWORKS)
@@ -57,6 +57,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Whether each shipped constant still follows from its data: ../shared beside the checkout, where it is there.
+research-check: $(FRAMEWORKS)
+	$(BIN)/python -m pytest $(PARALLEL) research/tests $(PYTEST_OPTIONS)
 
 docs: $(STAMP)
 	$(BIN)/mkdocs serve

@@ -1,1 +1,1 @@
-"""Speed as ratios, accuracy against measurements; commands, not part of the product."""
+"""What users and CI run: accuracy against measurements, jobs, speed as ratios; no part of the product."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = "ours=advisor,recommender,training:README.md,docs,CONTRIBUTING.md,SECURITY.md"
+OURS = "ours=advisor,recommender:README.md,docs,CONTRIBUTING.md,SECURITY.md"
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 BLOCK_START = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'*_]*\s+(?=[A-Z`\"'(*_\[])")

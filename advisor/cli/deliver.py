@@ -27,7 +27,9 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
     from advisor.report.deliveries import channels_document
     from advisor.service.delivering import channel_states
 
-    print_document(channels_document(channel_states(settings_with())), chosen_format(output, as_json))
+    settings = settings_with().settings
+    states = channel_states(settings.delivery, settings.store)
+    print_document(channels_document(states), chosen_format(output, as_json))
 
 
 @app.command("test")

@@ -59,7 +59,7 @@ class Outlet:
         if self.channels:
             from advisor.service.delivering import check_channels, key_of_environment
 
-            check_channels(self.channels, config)
+            check_channels(self.channels, config.settings.delivery)
             key_of_environment()
 
     def hand_out(
@@ -99,6 +99,7 @@ class Outlet:
         from advisor.service.delivering import DeliveryRequest, deliver, key_of_environment, previews
         from advisor.service.live import now
 
+        settings = config.settings
         request = DeliveryRequest(
             channels=self.channels,
             command=self.command,
@@ -106,11 +107,11 @@ class Outlet:
             key=key or key_of_environment(),
         )
         if self.is_preview:
-            for preview in previews(message, request, config):
+            for preview in previews(message, request, settings.delivery):
                 note(f"what {preview.channel} would get:")
                 print_text(preview.text.removesuffix("\n"))
             return ()
-        deliveries = deliver(message, request, config, TERMINAL)
+        deliveries = deliver(message, request, settings.delivery, database=settings.store, listener=TERMINAL)
         print_document(deliveries_document(deliveries), output)
         for line in failures_in_words(deliveries):
             print_message("error", line)

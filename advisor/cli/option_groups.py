@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
+from pathlib import Path
 from typing import Annotated, get_type_hints
 
 import typer
@@ -131,6 +132,14 @@ class ScriptOptions:
             show_default=False,
         ),
     ] = None
+    sandbox_read: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="What the script reads there besides its project, interpreter and caches; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,5 +158,6 @@ class ScriptOptions:
             "profile__fake_data": self.fake_data,
             "profile__samples": self.samples,
             "profile__sandbox": self.sandbox,
+            "profile__sandbox_read": self.sandbox_read or None,
             "profile__env": self.env,
         }

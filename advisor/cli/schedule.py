@@ -10,13 +10,12 @@ import typer
 from advisor.cli.common import chosen_format
 from advisor.cli.help_lines import WholeLines
 from advisor.cli.shared_options import FormatOption, JsonOption
-from advisor.core.values import DeliverWhen
+from advisor.core.values import DeliverWhen, Scheduler
 from advisor.report.printing import Format, print_document
-from advisor.schedule.exports.exported import Scheduler
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
-    from advisor.service.serving import Voice
+    from advisor.config.settings import Settings
+    from advisor.service.schedule.serving import Voice
 
 app = typer.Typer(
     cls=WholeLines,
@@ -74,14 +73,15 @@ def add(
     from advisor.cli.listening import TERMINAL
     from advisor.cli.scheduled_words import check_command_line
     from advisor.report.schedules import added_document
-    from advisor.service.scheduling import ScheduleRequest, add_schedule
+    from advisor.service.schedule.managing import ScheduleRequest, add_schedule
 
     words = tuple(command or ())
     check_command_line(context.find_root().command, words)
     request = ScheduleRequest(
         cron=times, zone=zone, command=words, folder=Path.cwd(), name=name, channel=channel, when=when
     )
-    planned = add_schedule(request, settings_with(), TERMINAL)
+    settings = settings_with().settings
+    planned = add_schedule(request, settings.store, settings.delivery, TERMINAL)
     print_document(added_document(planned), chosen_format(output, as_json))
 
 
@@ -90,9 +90,10 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
     """Show all schedules: when each runs next, by its own clock and in UTC, and how it ended last."""
     from advisor.cli.common import settings_with
     from advisor.report.schedules import schedules_document
-    from advisor.service.scheduling import planned_schedules
+    from advisor.service.schedule.managing import planned_schedules
 
-    print_document(schedules_document(planned_schedules(settings_with())), chosen_format(output, as_json))
+    planned = planned_schedules(settings_with().settings.store)
+    print_document(schedules_document(planned), chosen_format(output, as_json))
 
 
 @app.command("show")
@@ -100,9 +101,10 @@ def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonO
     """Show one schedule, its last occurrences, and what it wrote last."""
     from advisor.cli.common import settings_with
     from advisor.report.schedules import schedule_document
-    from advisor.service.scheduling import planned_schedule
+    from advisor.service.schedule.managing import planned_schedule
 
-    print_document(schedule_document(planned_schedule(name, settings_with())), chosen_format(output, as_json))
+    planned = planned_schedule(name, settings_with().settings.store)
+    print_document(schedule_document(planned), chosen_format(output, as_json))
 
 
 @app.command("remove")
@@ -110,9 +112,9 @@ def remove(name: NameArgument) -> None:
     """Forget a schedule and what is known of its occurrences."""
     from advisor.cli.common import settings_with
     from advisor.report.plain import print_lines
-    from advisor.service.scheduling import remove_schedule
+    from advisor.service.schedule.managing import remove_schedule
 
-    remove_schedule(name, settings_with())
+    remove_schedule(name, settings_with().settings.store)
     print_lines(f"Removed {name}.")
 
 
@@ -121,10 +123,10 @@ def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: Js
     """Run a schedule at once, deliver its output, and end with its exit code."""
     from advisor.cli.common import settings_with
     from advisor.report.schedules import ran_document
-    from advisor.service.serving import run_now as run
+    from advisor.service.schedule.serving import run_now as run
 
-    config = settings_with()
-    occurrence = run(name, config, _voice(config))
+    settings = settings_with().settings
+    occurrence = run(name, settings.store, settings.schedule, _voice(settings))
     print_document(ran_document(name, occurrence), chosen_format(output, as_json))
     if occurrence.exit_code != 0 or occurrence.state != "done":
         raise typer.Exit(occurrence.exit_code or 1)
@@ -141,16 +143,16 @@ def run(
     import signal
 
     from advisor.cli.common import settings_with
-    from advisor.service.serving import Stop, run_due, serve
+    from advisor.service.schedule.serving import Stop, run_due, serve
 
-    config = settings_with()
+    settings = settings_with().settings
     if once:
-        run_due(config, _voice(config))
+        run_due(settings.store, settings.schedule, _voice(settings))
         return
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    serve(config, _voice(config), stop)
+    serve(settings.store, settings.schedule, _voice(settings), stop)
 
 
 @app.command("export")
@@ -176,21 +178,22 @@ def export(
     """
     from advisor.cli.common import settings_with
     from advisor.report.plain import print_lines, print_text
-    from advisor.service.schedule_files import ExportRequest, schedule_files, write_files
+    from advisor.service.schedule.managing import ExportRequest, schedule_files, write_files
 
     request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
-    files = schedule_files(request, settings_with())
+    settings = settings_with().settings
+    files = schedule_files(request, settings.store, settings.delivery, settings.schedule)
     if out is None:
         print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
     else:
         print_lines(*(f"Wrote {path}" for path in write_files(files, out)))
 
 
-def _voice(config: Config) -> Voice:
+def _voice(settings: Settings) -> Voice:
     from advisor.cli.sending_output import sender
-    from advisor.service.serving import Voice
+    from advisor.service.schedule.serving import Voice
 
-    return Voice(deliver=sender(config), log=_log)
+    return Voice(deliver=sender(settings.delivery, settings.store), log=_log)
 
 
 def _log(line: str) -> None:

@@ -9,18 +9,19 @@ from advisor.core.errors import DeliveryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from advisor.config.layers import Config
+    from advisor.config.delivery_settings import DeliverySettings
+    from advisor.config.settings import StoreSettings
     from advisor.delivery.posting import Delivery
-    from advisor.service.schedule_world import Outgoing
+    from advisor.service.schedule.running import Outgoing
 
 
 _CUT_OFF = "a service ended in the middle of sending it"
 
 
-def sender(config: Config) -> Callable[[Outgoing], str]:
-    """Sends to the channels of the settings and says in a few words what became of it.
+def sender(delivery: DeliverySettings, database: StoreSettings) -> Callable[[Outgoing], str]:
+    """A function that sends to the channels of the settings and returns a few words about it.
 
-    What it gives raises ``DeliveryError`` where the output did not arrive and may arrive later.
+    It raises ``DeliveryError`` where the output did not arrive and may arrive later.
     """
 
     def send(outgoing: Outgoing) -> str:
@@ -32,8 +33,8 @@ def sender(config: Config) -> Callable[[Outgoing], str]:
         subject = f"{outgoing.schedule.name}: {outgoing.ended.outcome}"
         message = message_of(output_document(outgoing.schedule, outgoing.ended), subject)
         request = DeliveryRequest(channels=(outgoing.channel,), command="schedule", key=outgoing.key)
-        (delivery,) = deliver(message, request, config, Silence())
-        return in_words(delivery)
+        (sent,) = deliver(message, request, delivery, database=database, listener=Silence())
+        return in_words(sent)
 
     return send
 

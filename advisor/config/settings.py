@@ -80,6 +80,9 @@ class ProfileSettings(Section):
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
     )
+    sandbox_read: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+        (), description="what else scripts read there: files and folders besides those of docs/sandbox.md"
+    )
     env: Annotated[tuple[VariableName, ...], ProjectMay.NOTHING] = Field(
         (),
         description="names of your variables that scripts get beside what training needs (docs/sandbox.md)",

@@ -17,7 +17,7 @@
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
-    │   └── LeaseTakenError      1  another process does what only one may do at a time
+    │   └── LockedError          1  another process does what only one may do at a time
     ├── ReceiptLostError         1  a command ran and its receipt is lost; an instance has the command's code
     ├── CloudError               1  a cloud refused a call or did not answer
     ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
@@ -131,7 +131,7 @@ class ReceiptLostError(AdvisorError):
         self.exit_code = exit_code
 
 
-class LeaseTakenError(StoreError):
+class LockedError(StoreError):
     """Another process does what only one may do at a time, such as a refresh."""
 
 

@@ -55,7 +55,7 @@ class Channel(Protocol):
         """
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> str | None:
-        """Send it; None, or what did not reach everybody.
+        """Send it; None, or which recipients were refused.
 
         Args:
             parcel: what to send.
@@ -64,7 +64,7 @@ class Channel(Protocol):
         Raises:
             TemporaryError: nothing was sent, and later it may work.
             PermanentError: nothing was sent, and nothing will be.
-            UncertainError: nobody knows whether it was sent.
+            UncertainError: it may have been sent.
         """
 
 
@@ -86,11 +86,11 @@ class TemporaryError(SendingError):
 
 
 class PermanentError(SendingError):
-    """Nothing was sent, and nothing will be until somebody changes something."""
+    """Nothing was sent, and nothing will be until something is changed."""
 
 
 class UncertainError(SendingError):
-    """The answer was on its way when the connection ended: nobody knows whether it arrived."""
+    """The connection ended after the answer was sent: it may have arrived."""
 
 
 def quoted_words(words: str | bytes) -> str:

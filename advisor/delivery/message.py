@@ -53,7 +53,7 @@ class Message:
 
     Attributes:
         subject: one line.
-        text: for whoever reads plain text.
+        text: plain text.
         html: makes that of a mail; None for none.
         files: other forms of the answer; text and JSON are made of the fields here.
         blocks: of Slack's Block Kit.

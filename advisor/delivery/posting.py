@@ -1,15 +1,23 @@
-"""One message to one channel, by way of the outbox: sent once, tried again where that is right."""
+"""One message to one channel, by way of the outbox: sent once, tried again where that is right.
+
+An attempt ends in time, and after that nothing is sent any more.
+"""
 
 from __future__ import annotations
 
+import random
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
+from advisor.core.deadlines import LateError, within
 from advisor.core.errors import StoreError
-from advisor.delivery.attempt import attempt
+from advisor.core.redaction import error_in_words
+from advisor.core.units import format_duration
 from advisor.delivery.channel import (
     Channel,
     Parcel,
@@ -19,13 +27,59 @@ from advisor.delivery.channel import (
     UncertainError,
 )
 from advisor.delivery.message import Message
-from advisor.delivery.patience import Clock, Patience
+from advisor.delivery.secret_values import SecretError
 from advisor.store import outbox
 from advisor.store.handle import Store
 from advisor.store.outbox import Claim, LostClaimError, State
 
 # Beyond all attempts: recording how they ended.
 _SPARE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Time and chance.
+
+    Attributes:
+        now: with a time zone.
+        monotonic_s: seconds that only grow.
+        sleep: for so many seconds.
+        chance: between 0 and 1.
+    """
+
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    monotonic_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a channel is tried.
+
+    Attributes:
+        total_s: after which no further attempt begins.
+        attempt_s: for one attempt.
+        first_wait_s: before the second attempt; doubles with each.
+        longest_wait_s: between two attempts, unless the other side asks for more.
+    """
+
+    total_s: float
+    attempt_s: float = 30.0
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+
+    def wait_s(self, attempts: int, asked_s: float | None, chance: float) -> float:
+        """Seconds until the next attempt: what the other side asks for, else twice the last with jitter.
+
+        >>> Patience(total_s=300).wait_s(3, None, chance=0.5)
+        3.0
+        """
+        if asked_s is not None:
+            return asked_s
+        longest_s = min(self.first_wait_s * 2.0 ** min(attempts - 1, 30), self.longest_wait_s)
+        # Between half and all of it: senders that failed together come back apart.
+        return longest_s * (1 + chance) / 2
 
 
 class Outcome(StrEnum):
@@ -47,7 +101,7 @@ class Delivery:
         at: when that was; of `BUSY`, since when.
         attempts: of all processes that tried.
         is_resumed: whether an earlier process was cut off in the middle of sending it.
-        error: what went wrong, without secrets; also of what did not reach everybody.
+        error: what went wrong, without secrets; also which recipients were refused.
     """
 
     channel: str
@@ -60,7 +114,7 @@ class Delivery:
 
     @property
     def is_there(self) -> bool:
-        """Whether it surely reached everybody."""
+        """Whether it surely reached all recipients."""
         return self.outcome in (Outcome.SENT, Outcome.SENT_BEFORE) and self.error is None
 
 
@@ -75,16 +129,16 @@ _ENDS = {State.SENT: Outcome.SENT, State.PERHAPS: Outcome.PERHAPS, State.FAILED:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """What sends: the outbox, patience, and whoever wants to hear how it goes.
+    """What sends: the outbox, how long a channel is tried, and where progress goes.
 
     Attributes:
-        heard: is told why another attempt follows, and in how many seconds.
+        on_retry: called with the reason for another attempt, and in how many seconds it follows.
     """
 
     store: Store
     patience: Patience
     clock: Clock
-    heard: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
+    on_retry: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
 
     def send(self, name: str, channel: Channel, message: Message, key: str) -> Delivery:
         """Send a message to a channel, unless it was sent before or may have been.
@@ -145,7 +199,7 @@ class _Sending:
         except LostClaimError:
             return self._delivery(Outcome.BUSY, attempts, None)
         except BaseException:
-            # What is known is written down, so that nobody has to guess it later.
+            # Record what is known, so that it need not be guessed later.
             self.is_uncertain |= self.has_begun
             with suppress(StoreError, LostClaimError):
                 self._end(self._state_at_the_end(), attempts, "interrupted")
@@ -174,7 +228,7 @@ class _Sending:
         now = self.post.clock.now()
         if not self.is_uncertain:
             outbox.postpone(self.post.store, self.claim, error=str(error), attempts=attempts, now=now)
-        self.post.heard(str(error), wait_s)
+        self.post.on_retry(str(error), wait_s)
         self.post.clock.sleep(wait_s)
 
     def _state_at_the_end(self) -> State:
@@ -196,3 +250,63 @@ class _Sending:
             is_resumed=self.claim.is_resumed,
             error=error,
         )
+
+
+class _CalledOffError(Exception):
+    pass
+
+
+class _Gate:
+    """What has begun cannot be called off; what was called off cannot begin any more."""
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._has_begun = self._is_off = False
+
+    def pass_(self) -> None:
+        with self._lock:
+            if self._is_off:
+                raise _CalledOffError
+            self._begin()
+            self._has_begun = True
+
+    def call_off(self) -> bool:
+        """Whether it was too late for that."""
+        with self._lock:
+            self._is_off = True
+            return self._has_begun
+
+
+def attempt(channel: Channel, parcel: Parcel, begin: Callable[[], None], *, within_s: float) -> str | None:
+    """Send once; None, or which recipients were refused.
+
+    Args:
+        channel: where to.
+        parcel: what.
+        begin: is called right before the step that cannot be taken back.
+        within_s: for all of it, also if a server sends a byte a second.
+
+    Raises:
+        SendingError: of one of the three kinds, without secrets.
+        LostClaimError: as `begin` says.
+        StoreError: the same.
+    """
+    gate = _Gate(begin)
+    try:
+        return within(within_s, lambda: channel.send(parcel, gate.pass_))
+    except LateError:
+        words = f"no answer within {format_duration(within_s)}"
+        raise (UncertainError(words) if gate.call_off() else TemporaryError(words)) from None
+    except SecretError as error:
+        raise PermanentError(channel.secrets.hide(str(error))) from None
+    except (StoreError, LostClaimError):
+        raise
+    except SendingError as error:
+        error.args = (channel.secrets.hide(str(error)),)
+        raise
+    except Exception as error:  # noqa: BLE001 - libraries may raise anything, and there are other channels
+        words = channel.secrets.hide(error_in_words(error))
+        raise (UncertainError(words) if gate.call_off() else PermanentError(words)) from None
+    finally:
+        gate.call_off()

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.findings import Code
 from advisor.core.redaction import redact_with
+from advisor.core.temporary import temporary_folder
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
@@ -24,8 +24,7 @@ from advisor.profile.environment import child_environment, withheld
 from advisor.profile.failures import failure
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
-from advisor.profile.removing import empty
-from advisor.profile.sandbox import Sandboxed, sandboxed, signalled
+from advisor.profile.sandbox import Inside, Sandboxed, sandboxed, signalled
 from advisor.profile.timeline import Timeline, read_timeline
 
 # A pipe that broke, say, has nothing to do with the folder.
@@ -111,6 +110,7 @@ class Limits:
 
     timeout_s: float
     sandbox: bool
+    sandbox_read: tuple[Path, ...] = ()
 
 
 def record(
@@ -134,7 +134,7 @@ def _record(
         if progress is not None:
             progress(f"profiling {job.script} with {interpreter}")
         left_s = max(0.0, deadline_s - time.monotonic())
-        recording, timeline, ending = _attempt(job, interpreter, left_s, limits.sandbox, progress)
+        recording, timeline, ending = _attempt(job, interpreter, replace(limits, timeout_s=left_s), progress)
         status = None if recording is None else recording["status"]
         if recording is not None and status == Status.OK:
             return recording, timeline
@@ -155,7 +155,7 @@ def _record(
 
 
 def _attempt(
-    job: Job, interpreter: Path, timeout_s: float, in_sandbox: bool, progress: Progress | None
+    job: Job, interpreter: Path, limits: Limits, progress: Progress | None
 ) -> tuple[Recording | None, Timeline | None, Ending]:
     with job_folder() as folder:
         whole = written(job, folder)
@@ -165,13 +165,19 @@ def _attempt(
         environment |= visible_devices(job.backend, os.environ)
         command: list[str | Path] = [interpreter, CHILD, job_path]
         inside = None
-        if in_sandbox:
-            inside = sandboxed(command, folder, script=Path(job.script), environment=environment)
+        if limits.sandbox:
+            script = Inside(
+                script=Path(job.script),
+                arguments=job.arguments,
+                added=limits.sandbox_read,
+                environment=environment,
+            )
+            inside = sandboxed(command, folder, script)
         ending = run_child(
             command if inside is None else inside.command,
             environment=environment,
             progress_path=Path(whole["progress"]),
-            timeout_s=timeout_s,
+            timeout_s=limits.timeout_s,
             progress=None if progress is None else lambda line: progress(cut(line, _MOST_TOLD)),
         )
         recording = read_recording(Path(whole["result"]))
@@ -210,6 +216,7 @@ def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Reco
     return {
         **recording,
         "warnings": [*recording.get("warnings", ()), *warnings],
+        "in_sandbox": True,
         "is_nobody": inside.is_nobody,
     }
 
@@ -222,15 +229,9 @@ def job_folder() -> Iterator[Path]:
         InputError: there is no room, or no temporary folder that can be used.
     """
     try:
-        made = tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True)
-        folder = Path(made.name)
-        try:
+        with temporary_folder("profile") as folder:
             (folder / TEMPORARY_NAME).mkdir()
             yield folder
-        finally:
-            empty(folder)
-            with contextlib.suppress(RecursionError):
-                made.cleanup()
     except OSError as error:
         if error.errno not in _UNUSABLE:
             raise

@@ -1,4 +1,4 @@
-"""Where programs keep credentials: the one list of what the sandbox hides."""
+"""Where programs keep credentials: hidden in the sandbox where they lie in what a script may read."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _known(environment: Mapping[str, str]) -> Sequence[Path]:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - pathlib's raises where there is no such user
     named = [part for name in NAMED_BY for part in environment.get(name, "").split(os.pathsep) if part]
     # Where the home of Hugging Face's caches is another.
-    if environment.get("HF_HOME"):
-        named += [os.path.join(environment["HF_HOME"], name) for name in ("token", "stored_tokens")]  # noqa: PTH118
+    caches = [environment.get("HF_HOME"), os.path.join(environment.get("XDG_CACHE_HOME", ""), "huggingface")]  # noqa: PTH118
+    named += [os.path.join(cache, name) for cache in caches if cache for name in ("token", "stored_tokens")]  # noqa: PTH118
     return [*(home / name for name in IN_HOME), Path(_MOUNTED), *_our_own(), *map(Path, named)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.payload.protocol import Result, Status
 from advisor.profile.crashes import crash, syntax_error
-from advisor.profile.hints import withheld_hint
+from advisor.profile.hints import SANDBOX, withheld_hint
 
 if TYPE_CHECKING:
     from advisor.profile.recording import Recording
@@ -41,10 +41,11 @@ def failure(
         text = syntax_error(recording, script, python)
         return InputError(text) if recording.get("is_script") else ProfileError(text + _traceback(recording))
     problem = torch_problem(recording, python)
+    shown = SANDBOX if recording.get("in_sandbox") else ""
     if problem is not None:
-        return InputError(problem)
+        return InputError(problem + shown)
     if status == Status.MISSING_MODULE:
-        return ProfileError(_missing_module(script, message, python) + _traceback(recording))
+        return ProfileError(_missing_module(script, message, python) + shown + _traceback(recording))
     if status == Status.NO_ITERATION:
         num_processes = recording.get("num_processes", 0)
         return ProfileError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ FULL = (
 _NOBODY = (
     " Root's scripts run as nobody in the sandbox: let others read what it needs, or profile it as the owner"
     " of its files."
+)
+SANDBOX = (
+    " The sandbox shows a script only what it needs (docs/sandbox.md): add files and folders with"
+    " `profile.sandbox_read`."
 )
 _NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
@@ -84,6 +89,9 @@ def hint_of(recording: Recording) -> str:
     message = recording.get("message", "")
     if recording.get("is_nobody") and "Permission denied" in message:
         return _NOBODY
+    hidden = _out_of_sight(message) if recording.get("in_sandbox") else ""
+    if hidden:
+        return hidden
     # On a terminal, input() says no more.
     if message == "EOFError":
         return _NO_INPUT
@@ -98,7 +106,27 @@ def hint_of(recording: Recording) -> str:
     text = "\n".join([message, *asserted[-1:]])
     known = next((hint for word, hint in _HINTS.items() if _says(text, word)), "")
     # What is missing may be data, or what the script saved, or what a hub has.
-    return known if known == _DOWNLOADS else missing_data_hint(message) or known
+    if known == _DOWNLOADS:
+        return known
+    missing = missing_data_hint(message)
+    return missing + SANDBOX if missing and recording.get("in_sandbox") else missing or known
+
+
+def _out_of_sight(message: str) -> str:
+    """What is missing in the sandbox and there outside of it."""
+    if not any(
+        sign in message for sign in ("No such file", "FileNotFoundError", "cannot open shared object")
+    ):
+        return ""
+    for path in re.findall(r"""['"]([^'"\n\0]+)['"]|(?:^|\s)(/[^:\s]+): cannot open""", message):
+        name = path[0] or path[1]
+        if os.path.exists(name):  # noqa: PTH110
+            folder = os.path.dirname(os.path.abspath(name))  # noqa: PTH100, PTH120
+            return (
+                f" {name!r} is there, but out of the sandbox's sight (docs/sandbox.md): add it or its folder"
+                f" {folder!r} with `profile.sandbox_read`."
+            )
+    return ""
 
 
 def withheld_hint(recording: Recording) -> str:

@@ -20,7 +20,6 @@ _PROGRAM = "setpriv"
 _TRIAL_S = 20.0
 # bubblewrap takes some thousand arguments.
 _MOST_ENTRIES = 600
-_CACHES = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")
 # For the change of user, after which none is left.
 CAPABILITIES = tuple(
     part for name in ("SETUID", "SETGID", "SETPCAP") for part in ("--cap-add", f"CAP_{name}")
@@ -48,20 +47,28 @@ def change_of_user() -> list[str] | None:
     ]  # fmt: skip
 
 
-def opened(needed: Iterable[Path], environment: Mapping[str, str]) -> list[str] | None:
+def opened(needed: Iterable[Path], shown: Iterable[Path]) -> list[str] | None:
     """Arguments of bubblewrap that let nobody pass the folders on the way; None if they hold too much.
 
     Each closed folder becomes one that is open, with the same entries, read-only. The entries keep their own
     permissions.
+
+    Args:
+        needed: files and folders that nobody must come to.
+        shown: what is bound; the folders above are made for the sandbox and are open.
     """
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - as in credential_files
-    caches = [Path(environment[name]) for name in _CACHES if environment.get(name)]
-    ways = [path.resolve() for path in (*needed, home, home / ".cache", *caches)]
-    folders = {folder for path in ways for folder in (path, *path.parents) if _is_closed(folder)}
+    roots = {place for path in shown for place in (path, path.resolve())}
+    ways = {place for path in needed for place in (path, path.resolve())}
+    folders = {
+        folder
+        for path in ways
+        for folder in (path, *path.parents)
+        if _is_closed(folder) and any(folder.is_relative_to(root) for root in roots)
+    }
     arguments: list[str] = []
     for folder in sorted(folders, key=lambda path: len(path.parts)):
         entries = list(os.scandir(folder))
-        if folder == Path("/") or len(entries) > _MOST_ENTRIES or len(arguments) > _MOST_ENTRIES * 3:
+        if len(entries) > _MOST_ENTRIES or len(arguments) > _MOST_ENTRIES * 3:
             return None
         arguments += ["--perms", "0755", "--tmpfs", str(folder)]
         for entry in entries:

@@ -65,6 +65,7 @@ def profile(
     num_samples: int | None = None,
     world_size: int | None = None,
     sandbox: bool = False,
+    sandbox_read: Sequence[Path] = (),
     env: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Trace:
@@ -83,6 +84,7 @@ def profile(
         world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
             had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
+        sandbox_read: files and folders that it reads there besides what every script does (docs/sandbox.md).
         env: names of variables that the script gets beside those that training needs; secrets only so.
         progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
 
@@ -109,7 +111,7 @@ def profile(
         world_size=world_size,
         handed_on=tuple(env),
     )
-    limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
+    limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
 
 

@@ -52,6 +52,7 @@ _BEGINNING_BYTES = 100
 class Recording(Result, total=False):
     """The child's result, and what only the parent knows of the run."""
 
+    in_sandbox: bool
     is_nobody: bool
 
 

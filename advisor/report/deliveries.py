@@ -73,7 +73,7 @@ def _note(one: Delivery) -> str:
                 " ADVISOR_DELIVERY_KEY if it is missing"
             )
         case Outcome.BUSY:
-            return f"another process has been at it since {_minute(one.at)} UTC: ask again later"
+            return f"another process sends it since {_minute(one.at)} UTC: try again later"
         case _:
             resumed = f"again, since {_CUT_OFF}: the channel drops repeats" if one.is_resumed else ""
             return one.error or resumed
@@ -90,10 +90,10 @@ def _minute(at: datetime) -> str:
 def channels_document(states: Sequence[ChannelState]) -> Document:
     """The channels of the settings, their secrets by name."""
     sections = tuple(Section(f"{state.name} ({state.kind})", tuple(_facts(state))) for state in states)
-    nobody = Lines(("No channel is set up: see docs/delivery.md for an example.",))
+    none = Lines(("No channel is set up: see docs/delivery.md for an example.",))
     return Document(
         facts={"channels": [_channel_json(state) for state in states], "warnings": []},
-        blocks=sections or (nobody,),
+        blocks=sections or (none,),
         sheet=Table(
             columns=columns("channel", "kind", "target", "secrets", "last"),
             rows=tuple(Row(_channel_cells(state)) for state in states),

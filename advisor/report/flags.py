@@ -33,7 +33,7 @@ FLAGS: Mapping[str, str] = {
 NAMED = frozenset({
     "epochs", "force", "iterations", "iterations_per_epoch", "only", "origin_gpu", "out", "prices.max_age",
     "profile.backend", "profile.env", "profile.fake_data", "profile.python", "profile.samples",
-    "profile.sandbox", "profile.timeout", "source", "world_size",
+    "profile.sandbox", "profile.sandbox_read", "profile.timeout", "source", "world_size",
 })  # fmt: skip
 """What messages of the rooms below name, in backquotes."""
 _IN_BACKQUOTES = re.compile(f"`({'|'.join(map(re.escape, sorted(NAMED)))})`")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.report.cells import PLAIN, SHORT_DURATION, Cell
 from advisor.report.document import NARROW, Column, Document, Fact, Lines, Row, Section, Table, Tone, columns
-from advisor.schedule.zones import zone_of
+from advisor.schedule.recurrence import zone_of
 
 if TYPE_CHECKING:
-    from advisor.service.scheduling import Planned
+    from advisor.service.schedule.managing import Planned
 
 NO_SCHEDULES = "No schedules yet. An example: advisor schedule add '0 6 * * *' -- prices refresh"
 _COLUMNS = (

@@ -1,30 +1,200 @@
-"""When a schedule is due: moments from its cron text and its zone; what was missed, and what is caught up.
+"""When a schedule is due: cron text and a time zone -> moments; what was missed, and what is caught up.
 
-A time of the day that the clock leaves out comes once, at the moment of the jump; one that it shows twice
-comes once, the first time. What comes every hour follows the hours as they pass, whatever the clock does.
+``cronsim`` reads the fields and finds the moments, with the rules of Debian's cron for clocks that change. It
+gets each field written out: that decides what counts as a fixed time of the day, and refuses what other
+schedulers would read differently.
 """
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import islice
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from cronsim import CronSim, CronSimError
+
+from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import Schedule
-from advisor.schedule.cron import Cron, parse_cron
-from advisor.schedule.zones import change_between, first_moment, wall, zone_of
 
 MOST_MISSED = 100
-"""How many missed occurrences are listed one by one."""
-_MINUTE = timedelta(minutes=1)
-# How far back the last occurrence is sought: a longer way only where a shorter one had none.
-_SPANS = tuple(timedelta(days=days) for days in (1 / 24, 1, 7, 31, 366, 5 * 366, 41 * 366))
+"""How many missed times are listed one by one."""
+_EXAMPLE = "'0 8 * * MON' is Mondays at 08:00"
+_FIELDS = "minute, hour, day of month, month, day of week"
+# By the name that cronsim gives a field in its errors.
+_ALLOWED = {
+    "minute": "0-59",
+    "hour": "0-23",
+    "day-of-month": "1-31 (a day that one of the months has)",
+    "month": "1-12 or JAN-DEC",
+    "day-of-week": "0-7 or SUN-SAT (0 and 7 are Sunday)",
+}
+_NICKNAMES = {
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+}  # fmt: skip
+# cronsim also takes L, LW, 5L and 1#2, which no export can say, and 5/10, which crons read in different ways.
+_ITEM = re.compile(r"(?:\*|\w+-\w+)(?:/\d{1,4})?|[A-Z]{3}|\d{1,4}", re.ASCII)
+_MICROSECOND = timedelta(microseconds=1)
+# How far back the latest time is looked for: further only where nothing is nearer.
+_SPANS = tuple(timedelta(days=days) for days in (1 / 24, 1, 31, 366, 5 * 366))
 
 
-def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
-    """The first time after a moment at which the schedule is due, in UTC; None if it never is again.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """The times that cron text means; each field as its values, in order.
+
+    Attributes:
+        days: of the month; None for any.
+        weekdays: 0 is Sunday; None for any. Where days are given as well, either is enough.
+    """
+
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: tuple[int, ...] | None
+    months: tuple[int, ...]
+    weekdays: tuple[int, ...] | None
+
+    @property
+    def text(self) -> str:
+        """Five fields of numbers, with Sunday as 0: what every cron reads alike.
+
+        >>> parse_cron("*/20 8 * JAN-FEB SAT,7").text
+        '0,20,40 8 * 1-2 0,6'
+        """
+        return " ".join(
+            (
+                listed(self.minutes, 60),
+                listed(self.hours, 24),
+                listed(self.days),
+                listed(self.months, 12),
+                listed(self.weekdays),
+            )
+        )
+
+    def after(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+        """The times after a moment by the clock of a zone, in order and in UTC.
+
+        A time of the day that the clock skips comes when it jumps; one that it shows twice comes the first
+        time. With every hour given, it follows the hours as they pass.
+
+        Args:
+            moment: with a time zone.
+            zone: whose clock the fields mean.
+        """
+        # A "*" as minutes would make cronsim follow the hours as they pass: true of "*" as hours alone.
+        minutes = listed(self.minutes, 60 if len(self.hours) == 24 else None)
+        text = f"{minutes} {self.text.partition(' ')[2]}"
+        try:
+            for local in CronSim(text, moment.astimezone(zone)):
+                due_at = local.astimezone(UTC)
+                # Not again at the second of two equal readings of the clock, or for a second skipped time.
+                if due_at > moment:
+                    yield due_at
+                    moment = due_at
+        except OverflowError:  # the year 10000
+            return
+
+
+def listed(
+    values: tuple[int, ...] | None, all_of_them: int | None = None, *, dash: str = "-", digits: int = 1
+) -> str:
+    """Numbers as ranges and a list; ``*`` for any, or where there are all.
+
+    Args:
+        values: in order; None for any.
+        all_of_them: how many there can be; None where a list of all means something else than any.
+        dash: what stands between the ends of a range.
+        digits: of each number, at least.
+
+    >>> listed((0, 1, 2, 4), 60)
+    '0-2,4'
+    """
+    if values is None or len(values) == all_of_them:
+        return "*"
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and runs[-1][-1] == value - 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    ends = ([run[0]] if len(run) == 1 else [run[0], run[-1]] for run in runs)
+    return ",".join(dash.join(f"{end:0{digits}}" for end in pair) for pair in ends)
+
+
+@lru_cache(maxsize=1024)
+def parse_cron(text: str) -> Cron:
+    """The times that five fields mean.
+
+    Raises:
+        InputError: it has another number of fields, one cannot be read or crons read it in different ways, or
+            it never comes.
+    """
+    fields = text.upper().split()
+    if len(fields) != 5:
+        raise InputError(_wrong_number(text, fields))
+    for name, field in zip(_ALLOWED, fields, strict=True):
+        if not all(_ITEM.fullmatch(item) for item in field.split(",")):
+            raise _wrong_field(text, name)
+    try:
+        read = CronSim(" ".join(fields), datetime(2000, 1, 1))  # noqa: DTZ001 - only the fields count
+    except CronSimError as error:
+        raise _wrong_field(text, str(error).removeprefix("Bad ")) from None
+    # Written as numbers, all of them are not any: then the other field does not count.
+    days = None if fields[2][0] == "*" and len(read.days) == 31 else tuple(sorted(read.days))
+    of_week = {day % 7 for day in read.weekdays if isinstance(day, int)}
+    weekdays = None if fields[4][0] == "*" and len(of_week) == 7 else tuple(sorted(of_week))
+    if days is not None and weekdays is not None and read.day_and:
+        raise InputError(
+            f"cron text {text!r}: crons disagree whether days of month {fields[2]!r} and days of week"
+            f" {fields[4]!r} must both hold or either is enough. Give one of the two fields as '*'."
+        )
+    return Cron(
+        minutes=tuple(sorted(read.minutes)),
+        hours=tuple(sorted(read.hours)),
+        months=tuple(sorted(read.months)),
+        days=days,
+        weekdays=weekdays,
+    )
+
+
+def _wrong_number(text: str, fields: list[str]) -> str:
+    if len(fields) == 1 and fields[0].lower() in _NICKNAMES:
+        return f"cron text {text!r} is a nickname: write {_NICKNAMES[fields[0].lower()]!r}."
+    hint = " Seconds and years are not among them." if len(fields) > 5 else ""
+    number = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+    return f"cron text {text!r} has {number}, it needs five: {_FIELDS}.{hint} Such as {_EXAMPLE}."
+
+
+def _wrong_field(text: str, name: str) -> InputError:
+    field = text.split()[[*_ALLOWED].index(name)]
+    return InputError(
+        f"cron text {text!r}: {name.replace('-', ' ')} {field!r} is not valid: write {_ALLOWED[name]}, '*',"
+        " a range such as 1-5, a list with commas, or steps such as */2."
+    )
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a path, an empty name, a folder
+        hint = did_you_mean(name, available_timezones(), most=1)
+        raise InputError(
+            f"there is no time zone {name!r}: give one such as Europe/Zurich or UTC.{hint}"
+        ) from None
+
+
+def times_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
+    """The times after a moment at which a schedule is due, in order and in UTC.
 
     Args:
         schedule: whose fields and zone count.
@@ -33,45 +203,12 @@ def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
     Raises:
         InputError: its fields or its zone cannot be read.
     """
-    return next_time(parse_cron(schedule.cron), zone_of(schedule.zone), moment)
+    return parse_cron(schedule.cron).after(moment, zone_of(schedule.zone))
 
 
-def next_time(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | None:
-    """As :func:`next_after`."""
-    try:
-        return (_next_hourly if cron.is_every_hour else _next_daily)(cron, zone, moment.astimezone(UTC))
-    except OverflowError:  # the year 10000
-        return None
-
-
-def _next_daily(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | None:
-    shown = cron.next_wall(wall(moment, zone))
-    while shown is not None:
-        due_at = first_moment(shown, zone)
-        if due_at is not None and due_at > moment:
-            return due_at
-        shown = cron.next_wall(shown)
-    return None
-
-
-def _next_hourly(cron: Cron, zone: ZoneInfo, moment: datetime) -> datetime | None:
-    """Search with the offset of the moment, and anew from where the clock is changed on the way."""
-    start, offset = moment, _offset(moment, zone)
-    while True:
-        shown = cron.next_wall((start + offset).replace(tzinfo=None))
-        if shown is None:
-            return None
-        due_at = (shown - offset).replace(tzinfo=UTC)
-        offset_then = _offset(due_at, zone)
-        if offset_then == offset:
-            return due_at
-        # A second before: the moment of the change may match itself.
-        start = change_between(start, due_at, zone) - timedelta(seconds=1)
-        offset = offset_then
-
-
-def _offset(moment: datetime, zone: ZoneInfo) -> timedelta:
-    return moment.astimezone(zone).utcoffset() or timedelta()
+def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
+    """The first of `times_after`; None if there is none."""
+    return next(times_after(schedule, moment), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,34 +237,27 @@ def due(schedule: Schedule, now: datetime, *, catch_up_s: float) -> Due:
     Raises:
         InputError: its fields or its zone cannot be read.
     """
-    latest = _latest(schedule, now)
-    if latest is None:
-        return Due(run_at=None, missed=())
-    is_run = (now - latest).total_seconds() <= catch_up_s
-    before = times_between(schedule, schedule.settled_until, latest - _MINUTE if is_run else latest)
-    missed = tuple(islice(before, MOST_MISSED + 1))
-    return Due(
-        run_at=latest if is_run else None,
-        missed=missed[:MOST_MISSED],
-        are_all=len(missed) <= MOST_MISSED,
-    )
+    run_at = _latest(schedule, now, catch_up_s)
+    end = now if run_at is None else run_at - _MICROSECOND
+    missed = tuple(islice(_between(schedule, schedule.settled_until, end), MOST_MISSED + 1))
+    return Due(run_at=run_at, missed=missed[:MOST_MISSED], are_all=len(missed) <= MOST_MISSED)
 
 
-def times_between(schedule: Schedule, after: datetime, until: datetime) -> Iterator[datetime]:
-    """When it is due after one moment and until another, in order."""
-    moment = next_after(schedule, after)
-    while moment is not None and moment <= until:
+def _between(schedule: Schedule, after: datetime, until: datetime) -> Iterator[datetime]:
+    for moment in times_after(schedule, after):
+        if moment > until:
+            return
         yield moment
-        moment = next_after(schedule, moment)
 
 
-def _latest(schedule: Schedule, now: datetime) -> datetime | None:
-    """The last time it was due since it was settled; None if it was not."""
-    for span in _SPANS:
-        start = max(schedule.settled_until, now - span)
-        latest = None
-        for latest in times_between(schedule, start, now):  # noqa: B007 - the last one is wanted
-            pass
-        if latest is not None or start == schedule.settled_until:
-            return latest
+def _latest(schedule: Schedule, now: datetime, catch_up_s: float) -> datetime | None:
+    """The last time it was due since it was settled, at most so long ago; None if there is none."""
+    since_settled = now - schedule.settled_until
+    whole = min(
+        since_settled, timedelta(seconds=min(catch_up_s, since_settled.total_seconds())) + _MICROSECOND
+    )
+    for span in (*(span for span in _SPANS if span < whole), whole):
+        last = deque(_between(schedule, now - span, now), maxlen=1)
+        if last:
+            return last[0]
     return None

@@ -51,7 +51,7 @@ def schedulable(words: Sequence[str]) -> str:
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Refuse words that hold a secret, which whoever lists schedules would read, or that no file could hold.
+    """Refuse words that hold a secret, which all who list schedules would read, or that no file could hold.
 
     Raises:
         InputError: names what to do instead.

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.units import format_duration
-from advisor.delivery.patience import Clock, Patience
-from advisor.service.live import opened
 
 if TYPE_CHECKING:
-    from advisor.config.delivery_settings import ChannelSettings
-    from advisor.config.layers import Config
+    from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
+    from advisor.config.settings import StoreSettings
     from advisor.delivery.channel import Channel
     from advisor.delivery.message import Message
-    from advisor.delivery.posting import Delivery
+    from advisor.delivery.posting import Clock, Delivery
     from advisor.delivery.secret_values import Secrets
     from advisor.service.listening import Listener, Step
     from advisor.store.outbox import Posted
@@ -87,13 +85,13 @@ def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
     return key
 
 
-def check_channels(names: tuple[str, ...], config: Config) -> None:
+def check_channels(names: tuple[str, ...], delivery: DeliverySettings) -> None:
     """Refuse names that no channel has, before long work begins.
 
     Raises:
         ConfigError: there is no such channel.
     """
-    known = config.settings.delivery.channels
+    known = delivery.channels
     there_are = f"there are {', '.join(known)}" if known else "none is set up yet (docs/delivery.md)"
     for name in names:
         if name not in known:
@@ -103,34 +101,47 @@ def check_channels(names: tuple[str, ...], config: Config) -> None:
 def deliver(
     message: Message,
     request: DeliveryRequest,
-    config: Config,
-    listener: Listener,
+    delivery: DeliverySettings,
     *,
+    database: StoreSettings,
+    listener: Listener,
     clock: Clock | None = None,
 ) -> tuple[Delivery, ...]:
-    """Send a message to each channel, one after the other, and say what became of it.
+    """Send a message to each channel, one after the other.
+
+    Args:
+        message: the answer.
+        request: where it goes, and as which it counts.
+        delivery: the channels, and how long each is tried.
+        database: where it is kept what was sent.
+        listener: gets the progress.
+        clock: that of this machine, unless a test sets another.
+
+    Returns:
+        What became of it, for each channel.
 
     Raises:
         ConfigError: there is no such channel.
         InputError: the key cannot be one.
         StoreError: the database that knows what was sent cannot be read or written.
     """
-    from advisor.delivery.posting import Post
+    from advisor.delivery.posting import Clock, Patience, Post
+    from advisor.store.database import open_store
 
-    check_channels(request.channels, config)
+    check_channels(request.channels, delivery)
     key = _key(message, request)
-    patience = Patience(total_s=config.settings.delivery.give_up_after)
+    patience = Patience(total_s=delivery.give_up_after)
     deliveries = []
-    with opened(config) as store:
-        for name, channel in _channels(request.channels, config).items():
+    with open_store(database.url) as store:
+        for name, channel in _channels(request.channels, delivery).items():
             with listener.step(f"sending to {name}") as step:
-                post = Post(store=store, patience=patience, clock=clock or Clock(), heard=_telling(step))
+                post = Post(store=store, patience=patience, clock=clock or Clock(), on_retry=_telling(step))
                 deliveries.append(post.send(name, channel, message, key))
     return tuple(deliveries)
 
 
 def previews(
-    message: Message, request: DeliveryRequest, config: Config, *, clock: Clock | None = None
+    message: Message, request: DeliveryRequest, delivery: DeliverySettings, *, clock: Clock | None = None
 ) -> tuple[Preview, ...]:
     """What `deliver` would send now; nothing is sent, and no secret is read.
 
@@ -139,11 +150,12 @@ def previews(
         InputError: the key cannot be one.
     """
     from advisor.delivery.channel import Parcel, SendingError
+    from advisor.delivery.posting import Clock
 
-    check_channels(request.channels, config)
+    check_channels(request.channels, delivery)
     parcel = Parcel(message=message, key=_key(message, request), at=(clock or Clock()).now())
     shown = []
-    for name, channel in _channels(request.channels, config).items():
+    for name, channel in _channels(request.channels, delivery).items():
         try:
             shown.append(Preview(channel=name, text=channel.preview(parcel)))
         except SendingError as error:
@@ -151,7 +163,7 @@ def previews(
     return tuple(shown)
 
 
-def channel_states(config: Config) -> tuple[ChannelState, ...]:
+def channel_states(delivery: DeliverySettings, database: StoreSettings) -> tuple[ChannelState, ...]:
     """Every channel of the settings, and what became of its last delivery.
 
     Raises:
@@ -160,19 +172,19 @@ def channel_states(config: Config) -> tuple[ChannelState, ...]:
     from advisor.store.database import open_store
     from advisor.store.outbox import last_posted
 
-    channels = config.settings.delivery.channels
-    store = open_store(config.settings.store.url, must_exist=True)
+    channels = delivery.channels
+    store = open_store(database.url, must_exist=True)
     if store is None:
         return tuple(_state(name, settings, None) for name, settings in channels.items())
     with store:
         return tuple(_state(name, each, last_posted(store, name)) for name, each in channels.items())
 
 
-def _channels(names: tuple[str, ...], config: Config) -> dict[str, Channel]:
-    from advisor.delivery.channels.opening import open_channel
+def _channels(names: tuple[str, ...], delivery: DeliverySettings) -> dict[str, Channel]:
+    from advisor.delivery.channels.channel_kinds import open_channel
     from advisor.delivery.secret_values import Secrets
 
-    known = config.settings.delivery.channels
+    known = delivery.channels
     return {name: open_channel(name, known[name], Secrets(os.environ)) for name in names}
 
 
@@ -199,7 +211,7 @@ def _telling(step: Step) -> Callable[[str, float], None]:
 
 def _state(name: str, settings: ChannelSettings, last: Posted | None) -> ChannelState:
     from advisor.config.delivery_settings import SECRET_FORMS
-    from advisor.delivery.channels.opening import open_channel
+    from advisor.delivery.channels.channel_kinds import open_channel
     from advisor.delivery.secret_values import Secrets
 
     secrets = Secrets(os.environ)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
+from advisor.core.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -133,10 +133,10 @@ def _measured(config: Config, listener: Listener) -> Recording:
     _check_known()
     python = config.settings.profile.python
     with (
-        tempfile.TemporaryDirectory(prefix="advisor-calibrate-") as folder,
+        temporary_folder("calibrate") as folder,
         listener.count("measuring") as tell,
     ):
-        return measure(calibration_kernels(), Path(folder) / "kernels.jsonl", python=python, progress=tell)
+        return measure(calibration_kernels(), folder / "kernels.jsonl", python=python, progress=tell)
 
 
 def _check_known() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
+from advisor.core.temporary import temporary_folder
 from advisor.core.values import Interval, RunStatus
+from advisor.service.machine_here import machine_here
 from advisor.service.receipt_keeping import Begun, begin, keep
 from advisor.service.run_costs import cost_of
-from advisor.service.whereabouts import whereabouts_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -101,7 +100,7 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
 
     given = _given_place(request, config, listener)
     advised, doubts = _recommendation(request, config, listener)
-    with _temporary_folder() as folder:
+    with temporary_folder("steps") as folder:
         environment = steps_environment(os.environ, folder)
         ending, begun = run_command(
             request.command,
@@ -198,15 +197,6 @@ def _recommendation(
         return None, [f"nothing is predicted, since the recommendation cannot be read: {error}"]
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="advisor-steps-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _begin(
     request: CommandRequest,
     config: Config,
@@ -221,7 +211,7 @@ def _begin(
     from advisor.store.ledger import Run
 
     sent_to = None if advised is None else place_of_entry(advised)
-    where = whereabouts_of(given, sent_to, os.environ, config)
+    where = machine_here(given, sent_to, os.environ, config.settings.run)
     place = where.place
     run = Run(
         recommendation_id=None if advised is None else advised.id,

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from advisor.core.errors import InputError
+from advisor.core.temporary import temporary_folder
 from advisor.service.git import Repository
 
 # More than any repository of scripts holds: trees that name each other may list billions of files.
@@ -56,8 +57,8 @@ def laid_out(text: str) -> Iterator[Version]:
         return
     repository = Repository()
     commit = _commit(repository, revision, text)
-    with tempfile.TemporaryDirectory(prefix="advisor-revision-") as temporary:
-        root = Path(temporary).resolve()
+    with temporary_folder("revision") as temporary:
+        root = temporary.resolve()
         try:
             _lay_out(repository, commit, root)
         except OSError as error:

@@ -1,7 +1,7 @@
 """Where the database is, and how it is opened: SQLite for one person, PostgreSQL for a team.
 
 Importing this file needs the standard library alone, so that asking whether there is a database costs
-nothing. What lies in it is read and written by ``pulls``, ``ledger`` and ``lease``.
+nothing. Its tables are read and written by ``pulls``, ``ledger``, ``schedules`` and ``outbox``.
 """
 
 from __future__ import annotations

@@ -36,13 +36,13 @@ _IS_POSSIBLE = and_(
 
 
 def new_id() -> str:
-    """An id that no other entry has, whoever made it."""
+    """A new id, different from all others."""
     return uuid.uuid4().hex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """How long the job takes on so many GPUs of one kind, whoever rents them out: without waits and prices.
+    """How long the job takes on so many GPUs of one kind, at any provider: without waits and prices.
 
     Attributes:
         iteration_p50_s: of one optimizer step.
@@ -111,9 +111,9 @@ class Run:
     """A run that has ended; None is not known.
 
     Attributes:
-        recommendation_id: of the entry that it follows; None if nobody asked for advice.
+        recommendation_id: of the entry that it follows; None if there is none.
         project: whose budget it was; "" without any.
-        provider: a cloud, a cluster or ``local``; "" if nobody knows.
+        provider: a cloud, a cluster or ``local``; "" if unknown.
         gpu: "" with ``num_gpus`` 0 where there was none.
         market: None also for machines that are not rented, as are instance type, region and zone.
         started_at: with a time zone.
@@ -336,7 +336,7 @@ def _record(store: Store, table: Table, entry: LedgerEntry | Run) -> str:
 def _once(
     insert: postgresql.Insert | sqlite.Insert, table: Table, columns: dict[str, object]
 ) -> postgresql.Insert | sqlite.Insert:
-    """The row as it came first; a run that nobody saw end is none yet."""
+    """Keep the first row; a run that was lost may be replaced by its end."""
     if table is not schema.runs:
         return insert.on_conflict_do_nothing()
     was_lost = _RUNS.status == RunStatus.LOST.value

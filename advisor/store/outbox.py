@@ -1,13 +1,13 @@
-"""The outbox: no answer goes to a channel twice, whoever sends it, and whatever dies in the middle.
+"""The outbox: no answer goes to a channel twice, even if a process dies in the middle.
 
 ::
 
     (nothing) --claim--> WAITING --begin--> SENDING --settle--> SENT | FAILED | PERHAPS
                             ^------postpone----'
 
-WAITING is before the step that cannot be taken back, so whoever takes over may send. A process that died
+WAITING is before the step that cannot be taken back, so the next process may send. A process that died
 while SENDING may have sent: PERHAPS. Only a channel that drops repeats is then sent to again. Each change
-asks for the claim's token: who lost a claim changes nothing and must not send.
+asks for the claim's token: a process that lost its claim changes nothing and must not send.
 """
 
 from __future__ import annotations

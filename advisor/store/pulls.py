@@ -1,24 +1,34 @@
-"""What is for rent now, by source and scope, and how the last pull of each scope went."""
+"""What is for rent now, by source and scope, how the last pull of each scope went, and the history of prices.
+
+The history is a list of points: times from which on a machine cost so much.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import (
+    Connection,
+    Executable,
+    RowMapping,
+    ScalarSelect,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
+from advisor.core.errors import StoreError
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.handle import Store
-from advisor.store.points import append_points, check_quote, forget_points, price_points
 from advisor.store.transactions import insert_into, reading, writing
-
-__all__ = [
-    "Pull", "covered_places", "current_offers", "forget_points", "price_points", "pulls", "save_failure",
-    "save_part",
-]  # fmt: skip
 
 LONGEST_REFRESH = timedelta(hours=1)
 """No two refreshes that overtake each other begin further apart."""
@@ -27,6 +37,15 @@ _PULLS = schema.pulls.c
 # Kept as they are; the quantiles of a spot price have a column each.
 _PLAIN = tuple(field.name for field in dataclasses.fields(Offer) if field.name != "spot_usd_per_h")
 _SPOT = ("spot_p10_usd_per_h", "spot_p50_usd_per_h", "spot_p90_usd_per_h")
+_SERIES = schema.price_series.c
+_POINTS = schema.price_points.c
+_KEY = ("provider", "instance_type", "region", "zone", "market")
+# A point to insert. Parameters must not be named like the columns.
+_NEW = {column.name: bindparam(f"new_{column.name}", type_=column.type) for column in _POINTS}
+_REMEMBERED = (Market.ON_DEMAND, Market.SPOT)
+
+_Key = tuple[str, str, str, str, Market]
+"""Provider, instance type, region, zone ("" for the whole region), market."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +110,13 @@ def save_part(
         rows = [key | {"position": position} | _columns(offer) for position, offer in enumerate(offers)]
         if rows:
             connection.execute(insert(schema.offers), rows)
-        append_points(connection, source, offers, history)
+        _append_points(connection, source, offers, history)
 
 
 def save_failure(store: Store, source: str, scope: str, failure: str, at: datetime) -> None:
     """Note that a scope could not be pulled; its offers stay, with the age they have.
 
-    ``failure`` tells why, in words and without secrets; ``at`` is when the source was asked. It is not noted
+    ``failure`` says why, in words and without secrets; ``at`` is when the source was asked. It is not noted
     where a later question was answered.
 
     Raises:
@@ -169,7 +188,7 @@ def _pull(row: RowMapping) -> Pull:
 def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
     """Whether a question asked after ``at`` was answered already; true until the writer commits.
 
-    An answer from much later tells of a wrong clock, and must not keep the truth out.
+    An answer from much later was noted by a wrong clock, and is replaced.
     """
     own = (_PULLS.source == source) & (_PULLS.scope == scope)
     later = select(_PULLS.scope).where(
@@ -188,7 +207,7 @@ def _note(connection: Connection, source: str, scope: str, values: dict[str, obj
 def _check(offer: Offer) -> None:
     what = f"{offer.provider} {offer.instance_type} in {offer.region}"
     for price in (offer.list_usd_per_h, offer.usd_per_h):
-        check_quote(price, offer.retrieved_at, what)
+        _check_quote(price, offer.retrieved_at, what)
 
 
 def _columns(offer: Offer) -> dict[str, object]:
@@ -199,3 +218,208 @@ def _columns(offer: Offer) -> dict[str, object]:
 
 def _quantiles(p10: float | None, p50: float | None, p90: float | None) -> Interval | None:
     return None if p10 is None or p50 is None or p90 is None else Interval(p10=p10, p50=p50, p90=p90)
+
+
+def _check_quote(usd_per_h: float, at: datetime, what: str) -> None:
+    """Refuse what cannot be a price, or a time that could be any.
+
+    Raises:
+        StoreError: names it and whose it is.
+    """
+    if at.tzinfo is None:
+        raise StoreError(f"the price of {what} is of {at}, which has no time zone: its source must give one.")
+    if not (usd_per_h > 0 and math.isfinite(usd_per_h)):
+        raise StoreError(
+            f"{what} costs {usd_per_h!r} USD/h: a price is above 0, and an unknown one is left out."
+            " The source that says so must be put right."
+        )
+
+
+def price_points(
+    store: Store,
+    *,
+    sources: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    providers: Sequence[str] = (),
+    instance_types: Sequence[str] = (),
+    regions: Sequence[str] = (),
+    markets: Sequence[Market] = (),
+    since: datetime | None = None,
+) -> tuple[PricePoint, ...]:
+    """The history in order of time; an empty tuple or None sets no limit.
+
+    Two sources may tell different prices of one machine: each point names its own. A GPU is known by the
+    offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
+    series has its last point, whose price was in force then. Letter case of providers does not count.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
+    wanted = select(*columns).join(schema.price_series)
+    limits: tuple[tuple[str, Sequence[str]], ...] = (
+        ("source", sources), ("gpu", gpus), ("instance_type", instance_types),
+        ("region", regions), ("market", markets),
+    )  # fmt: skip
+    for name, values in limits:
+        if values:
+            wanted = wanted.where(_SERIES[name].in_(values))
+    if providers:
+        wanted = wanted.where(func.lower(_SERIES.provider).in_(map(str.lower, providers)))
+    if since is not None:
+        wanted = wanted.where(_POINTS.observed_at >= func.coalesce(_in_force_since(since), since))
+    ordered = wanted.order_by(_POINTS.observed_at, *columns)
+    with reading(store) as connection:
+        return tuple(_as_point(*row) for row in connection.execute(ordered).all())
+
+
+def _in_force_since(moment: datetime) -> ScalarSelect[datetime]:
+    """When the price began that a series had at a moment, as a scalar of ``price_series``; NULL for none.
+
+    It hangs on the series, not on the point: the database finds it once a series, by the primary key.
+    """
+    other = schema.price_points.alias().c
+    begun = select(func.max(other.observed_at)).where(other.series_id == _SERIES.id)
+    return begun.where(other.observed_at <= moment).correlate(schema.price_series).scalar_subquery()
+
+
+def forget_points(store: Store, before: datetime) -> int:
+    """Drop old prices, but the newest of each series, which is still the last word.
+
+    Returns:
+        How many were dropped.
+
+    Raises:
+        StoreError: the database cannot be written.
+    """
+    other = schema.price_points.alias()
+    newest = select(func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)
+    old = (_POINTS.observed_at < before) & (_POINTS.observed_at < newest.scalar_subquery())
+    with writing(store) as connection:
+        return connection.execute(delete(schema.price_points).where(old)).rowcount
+
+
+def _append_points(
+    connection: Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
+) -> None:
+    """Add what is new of a part: its history, then the prices of its offers where they changed.
+
+    Raises:
+        StoreError: a price is not above 0, or its time has no zone.
+    """
+    known, quoted = tuple(history), _quoted(offers)
+    for point in known:
+        what = f"{point.provider} {point.instance_type} in {point.region}"
+        _check_quote(point.usd_per_h, point.observed_at, what)
+    points = (*known, *quoted)
+    if not points:
+        return
+    gpus = {(offer.provider, offer.instance_type): offer.gpu for offer in offers}
+    ids = _series_ids(connection, source, {_key(point) for point in points}, gpus)
+    if known:
+        new = insert_into(connection, schema.price_points).values(_NEW)
+        connection.execute(new.on_conflict_do_nothing(), _rows(known, ids))
+    if quoted:
+        connection.execute(_insert_if_changed(connection), _rows(quoted, ids))
+
+
+def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
+    """Prices of offers as points; the cheapest stands for several of one machine and place."""
+    cheapest: dict[_Key, PricePoint] = {}
+    for offer in offers:
+        if offer.market not in _REMEMBERED:
+            continue
+        point = PricePoint(
+            provider=offer.provider,
+            instance_type=offer.instance_type,
+            region=offer.region,
+            zone=offer.zone,
+            market=offer.market,
+            usd_per_h=offer.usd_per_h,
+            observed_at=offer.retrieved_at,
+        )
+        key = _key(point)
+        cheapest[key] = min(cheapest.get(key, point), point, key=lambda one: (one.usd_per_h, one.observed_at))
+    return tuple(cheapest.values())
+
+
+def _insert_if_changed(connection: Connection) -> Executable:
+    """An INSERT of a point whose price is not the one that its series had at that time."""
+    series_id, observed_at, usd_per_h = _NEW.values()
+    in_force = (
+        select(_POINTS.usd_per_h)
+        .where(_POINTS.series_id == series_id, _POINTS.observed_at <= observed_at)
+        .order_by(_POINTS.observed_at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    changed = select(*_NEW.values()).where(usd_per_h.is_distinct_from(in_force))
+    new = insert_into(connection, schema.price_points).from_select(list(_NEW), changed)
+    return new.on_conflict_do_nothing()
+
+
+def _rows(points: Iterable[PricePoint], ids: Mapping[_Key, int]) -> list[dict[str, object]]:
+    ordered = sorted(points, key=lambda point: (ids[_key(point)], point.observed_at, point.usd_per_h))
+    return [
+        {"new_series_id": ids[_key(p)], "new_observed_at": p.observed_at, "new_usd_per_h": p.usd_per_h}
+        for p in ordered
+    ]
+
+
+def _series_ids(
+    connection: Connection, source: str, keys: set[_Key], gpus: Mapping[tuple[str, str], str]
+) -> dict[_Key, int]:
+    """Ids of the series, made where they are missing; a GPU that was unknown or renamed is noted."""
+    known = _known_series(connection, source, keys)
+    missing = sorted(keys - known.keys())
+    if missing:
+        rows = [dict(zip(_KEY, key, strict=True), source=source, gpu=gpus.get(key[:2])) for key in missing]
+        connection.execute(insert(schema.price_series), rows)
+        known |= _known_series(connection, source, set(missing))
+    renamed = [
+        {"series_id": number, "new_gpu": gpus[key[:2]]}
+        for key, (number, gpu) in known.items()
+        if gpus.get(key[:2], gpu) != gpu
+    ]
+    if renamed:
+        rename = update(schema.price_series).where(_SERIES.id == bindparam("series_id"))
+        connection.execute(rename.values(gpu=bindparam("new_gpu")), renamed)
+    return {key: number for key, (number, _) in known.items()}
+
+
+def _known_series(connection: Connection, source: str, keys: set[_Key]) -> dict[_Key, tuple[int, str | None]]:
+    columns = [_SERIES[name] for name in (*_KEY, "id", "gpu")]
+    # By region, since a list of thousands of keys would be too long for one statement.
+    regions = {key[2] for key in keys}
+    wanted = select(*columns).where(_SERIES.source == source, _SERIES.region.in_(regions))
+    return {
+        (provider, instance_type, region, zone, market): (number, gpu)
+        for provider, instance_type, region, zone, market, number, gpu in connection.execute(wanted)
+        if (provider, instance_type, region, zone, market) in keys
+    }
+
+
+def _key(point: PricePoint) -> _Key:
+    return point.provider, point.instance_type, point.region, point.zone or "", point.market
+
+
+def _as_point(
+    provider: str,
+    instance_type: str,
+    region: str,
+    zone: str,
+    market: Market,
+    usd_per_h: float,
+    observed_at: datetime,
+    source: str,
+) -> PricePoint:
+    return PricePoint(
+        provider=provider,
+        instance_type=instance_type,
+        region=region,
+        zone=zone or None,
+        market=market,
+        usd_per_h=usd_per_h,
+        observed_at=observed_at,
+        source=source,
+    )

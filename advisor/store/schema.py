@@ -1,4 +1,4 @@
-"""The tables, the same on SQLite and PostgreSQL; ``migrations/versions`` make them and must end at the same.
+"""The tables, the same on SQLite and PostgreSQL, and their version.
 
 Times are kept in UTC and come back with that time zone. Money is a double: what was put in comes out.
 """
@@ -6,10 +6,11 @@ Times are kept in UTC and come back with that time zone. Money is a double: what
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -20,16 +21,22 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    String,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0008"
-"""The newest migration. Numbers grow, so that a newer database can be told from an older one."""
+VERSION = "0009"
+"""The version of the tables below. It grows, so that a newer database is recognised."""
+UPGRADES = {"0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token")}
+"""Statements that make this version of another one."""
+BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))
+"""Versions that no release has had; ``LAST_TO_READ_THEM`` is the last commit that upgrades them."""
+LAST_TO_READ_THEM = "74fbb2dc"
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -99,7 +106,20 @@ def _texts(value: str) -> tuple[str, ...]:
     return tuple(json.loads(value))
 
 
+def _required(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+    """Columns of one type that are never NULL."""
+    return (Column(name, kind, nullable=False) for name in names)
+
+
+def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+    """Columns of one type that are NULL where something is unknown."""
+    return (Column(name, kind) for name in names)
+
+
 metadata = MetaData()
+
+# Its name is older than this file: an older advisor looks for it to refuse a newer database.
+alembic_version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 
 pulls = Table(
     "pulls",
@@ -107,12 +127,9 @@ pulls = Table(
     Column("source", Text, primary_key=True),
     Column("scope", Text, primary_key=True),
     Column("num_offers", Integer, nullable=False),
-    Column("succeeded_at", UtcTime),
-    Column("failed_at", UtcTime),
+    *_optional(UtcTime, "succeeded_at", "failed_at"),
     Column("failure", Text),
-    Column("gaps", Texts, nullable=False),
-    Column("place", Texts, nullable=False),
-    Column("unpriced", Texts, nullable=False),
+    *_required(Texts, "gaps", "place", "unpriced"),
 )
 
 # What is for rent now; the position keeps the order of the part it came with.
@@ -122,26 +139,22 @@ offers = Table(
     Column("pull_source", Text, primary_key=True),
     Column("pull_scope", Text, primary_key=True),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("provider", Text, nullable=False),
-    Column("instance_type", Text, nullable=False),
-    Column("region", Text, nullable=False),
-    Column("zone", Text),
-    Column("gpu", Text, nullable=False),
+    *_required(Text, "provider", "instance_type", "region", "gpu", "source"),
+    *_optional(Text, "zone", "architecture"),
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName, nullable=False),
-    Column("list_usd_per_h", Double, nullable=False),
-    Column("contracted_usd_per_h", Double),
-    Column("effective_usd_per_h", Double),
-    Column("spot_p10_usd_per_h", Double),
-    Column("spot_p50_usd_per_h", Double),
-    Column("spot_p90_usd_per_h", Double),
+    *_required(Double, "list_usd_per_h", "minimum_billed_s", "billed_step_s"),
+    *_optional(
+        Double,
+        "contracted_usd_per_h",
+        "effective_usd_per_h",
+        "spot_p10_usd_per_h",
+        "spot_p50_usd_per_h",
+        "spot_p90_usd_per_h",
+    ),
     Column("includes", Texts, nullable=False),
-    Column("minimum_billed_s", Double, nullable=False),
-    Column("billed_step_s", Double, nullable=False),
     Column("num_vcpus", Integer),
-    Column("architecture", Text),
     Column("retrieved_at", UtcTime, nullable=False),
-    Column("source", Text, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -150,11 +163,7 @@ price_series = Table(
     "price_series",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("source", Text, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("instance_type", Text, nullable=False),
-    Column("region", Text, nullable=False),
-    Column("zone", Text, nullable=False),
+    *_required(Text, "source", "provider", "instance_type", "region", "zone"),
     Column("market", MarketName, nullable=False),
     Column("gpu", Text),
     UniqueConstraint(
@@ -174,45 +183,28 @@ price_points = Table(
     sqlite_with_rowid=False,
 )
 
-leases = Table(
-    "leases",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("token", Text, nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("taken_at", UtcTime, nullable=False),
-    Column("expires_at", UtcTime, nullable=False),
-)
-
 recommendations = Table(
     "recommendations",
     metadata,
     Column("id", Text, primary_key=True),
     Column("at", UtcTime, nullable=False, index=True),
-    Column("project", Text, nullable=False),
-    Column("script", Text, nullable=False),
-    Column("plan_id", Text, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("gpu", Text, nullable=False),
+    Column("alternatives", Text, nullable=False, server_default="[]"),
+    *_required(Text, "project", "script", "plan_id", "provider", "gpu", "note"),
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName),
-    Column("time_p50_s", Double, nullable=False),
-    Column("time_p90_s", Double, nullable=False),
-    Column("cost_p50_usd", Double, nullable=False),
-    Column("cost_p90_usd", Double, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("instance_type", Text),
-    Column("region", Text),
-    Column("command", Text),
-    Column("budget_usd", Double),
-    Column("deadline_s", Double),
-    Column("usd_per_h", Double),
+    *_required(Double, "time_p50_s", "time_p90_s", "cost_p50_usd", "cost_p90_usd"),
+    *_optional(Text, "instance_type", "region", "command"),
+    *_optional(
+        Double,
+        "budget_usd",
+        "deadline_s",
+        "usd_per_h",
+        "iteration_p10_s",
+        "iteration_p50_s",
+        "iteration_p90_s",
+        "uncorrected_p50_s",
+    ),
     Column("num_iterations", BigInteger),
-    Column("iteration_p10_s", Double),
-    Column("iteration_p50_s", Double),
-    Column("iteration_p90_s", Double),
-    Column("uncorrected_p50_s", Double),
-    Column("alternatives", Text, nullable=False, server_default="[]"),
     Column("num_nodes", Integer),
 )
 
@@ -220,31 +212,17 @@ runs = Table(
     "runs",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("recommendation_id", Text),
-    Column("project", Text, nullable=False),
-    Column("script", Text, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("gpu", Text, nullable=False),
-    Column("num_gpus", Integer, nullable=False),
-    Column("market", MarketName),
     Column("started_at", UtcTime, nullable=False, index=True),
-    Column("duration_s", Double),
-    Column("cost_usd", Double),
-    Column("note", Text, nullable=False),
-    Column("instance_type", Text),
-    Column("region", Text),
-    Column("zone", Text),
     Column("user", Text, nullable=False, server_default=""),
     Column("status", Text, nullable=False, server_default="finished"),
-    Column("exit_code", Integer),
+    *_optional(Text, "recommendation_id", "instance_type", "region", "zone", "cost_kind"),
+    *_required(Text, "project", "script", "provider", "gpu", "note"),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName),
+    *_optional(Double, "duration_s", "cost_usd", "step_p10_s", "step_p50_s", "step_p90_s", "usd_per_h"),
+    *_optional(Integer, "exit_code", "num_nodes"),
     Column("num_steps", BigInteger),
-    Column("step_p10_s", Double),
-    Column("step_p50_s", Double),
-    Column("step_p90_s", Double),
-    Column("cost_kind", Text),
-    Column("usd_per_h", Double),
     Column("price_retrieved_at", UtcTime),
-    Column("num_nodes", Integer),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
@@ -253,15 +231,11 @@ deliveries = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("channel", Text, primary_key=True),
-    Column("content_sha256", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("begun_at", UtcTime, nullable=False),
     Column("changed_at", UtcTime, nullable=False, index=True),
+    *_required(Text, "content_sha256", "state", "token", "holder"),
+    Column("attempts", Integer, nullable=False),
+    *_required(UtcTime, "begun_at", "expires_at"),
     Column("error", Text),
-    Column("token", Text, nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("expires_at", UtcTime, nullable=False),
 )
 
 schedules = Table(
@@ -269,14 +243,11 @@ schedules = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    Column("cron", Text, nullable=False),
-    Column("zone", Text, nullable=False),
+    *_required(Text, "cron", "zone", "folder"),
     Column("command", Texts, nullable=False),
-    Column("folder", Text, nullable=False),
     Column("channel", Text),
     Column("when", Name(DeliverWhen), nullable=False),
-    Column("added_at", UtcTime, nullable=False),
-    Column("settled_until", UtcTime, nullable=False),
+    *_required(UtcTime, "added_at", "settled_until"),
 )
 
 occurrences = Table(
@@ -290,17 +261,10 @@ occurrences = Table(
     ),
     Column("due_at", UtcTime, primary_key=True),
     Column("state", Name(OccurrenceState), nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("token", Text, nullable=False),
-    Column("expires_at", UtcTime),
-    Column("started_at", UtcTime),
-    Column("ended_at", UtcTime),
+    *_required(Text, "holder", "outcome", "delivery", "output"),
+    *_optional(UtcTime, "expires_at", "started_at", "ended_at"),
     Column("attempts", Integer, nullable=False),
     Column("exit_code", Integer),
-    Column("recommended", Text),
-    Column("outcome", Text, nullable=False),
-    Column("delivery", Text, nullable=False),
-    Column("output_sha256", Text),
-    Column("output", Text, nullable=False),
+    *_optional(Text, "recommended", "output_sha256"),
     sqlite_with_rowid=False,
 )

@@ -1,4 +1,4 @@
-"""Connections to the database, and its two kinds of transactions: one that reads, one that writes.
+"""Connections to the database, its two kinds of transactions, and its errors in words.
 
 There is one writer at a time, on SQLite by ``BEGIN IMMEDIATE`` and on PostgreSQL by an advisory lock. So what
 a writer has read stays true until it commits, and writers cannot wait for each other in a circle. Readers
@@ -13,8 +13,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
-from advisor.store.driver_errors import explained
+from advisor.core.errors import StoreError
 from advisor.store.handle import Store
 
 if TYPE_CHECKING:
@@ -28,6 +29,27 @@ CONNECT_S = 10
 _hurry_s: ContextVar[float | None] = ContextVar("_hurry_s", default=None)
 _WRITES = "advisor_writes"
 _LOCK = 0x6164_7669_736F_72  # "advisor": the number that all our writers lock on a server
+
+NOTHING_CHANGED = "what it held before is intact"
+# By the beginning of SQLite's name of the error, or of PostgreSQL's SQLSTATE.
+HINTS = {
+    "SQLITE_FULL": f"The disk is full: free some space and try again; {NOTHING_CHANGED}.",
+    "SQLITE_IOERR": f"Look after the disk and its space, and try again; {NOTHING_CHANGED}.",
+    "SQLITE_BUSY": "Another process writes to it for very long: try again when it has ended.",
+    "SQLITE_READONLY": "Allow writing to the file and its folder, or name another place in store.url.",
+    "SQLITE_CANTOPEN": "Allow reading and writing the file and its folder, or name another one in store.url.",
+    "SQLITE_NOTADB": "Name another file in store.url, or move this one away and let a new one be made.",
+    "SQLITE_CORRUPT": "Restore a backup, or move the file away and let a new one be made.",
+    "42501": "Ask the database's owner for the right to do this.",
+    "53100": f"The server's disk is full: free some space and try again; {NOTHING_CHANGED}.",
+    "55P03": "Another process writes to it for very long: try again when it has ended.",
+}
+# The driver gives no code for what stops a connection.
+UNREACHABLE = (
+    "Check store.url, the password in ~/.pgpass, and that the server runs and lets this machine in; createdb"
+    " makes a database that does not exist."
+)
+OTHERWISE = "See docs/store.md for how the database is kept."
 
 
 @contextmanager
@@ -109,3 +131,36 @@ def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def explained(store: Store) -> Iterator[None]:
+    """Raise every error of the database as a ``StoreError``, without passwords.
+
+    Raises:
+        StoreError: names the database, the error and what to do.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreError(_message(store, error)) from error
+    except (SQLAlchemyError, ValueError) as error:
+        cause = error.orig if isinstance(error, StatementError) and error.orig else error
+        raise StoreError(
+            f"the database {store.place} cannot take or give this: {cause}. {OTHERWISE}"
+        ) from error
+
+
+def _message(store: Store, error: DBAPIError) -> str:
+    trouble = " ".join(str(error.orig).split()).rstrip(".")
+    password = store.engine.url.password
+    if password:
+        trouble = trouble.replace(str(password), "***")
+    return f"cannot use the database {store.place}: {trouble}. {_hint(error)}"
+
+
+def _hint(error: DBAPIError) -> str:
+    code = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
+    if code is None:
+        return UNREACHABLE
+    return next((hint for beginning, hint in HINTS.items() if code.startswith(beginning)), OTHERWISE)

@@ -16,7 +16,7 @@ AS_SHIPPED = "as shipped"
 # How the folds of training are called in tables.
 _FOLDS = {"all": "all kernels", "five": "training-split kernels of five GPUs"}
 _WITHOUT = "without:"
-_REBUILD = "python -m benchmarks.accuracy.rebuild --kernels DIR"
+_REBUILD = "python -m research.accuracy.rebuild --kernels DIR"
 
 
 def group(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from research.gpu_day.results import read_day
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "research" / "measured" / "h100_sxm_2026-11"
-PAGE = (ROOT / "docs" / "accuracy" / "gpu-day.md").read_text()
+PAGE = (ROOT / "research" / "docs" / "accuracy" / "gpu-day.md").read_text()
 DAY = read_day(FOLDER)
 GPU = resolve_gpu(DAY.device)
 

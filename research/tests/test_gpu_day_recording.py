@@ -37,7 +37,7 @@ OURS = (
 
 ROOT = Path(__file__).parents[2]
 MISSING = ("pydantic", "yaml", "rich", "typer", "platformdirs", "sqlalchemy", "requests", "pandas", "boto3",
-           "alembic", "altair", "apscheduler", "gpuhunt")  # fmt: skip
+           "altair", "cronsim", "gpuhunt")  # fmt: skip
 
 
 def later(seconds=600.0):

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from advisor.config.delivery_settings import ChannelSettings
 from advisor.config.layers import Config, load_config
 from advisor.delivery.channel import Channel, Parcel
-from advisor.delivery.channels.opening import open_channel
+from advisor.delivery.channels.channel_kinds import open_channel
 from advisor.delivery.message import File, Html, Message, Picture
-from advisor.delivery.patience import Clock
+from advisor.delivery.posting import Clock
 from advisor.delivery.secret_values import Secrets
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -22,13 +22,11 @@ from pathlib import Path
 from advisor.cli.sending_output import in_words
 from advisor.delivery.channel import Parcel
 from advisor.delivery.message import Message
-from advisor.delivery.patience import Clock, Patience
-from advisor.delivery.posting import Post
+from advisor.delivery.posting import Clock, Patience, Post
 from advisor.delivery.secret_values import Secrets
-from advisor.service.child_commands import Command, Ending, Ran
-from advisor.service.schedule_loop import ScheduleService
-from advisor.service.schedule_world import Limits, Outgoing, Surroundings
-from advisor.service.serving import Inline
+from advisor.service.schedule.child_commands import Command, Ending, Ran
+from advisor.service.schedule.running import Limits, Outgoing, ScheduleService, Surroundings
+from advisor.service.schedule.serving import Inline
 from advisor.store.database import open_store
 
 LIMITS = Limits(catch_up_s=86_400, timeout_s=3600, remember_s=400 * 86_400)

@@ -160,8 +160,6 @@ def test_the_wheel_has_all_it_needs_and_no_sources(kind: str, request: pytest.Fi
         "advisor/native/_native.pyi",
         "advisor/native/reference.py",
         "advisor/py.typed",
-        "advisor/store/migrations/env.py",
-        "advisor/store/migrations/versions/v0001_prices.py",
         "recommender/__init__.py",
         "recommender/py.typed",
     }

@@ -154,6 +154,29 @@ def test_in_the_sandbox_nothing_can_be_written(folder):
     assert [path.name for path in folder.iterdir()] == ["train.py"]
 
 
+MAKES_FOLDERS = (
+    LOOP
+    + """
+import os
+os.makedirs("runs/first", exist_ok=True)
+os.makedirs("runs/first", exist_ok=True)
+assert os.path.isdir("runs/first") and os.listdir("runs") == ["first"]
+open("runs/first/notes.txt", "w").write("here")
+assert open("runs/first/notes.txt").read() == "here" and os.listdir("runs/first") == ["notes.txt"]
+os.remove("runs/first/notes.txt")
+for inputs, labels in loader:
+    train_step(inputs, labels)
+"""
+)
+
+
+@needs("bubblewrap")
+def test_in_the_sandbox_folders_for_what_is_saved_are_thrown_away(folder):
+    """Was: Hugging Face's Trainer, which makes its output folder, could not be profiled there."""
+    assert profile(write(folder, MAKES_FOLDERS), sandbox=True).batch_size == 8
+    assert [path.name for path in folder.iterdir()] == ["train.py"]
+
+
 @needs("bubblewrap")
 def test_in_the_sandbox_there_is_no_network(folder):
     assert "Network is unreachable" in failed_in_sandbox(write(folder, CONNECTS))

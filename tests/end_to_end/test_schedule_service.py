@@ -20,10 +20,9 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Occurrence, OccurrenceState
-from advisor.service.occurrence_run import MOST_ATTEMPTS
+from advisor.service.schedule.running import MOST_ATTEMPTS
 from advisor.store.database import open_store
-from advisor.store.occurrences import occurrences
-from advisor.store.schedules import add_schedule, schedules
+from advisor.store.schedules import add_schedule, occurrences, schedules
 from tests.end_to_end.schedule_nursery import STOPPED
 from tests.schedules import make_schedule
 

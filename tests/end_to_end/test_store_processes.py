@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from advisor.core.errors import LeaseTakenError
+from advisor.core.errors import LockedError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store.database import open_store
-from advisor.store.lease import lease
+from advisor.store.locks import lock
 from advisor.store.pulls import current_offers, forget_points, price_points, pulls, save_part
 from tests.builders import make_offer
 from tests.machine import needs
@@ -133,25 +133,25 @@ def test_eight_processes_lose_and_double_nothing(store_url: str) -> None:
             assert current_offers(store, f"own {number}") == tuple(offers_of(NUM_ROUNDS - 1))
 
 
-def take_lease(pipe: Connection, url: str, barrier: Any, number: int) -> None:
+def take_lock(pipe: Connection, url: str, barrier: Any, number: int) -> None:
     """Whoever gets it keeps it until all have tried."""
     with open_store(url) as store:
         barrier.wait()
         try:
-            with lease(store, "refresh", f"process {number}", for_s=600, now=NOON):
+            with lock(store, "refresh", f"process {number}"):
                 barrier.wait()
-        except LeaseTakenError as error:
+        except LockedError as error:
             barrier.wait()
             pipe.send(str(error))
         else:
             pipe.send(None)
 
 
-def test_one_of_eight_processes_gets_the_lease(store_url: str) -> None:
-    answers = run_all(take_lease, store_url)
+def test_one_of_eight_processes_gets_the_lock(store_url: str) -> None:
+    answers = run_all(take_lock, store_url)
     winners = [number for number, answer in enumerate(answers) if answer is None]
     assert len(winners) == 1
-    assert all(f"process {winners[0]} has been" in answer for answer in answers if answer is not None)
+    assert all(f"is locked by process {winners[0]}:" in answer for answer in answers if answer is not None)
 
 
 def stop_before(pipe: Connection, url: str, beginning: str) -> None:
@@ -186,29 +186,30 @@ def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url: str, beg
         assert current_offers(store, "aws") == tuple(offers_of(1))
 
 
-def hold_lease(pipe: Connection, url: str) -> None:
-    """Takes the lease and never gives it back."""
-    with open_store(url) as store, lease(store, "refresh", "the killed", for_s=600, now=NOON):
+def hold_lock(pipe: Connection, url: str) -> None:
+    """Takes the lock and never releases it."""
+    with open_store(url) as store, lock(store, "refresh", "the killed"):
         pipe.send("held")
         signal.pause()
 
 
-def test_a_killed_holder_blocks_nobody_for_ever(store_url: str) -> None:
-    process, pipe = start(hold_lease, store_url)
+def test_a_killed_holder_blocks_nobody(store_url: str) -> None:
+    process, pipe = start(hold_lock, store_url)
     with pipe:
         assert pipe.poll(120)
         assert pipe.recv() == "held"
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join(120)
     with open_store(store_url) as store:
-        with (
-            pytest.raises(LeaseTakenError, match="the killed"),
-            lease(store, "refresh", "next", for_s=1, now=NOON),
-        ):
-            pytest.fail("it has not run out")
-        with lease(store, "refresh", "next", for_s=1, now=NOON + timedelta(seconds=600)):
-            pass
+        with pytest.raises(LockedError, match="the refresh is locked by the killed: wait"):
+            lock(store, "refresh", "next")
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(120)
+        while True:  # until a server has seen that the connection ended
+            try:
+                lock(store, "refresh", "next").release()
+                break
+            except LockedError:
+                pass
 
 
 def make_and_die(pipe: Connection, url: str) -> None:

@@ -64,7 +64,7 @@ def _deflated(content: bytes, end: int = zlib.Z_FULL_FLUSH) -> bytes:
 _LAUNCHER = f"""
 import json, os, resource, runpy, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_ADDRESSES}, {_MOST_ADDRESSES}))
-import advisor.cli, alembic.command, numpy, recommender.policy.model, rich.console, sqlalchemy
+import advisor.cli, numpy, recommender.policy.model, rich.console, sqlalchemy
 for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()

@@ -20,7 +20,7 @@ from advisor.profile.interpreter import candidates
 from advisor.profile.nobody import can_read, change_of_user
 from advisor.profile.sandbox import check_sandbox
 from advisor.service import health
-from advisor.service.child_commands import Command, run_command
+from advisor.service.schedule.child_commands import Command, run_command
 from tests.schedules import make_schedule
 
 NAMES = (

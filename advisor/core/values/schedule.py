@@ -16,8 +16,17 @@ class DeliverWhen(StrEnum):
     CHANGES = "changes"
 
 
+class Scheduler(StrEnum):
+    """Other schedulers, to which schedules can be exported."""
+
+    CRON = "cron"
+    SYSTEMD = "systemd"
+    GITHUB_ACTIONS = "github-actions"
+    KUBERNETES = "kubernetes"
+
+
 class OccurrenceState(StrEnum):
-    """How far an occurrence has come."""
+    """How far an occurrence has come; a claimed one waits for its next attempt."""
 
     CLAIMED = "claimed"
     RUNNING = "running"
@@ -35,8 +44,8 @@ class Schedule:
         zone: whose clock the fields mean, such as ``Europe/Zurich``.
         command: what follows ``advisor``.
         folder: where it runs, an absolute path.
-        channel: who gets its output; None for nobody.
-        when: after which ends they get it.
+        channel: where its output is sent; None for nowhere.
+        when: after which ends it is sent.
         added_at: with a time zone.
         settled_until: what was due up to here has run, runs or was missed.
     """
@@ -59,13 +68,13 @@ class Occurrence:
 
     Attributes:
         due_at: with a time zone.
-        holder: which service runs it or ran it; "" if it was missed.
-        expires_at: when others may take it over; None once it has ended.
+        holder: the process that runs it or ran it; "" if it was missed.
+        expires_at: when it is attempted again; None where it is not waiting for that.
         attempts: how often its command was started.
         exit_code: None if it has not ended by itself.
         recommended: id of the option that it recommended; None if it recommended nothing.
         outcome: how it ended, in a few words.
-        delivery: what became of its output; "" if nobody was to get it, or it did not reach them.
+        delivery: what became of its output; "" if it is for no channel, or did not reach it.
         output_sha256: of all that it wrote to stdout; None if it has not ended.
         output: what it wrote, without secrets and perhaps without its middle.
     """

@@ -83,7 +83,7 @@ def _multipart(file: File, name: str, key: str) -> tuple[bytes, str]:
 
 
 def _session() -> tuple[Session, str]:
-    """Whoever is logged in with Google's own credentials, and the server."""
+    """A session with Google's own credentials, and the server."""
     import requests
 
     if server := os.environ.get(EMULATOR_VARIABLE):

@@ -29,10 +29,10 @@ _LOST_SIGHT = (502, 504)
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, begin: Callable[[], None], drops_repeats: bool
 ) -> None:
-    """POST a body and hear that it was taken; no redirect is followed.
+    """POST a body and check that it was accepted; no redirect is followed.
 
     Raises:
-        SendingError: it was not, or nobody knows.
+        SendingError: it was not accepted, or that is unknown.
     """
     import requests
 
@@ -88,7 +88,7 @@ def _beginning(reply: Response) -> bytes:
 
 
 def in_words(error: RequestException) -> SendingError:
-    """What an exception of requests says about the body: not sent, or nobody knows."""
+    """What an exception of requests says about the body: not sent, or unknown."""
     import requests
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 

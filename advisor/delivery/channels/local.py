@@ -52,7 +52,7 @@ class Stdout:
 
     @property
     def target(self) -> str:
-        """What everybody calls it."""
+        """Its usual name."""
         return "standard output"
 
     def preview(self, parcel: Parcel) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
 _CONNECT_S, _READ_S = 10.0, 20.0
-# 409: somebody else writes the same object at this moment.
+# 409: another process writes the same object at this moment.
 _TEMPORARY = (409, 429, 500, 502, 503, 504)
 
 

@@ -46,5 +46,5 @@ def _body(parcel: Parcel) -> bytes:
 
 
 def _escaped(text: str) -> str:
-    """Nobody is called by a name such as ``<!channel>``."""
+    """Escape names such as ``<!channel>``, which would notify people."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

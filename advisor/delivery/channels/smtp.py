@@ -1,12 +1,20 @@
-"""Mail by SMTP: encrypted unless the settings say otherwise, and never sent twice."""
+"""Mail by SMTP: encrypted unless the settings say otherwise, and never sent twice.
+
+The same parcel always makes the same bytes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import smtplib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
 
 from advisor.config.delivery_settings import SmtpChannel
 from advisor.delivery.channel import (
@@ -17,11 +25,13 @@ from advisor.delivery.channel import (
     UncertainError,
     quoted_words,
 )
-from advisor.delivery.mail_text import mail_bytes, mailbox, recipients
+from advisor.delivery.message import Message
 from advisor.delivery.secret_values import Secrets
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _REPLY_S = 20.0
+# No server need be asked whether it takes more, and a preview is text.
+_SEVEN_BITS = SMTP.clone(cte_type="7bit")
 _LOGIN_REFUSED = (530, 534, 535, 538)
 
 
@@ -64,7 +74,7 @@ class Smtp:
 
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
-        """A connection that is encrypted as the settings say; what goes wrong before the data is told."""
+        """A connection that is encrypted as the settings say; errors before the data in our words."""
         smtp: smtplib.SMTP | None = None
         try:
             smtp = self._connection()
@@ -98,15 +108,15 @@ class Smtp:
         """Tell the server from whom and to whom; None, or whom it refuses for good."""
         smtp.ehlo_or_helo_if_needed()
         _check(smtp.mail(mailbox(self.settings.sender).addr_spec), "the sender")
-        everybody = recipients(self.settings)
+        addresses = recipients(self.settings)
         refused = []
-        for address in everybody:
+        for address in addresses:
             code, words = smtp.rcpt(address)
             if 500 <= code < 600:
                 refused.append(f"{address} ({code} {quoted_words(words)})")
             else:
                 _check((code, words), address)
-        if len(refused) == len(everybody):
+        if len(refused) == len(addresses):
             raise PermanentError(f"the server refuses {', '.join(refused)}: check the addresses")
         return f"refused by the server: {', '.join(refused)}" if refused else None
 
@@ -123,7 +133,7 @@ class Smtp:
         if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
             return PermanentError(f"{place} does not offer what security or user ask for: check both")
         if isinstance(error, ssl.SSLCertVerificationError):
-            return PermanentError(f"{place} shows a certificate that nobody trusts: check host and ca_file")
+            return PermanentError(f"{place} shows a certificate that is not trusted: check host and ca_file")
         if isinstance(error, ssl.SSLError):
             return PermanentError(f"{place} does not speak {self.settings.security}: check port and security")
         if isinstance(error, FileNotFoundError):
@@ -158,3 +168,91 @@ def _of_code(code: int, words: bytes | str, what: str) -> SendingError:
     if code == -1:  # what smtplib makes of a reply that is none
         return TemporaryError(f"the server answers {what} with what is no reply of SMTP")
     return PermanentError(f"the server refuses {what}: {said}")
+
+
+def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
+    """The whole message of RFC 5322, as it goes over the wire.
+
+    Its Message-ID follows from key and channel, so that mail servers and people can see a repeat.
+
+    Raises:
+        PermanentError: the message lacks a file that is to be attached.
+    """
+    message, label = parcel.message, _digest(parcel.key, channel)
+    mail = EmailMessage(policy=_SEVEN_BITS)
+    mail["Subject"] = one_line(message.subject)
+    mail["From"] = settings.sender
+    mail["To"] = ", ".join(settings.to)
+    if settings.cc:
+        mail["Cc"] = ", ".join(settings.cc)
+    mail["Date"] = format_datetime(parcel.at)
+    mail["Message-ID"] = f"<{label}@{mailbox(settings.sender).domain}>"
+    # Who is on holiday need not tell a program.
+    mail["Auto-Submitted"] = "auto-generated"
+    _fill(mail, message)
+    _attach(mail, message, settings.attach)
+    _name_boundaries(mail, label)
+    return mail.as_bytes()
+
+
+def mailbox(text: str) -> Address:
+    """The address of ``Ann Lee <ann@example.org>``; the settings have checked that it is one."""
+    address: Address = SMTP.header_factory("To", text).addresses[0]
+    return address
+
+
+def recipients(settings: SmtpChannel) -> tuple[str, ...]:
+    """Who gets the mail, each once."""
+    return tuple(dict.fromkeys(mailbox(text).addr_spec for text in (*settings.to, *settings.cc)))
+
+
+def one_line(text: str) -> str:
+    r"""A text that can stand in a header: nothing in it ends a line.
+
+    >>> one_line("cost\r\nBcc: eve@example.org")
+    'cost Bcc: eve@example.org'
+    """
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(plain.split())
+
+
+def _fill(mail: EmailMessage, message: Message) -> None:
+    """Plain text first: readers take the last form that they can show."""
+    mail.set_content(message.text)
+    if message.html is None:
+        return
+    html = message.html()
+    mail.add_alternative(html.text, subtype="html")
+    part = mail.get_payload(1)
+    assert isinstance(part, EmailMessage)  # noqa: S101 - by what was just added
+    for picture in html.pictures:
+        part.add_related(
+            picture.png,
+            "image",
+            "png",
+            cid=f"<{picture.cid}>",
+            disposition="inline",
+            filename=f"{picture.cid}.png",
+        )
+
+
+def _attach(mail: EmailMessage, message: Message, suffixes: Sequence[str]) -> None:
+    for suffix in suffixes:
+        file = message.file(f".{suffix}")
+        if file is None:
+            raise PermanentError(f"this answer has no form {suffix!r} to attach: leave it out of attach")
+        maintype, _, subtype = file.media_type.partition("/")
+        mail.add_attachment(
+            file.payload, maintype, subtype, filename=f"answer{file.suffix}", params={"charset": "utf-8"}
+        )
+
+
+def _name_boundaries(mail: EmailMessage, label: str) -> None:
+    """Python would draw them by lot, and a repeat would not be the same bytes."""
+    multiparts = (part for part in mail.walk() if part.is_multipart())
+    for number, part in enumerate(multiparts):
+        part.set_boundary(f"=_{label}_{number}")
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]

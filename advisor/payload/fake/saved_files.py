@@ -60,6 +60,13 @@ class SavedFiles:
         stand_in = self._mirrored(path)
         return stand_in if stand_in != os.fsdecode(path) and _is_folder(stand_in) else None
 
+    def is_in_mirror(self, path: object) -> bool:
+        """Whether the folder of this path is one of the mirror alone."""
+        if self._folder is None or not isinstance(path, (str, bytes, os.PathLike)):
+            return False
+        parent = os.path.dirname(_absolute(path))
+        return not self.is_gone(parent) and self.find(parent) is not None
+
     def note_made(self, path: AnyPath) -> None:
         """The script made this: removing it is its own affair."""
         self._made.add(_absolute(path))

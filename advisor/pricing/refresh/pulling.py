@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from advisor.store.pulls import Pull
 
 EVERYWHERE = "*"
-LEASE = "prices refresh"
+LOCK = "refresh of prices"
 ASKED = "asked"
 """How the scope begins under which it is noted that a source was asked as a whole, and by whom if in vain."""
-# Longer than a refresh may take (`prices.refresh_within`): so long one that was killed keeps the next off.
-LEASE_S = 600.0
+# Longer than a refresh may take (`prices.refresh_within`).
+LONGEST_S = 600.0
 # A refresh takes ten seconds; who waits would rather have older prices than stare at a broken cloud.
 ANSWER_WITHIN_S = 60.0
 # Who has no credentials now will have none in a minute.
@@ -79,15 +79,15 @@ def refresh(
         within_s: a source that has not ended after this many seconds fails; its parts before stay.
 
     Raises:
-        LeaseTakenError: another refresh of the same database is under way.
+        LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written; parts kept before stay.
     """
-    from advisor.store.lease import lease
+    from advisor.store.locks import lock
 
     live = [source for source in sources if source.capabilities.is_live]
     done: list[Kept] = []
     asked_at = now()
-    with lease(store, LEASE, _holder(), for_s=LEASE_S, now=asked_at):
+    with lock(store, LOCK, _holder()):
 
         def missing(source: str) -> list[str]:
             return _missing(store, source, query, done)

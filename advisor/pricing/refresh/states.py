@@ -10,7 +10,7 @@ from advisor.core.errors import AdvisorError
 from advisor.core.plugins import held_back
 from advisor.core.redaction import error_in_words
 from advisor.pricing.refresh.gap_words import joined
-from advisor.pricing.refresh.pulling import ASKED, LEASE_S
+from advisor.pricing.refresh.pulling import ASKED, LONGEST_S
 from advisor.pricing.sources.protocol import (
     Credentials,
     Freshness,
@@ -98,4 +98,4 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
 
 def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
     """Whether it failed in an earlier refresh than that of the newest success."""
-    return failed_at is None or (newest - failed_at).total_seconds() > LEASE_S
+    return failed_at is None or (newest - failed_at).total_seconds() > LONGEST_S

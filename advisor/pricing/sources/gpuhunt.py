@@ -9,7 +9,6 @@ import dataclasses
 import importlib
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
+from advisor.core.temporary import temporary_folder
 from advisor.core.values import Market
 from advisor.pricing.catalog.renters import Access, Renter, load_renters
 from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog
@@ -84,8 +84,8 @@ class GpuhuntSource:
         query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
         fetched = [name for name in wanted if self._is_fetched(load_renters()[name])]
-        with tempfile.TemporaryDirectory(prefix="advisor-prices-") as temporary:
-            folder = self._catalog_dir or Path(temporary)
+        with temporary_folder("prices") as temporary:
+            folder = self._catalog_dir or temporary
             allowance = Allowance()
             jobs = [partial(self._fetched, name, folder, allowance) for name in fetched]
             for name, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):

@@ -82,7 +82,7 @@ def refused(main: Main, capsys: pytest.CaptureFixture[str]) -> Callable[..., str
 def test_a_missing_folder_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     arguments = ["--kernels", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]
     answer = subprocess.run(
-        [sys.executable, "-m", "training", *arguments],
+        [sys.executable, "-m", "research.training", *arguments],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert answer.returncode == 2

@@ -79,7 +79,7 @@ def test_about_a_third_of_the_shapes_only_judges() -> None:
 
 @needs_shared
 def test_the_shapes_of_deepbench_that_only_judge_are_predicted() -> None:
-    from benchmarks.accuracy.convolutions import kernel_errors
+    from research.accuracy.convolutions import kernel_errors
 
     path = SHARED / "measurements" / "tensor_cores" / "deepbench_conv.csv.gz"
     errors = kernel_errors(deepbench.read_convolutions(path))

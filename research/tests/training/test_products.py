@@ -16,7 +16,7 @@ from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.shared import SHARED, needs_shared
 
 pd = pytest.importorskip("pandas")
-from benchmarks.accuracy.products import left_out, unseen_shapes  # noqa: E402 - they need pandas
+from research.accuracy.products import left_out, unseen_shapes  # noqa: E402 - they need pandas
 from research.training.product_tables import BACKWARD, FORWARD, TABLES  # noqa: E402
 from research.training.products import read_products, read_table  # noqa: E402
 from research.training.samples import Samples  # noqa: E402

@@ -26,7 +26,7 @@ TREE = {
     "CatalogError": ("AdvisorError", 1),
     "StaleCatalogError": ("CatalogError", 1),
     "StoreError": ("AdvisorError", 1),
-    "LeaseTakenError": ("StoreError", 1),
+    "LockedError": ("StoreError", 1),
     "ReceiptLostError": ("AdvisorError", 1),
     "CloudError": ("AdvisorError", 1),
     "DeliveryError": ("AdvisorError", 1),

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from advisor.delivery.channels import local
-from advisor.delivery.patience import Clock, Patience
-from advisor.delivery.posting import Delivery, Outcome, Post
+from advisor.delivery.posting import Clock, Delivery, Outcome, Patience, Post
 from advisor.store.database import open_store
 from tests.delivery import http_server, mail_server
 from tests.delivery.http_server import HttpServer, Reply, Request

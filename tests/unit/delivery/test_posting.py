@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.delivery.attempt import attempt
 from advisor.delivery.channel import Parcel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.patience import Patience
-from advisor.delivery.posting import Delivery, Outcome, Post
+from advisor.delivery.posting import Delivery, Outcome, Patience, Post, attempt
 from advisor.delivery.secret_values import Secrets
 from advisor.store import outbox
 from advisor.store.handle import Store
@@ -153,7 +151,7 @@ def test_why_it_waits_is_heard(store: Store, time: SetClock) -> None:
         store=store,
         patience=Patience(total_s=300),
         clock=time.clock,
-        heard=lambda *words: heard.append(words),
+        on_retry=lambda *words: heard.append(words),
     )
     post.send("team", Scripted([TemporaryError("busy", wait_s=9.0)]), make_message(), "k")
     assert heard == [("busy", 9.0)]

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.core.values import Interval, Market, PricePoint
 from advisor.pricing.refresh.asking import parts_of
-from advisor.pricing.refresh.pulling import ANSWER_WITHIN_S, LEASE_S, due_sources, refresh
+from advisor.pricing.refresh.pulling import ANSWER_WITHIN_S, LONGEST_S, due_sources, refresh
 from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
@@ -173,8 +173,8 @@ def test_what_a_source_says_too_late_does_not_count() -> None:
     assert [reply.failure for _, reply in came] == [None, None, None, None, late]
 
 
-def test_nobody_is_waited_for_longer_than_the_lease_holds() -> None:
-    assert ANSWER_WITHIN_S < LEASE_S
+def test_no_source_is_waited_for_longer_than_a_refresh_takes() -> None:
+    assert ANSWER_WITHIN_S < LONGEST_S
 
 
 class LockedSource(FakeSource):

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.profile.failures import failure
+from advisor.profile.hints import hint_of
 
 LOG = "\n".join(f"line {number}." for number in range(1, 31))
 
@@ -287,3 +288,24 @@ def test_processes_of_the_script_are_told_where_nothing_else_trains():
     ):
         assert words in text
     assert "Process" not in str(explain("no_iteration", message="it came to its end", num_processes=0))
+
+
+def test_a_file_that_the_sandbox_does_not_show_is_told(tmp_path):
+    """Was: it was blamed on the data set, which is there."""
+    there = tmp_path / "train.csv"
+    there.touch()
+    message = f"FileNotFoundError: [Errno 2] No such file or directory: '{there}'"
+    told = hint_of({"status": "crashed", "message": message, "in_sandbox": True})
+    assert f"{str(there)!r} is there, but out of the sandbox's sight" in told
+    assert "`profile.sandbox_read`" in told
+    assert "sandbox_read" not in hint_of({"status": "crashed", "message": message})
+    there.unlink()
+    assert "add files and folders with" in hint_of(
+        {"status": "crashed", "message": message, "in_sandbox": True}
+    )
+
+
+def test_a_module_that_the_sandbox_may_not_show_is_told():
+    recording = {"status": "missing_module", "message": "mine", "in_sandbox": True}
+    error = failure(recording, script="a.py", python="python", returncode=1, log="", timeout_s=1)
+    assert "`profile.sandbox_read`" in str(error)

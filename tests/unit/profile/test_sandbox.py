@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,12 @@ def test_one_that_works_passes(tmp_path, monkeypatch):
 
 def test_only_the_jobs_folder_can_be_written(tmp_path):
     command = list(sandboxed(["python", "child.py"], tmp_path).command)
-    assert command[0] == "bwrap"
+    assert command[:2] == ["/bin/sh", "-c"]
+    assert command[3] == str(tmp_path / "seccomp")
+    assert Path(command[4]).name == "bwrap"
+    assert command[5:7] == ["--seccomp", "9"]
     assert command[-3:] == ["--", "python", "child.py"]
-    assert command[1:4] == ["--ro-bind", "/", "/"]
+    assert not any(one == two == "/" for one, two in pairwise(command))
     binds = [position for position, part in enumerate(command) if part.startswith("--bind")]
     assert [command[at : at + 3] for at in binds] == [["--bind", str(tmp_path), str(tmp_path)]]
     assert {"--unshare-net", "--unshare-pid", "--die-with-parent"} < set(command)
@@ -82,9 +86,10 @@ def in_the_real_one(folder: Path, code: str) -> subprocess.CompletedProcess[str]
 
 @needs("bubblewrap")
 @pytest.mark.parametrize("begin", ["", "unshare --user --map-root-user --mount "])
-def test_root_cannot_make_a_mount_writable_again(begin, tmp_path):
+def test_root_cannot_make_a_mount_writable_again(begin, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
-    code = f"mount -o remount,bind,rw / ; echo 1 > {tmp_path}/b"
+    monkeypatch.chdir(tmp_path)
+    code = f"mount -o remount,bind,rw {tmp_path} ; mount -o remount,bind,rw / ; echo 1 > {tmp_path}/b"
     ending = in_the_real_one(tmp_path / "mine", f"{begin}sh -c '{code}'")
     assert ending.returncode != 0
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
@@ -103,10 +108,11 @@ def test_daemons_cannot_be_reached_by_their_sockets(tmp_path):
 
 
 @needs("bubblewrap")
-def test_the_real_one_isolates(tmp_path):
+def test_the_real_one_isolates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     code = f"echo 1 > {tmp_path}/mine/a; echo 1 > {tmp_path}/b; kill -9 $$"
     ending = in_the_real_one(tmp_path / "mine", code)
     assert signalled(ending.returncode) == -9
     assert "Read-only file system" in ending.stderr
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine", "nothing"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine", "nothing", "seccomp"]

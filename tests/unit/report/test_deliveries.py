@@ -36,7 +36,7 @@ def delivery(outcome: Outcome, **changes: Any) -> Delivery:
         ),
         (
             delivery(Outcome.BUSY),
-            "mail: being sent: another process has been at it since 2026-11-23 08:01 UTC: ask again later",
+            "mail: being sent: another process sends it since 2026-11-23 08:01 UTC: try again later",
         ),
     ],
 )

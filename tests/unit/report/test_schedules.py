@@ -17,7 +17,7 @@ from advisor.report.schedules import (
     schedules_document,
 )
 from advisor.report.writers.terminal import Screen, to_terminal
-from advisor.service.scheduling import Planned
+from advisor.service.schedule.managing import Planned
 from tests.schedules import make_schedule
 
 DUE = datetime(2026, 11, 23, 7, tzinfo=UTC)

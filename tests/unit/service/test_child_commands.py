@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from advisor.service import child_commands
-from advisor.service.child_commands import MOST_KEPT_BYTES, Command, Ending, run_command
+from advisor.service.schedule import child_commands
+from advisor.service.schedule.child_commands import MOST_KEPT_BYTES, Command, Ending, run_command
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from advisor.config.layers import Config
 from advisor.core.errors import ConfigError, InputError
-from advisor.delivery.posting import Outcome
+from advisor.delivery.message import Message
+from advisor.delivery.posting import Delivery, Outcome
 from advisor.service.delivering import (
     DeliveryRequest,
     channel_states,
@@ -40,10 +42,20 @@ def request(*channels: str, **changes: Any) -> DeliveryRequest:
     return DeliveryRequest(**({"channels": channels, "command": "report", "period": "47"} | changes))
 
 
+def deliver_with(
+    config: Config, message: Message, wanted: DeliveryRequest, listener: Heard, time: SetClock
+) -> tuple[Delivery, ...]:
+    """Deliver with the settings of a configuration."""
+    settings = config.settings
+    return deliver(
+        message, wanted, settings.delivery, database=settings.store, listener=listener, clock=time.clock
+    )
+
+
 def outcomes(*channels: str, **changes: Any) -> dict[str, Outcome]:
     message = make_message(**changes.pop("message", {}))
     time = SetClock()
-    sent = deliver(message, request(*channels, **changes), config_of(FILES), Heard(), clock=time.clock)
+    sent = deliver_with(config_of(FILES), message, request(*channels, **changes), Heard(), time)
     return {one.channel: one.outcome for one in sent}
 
 
@@ -95,24 +107,24 @@ def test_a_name_that_no_channel_has_is_refused_before_anything_is_sent(tmp_path:
         outcomes("two", "onee")
     assert not (tmp_path / "two.json").exists()
     with pytest.raises(ConfigError, match="none is set up yet"):
-        check_channels(("x",), config_of({}))
+        check_channels(("x",), config_of({}).settings.delivery)
 
 
 def test_a_preview_is_what_is_sent_and_sends_nothing(tmp_path: Path) -> None:
-    config, time = config_of(FILES), SetClock()
-    (shown,) = previews(make_message(), request("one"), config, clock=time.clock)
+    channels, time = config_of(FILES).settings.delivery, SetClock()
+    (shown,) = previews(make_message(), request("one"), channels, clock=time.clock)
     assert not (tmp_path / "data").exists()
     assert outcomes("one") == {"one": Outcome.SENT}
     assert shown.text == f"one-2026-11-23.md\n\n{Path('one-2026-11-23.md').read_text()}"
     with pytest.raises(ConfigError, match="one: this answer has no form"):
-        previews(make_message(files=()), request("one"), config)
+        previews(make_message(files=()), request("one"), channels)
 
 
 def test_waiting_is_told_beside_the_step() -> None:
     with serving(HttpServer(replies=[Reply(status=503)])) as server:
         heard, time = Heard(), SetClock()
         config = config_of({"hook": {"kind": "webhook", "url": server.url}})
-        (sent,) = deliver(make_message(), request("hook"), config, heard, clock=time.clock)
+        (sent,) = deliver_with(config, make_message(), request("hook"), heard, time)
     assert (sent.outcome, sent.attempts, time.slept) == (Outcome.SENT, 2, [1.0])
     assert heard.steps == ["sending to hook"]
 
@@ -130,7 +142,7 @@ def test_states_name_secrets_and_never_hold_them(monkeypatch: pytest.MonkeyPatch
         }
     )
     outcomes("one")
-    states = {state.name: state for state in channel_states(config)}
+    states = {state.name: state for state in channel_states(config.settings.delivery, config.settings.store)}
     assert "hunter2" not in repr(states)
     assert states["slack"].secrets == (("env:SLACK", None),)
     ((name, problem),) = states["hook"].secrets

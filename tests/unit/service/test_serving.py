@@ -9,27 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from advisor.config.layers import Config, load_config
-from advisor.core.errors import InputError, LeaseTakenError
+from advisor.config.layers import load_config
+from advisor.config.settings import Settings
+from advisor.core.errors import LockedError
 from advisor.core.values import OccurrenceState
-from advisor.service import serving
-from advisor.service.child_commands import Command
-from advisor.service.scheduling import planned_schedule, remove_schedule
-from advisor.service.serving import Inline, Stop, Voice, run_due, run_now, serve
+from advisor.service.schedule import serving
+from advisor.service.schedule.child_commands import Command
+from advisor.service.schedule.managing import planned_schedule, remove_schedule
+from advisor.service.schedule.serving import Inline, Stop, Voice, run_due, run_now, serve
 from advisor.store.database import open_store
-from advisor.store.occurrences import Claim, Claimant, claim_now
-from advisor.store.schedules import add_schedule
-from tests.schedules import AT, make_schedule
+from advisor.store.schedules import add_schedule, schedule_lock
+from tests.schedules import make_schedule
 from tests.unit.service.virtual_world import MayGoOn, ran
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """A database with one schedule."""
+def settings(tmp_path: Path) -> Settings:
+    """Those of a database with one schedule."""
     url = f"sqlite:///{tmp_path}/advisor.db"
     with open_store(url) as store:
         add_schedule(store, make_schedule(folder=str(tmp_path)))
-    return load_config({"store.url": url})
+    return load_config({"store.url": url}).settings
 
 
 @pytest.fixture
@@ -38,51 +38,56 @@ def voice() -> Voice:
     return Voice(deliver=lambda outgoing: pytest.fail(f"{outgoing} was sent"), log=lambda _line: None)
 
 
-def test_run_now_gives_the_occurrence(config: Config, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_now_gives_the_occurrence(
+    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serving, "run_command", lambda _, may_go_on: ran(0 if may_go_on() else 1))
-    occurrence = run_now("weekly", config, voice)
+    occurrence = run_now("weekly", settings.store, settings.schedule, voice)
     assert (occurrence.state, occurrence.exit_code, occurrence.attempts) == (OccurrenceState.DONE, 0, 1)
-    assert planned_schedule("weekly", config).past == (occurrence,)
+    assert planned_schedule("weekly", settings.store).past == (occurrence,)
 
 
 def test_whoever_interrupts_run_now_leaves_nothing_to_a_service(
-    config: Config, voice: Voice, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(command: Command, may_go_on: MayGoOn) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(serving, "run_command", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_now("weekly", config, voice)
-    (only,) = planned_schedule("weekly", config).past
+        run_now("weekly", settings.store, settings.schedule, voice)
+    (only,) = planned_schedule("weekly", settings.store).past
     assert (only.state, only.outcome, only.expires_at) == (OccurrenceState.FAILED, "interrupted", None)
 
 
-def test_run_now_waits_for_nobody(config: Config, voice: Voice) -> None:
-    schedule = planned_schedule("weekly", config).schedule
-    with open_store(config.settings.store.url) as store:
-        by = Claimant(name="a service", now=AT, for_s=1e9)
-        assert claim_now(store, Claim(schedule=schedule, due_at=AT), by)
-    with pytest.raises(LeaseTakenError, match="weekly runs already: `advisor schedule show weekly`"):
-        run_now("weekly", config, voice)
+def test_run_now_does_not_wait(settings: Settings, voice: Voice) -> None:
+    schedule = planned_schedule("weekly", settings.store).schedule
+    with (
+        open_store(settings.store.url) as store,
+        schedule_lock(store, schedule, "process 7 on elsewhere"),
+        pytest.raises(LockedError, match=r"weekly runs already: .* locked by process 7 on elsewhere"),
+    ):
+        run_now("weekly", settings.store, settings.schedule, voice)
 
 
 def test_a_schedule_that_is_removed_while_it_runs(
-    config: Config, voice: Voice, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def remove(command: Command, may_go_on: MayGoOn) -> object:
-        remove_schedule("weekly", config)
+        remove_schedule("weekly", settings.store)
         return ran()
 
     monkeypatch.setattr(serving, "run_command", remove)
-    with pytest.raises(InputError, match="weekly was removed while it ran"):
-        run_now("weekly", config, voice)
+    lines: list[str] = []
+    voice = Voice(deliver=lambda _outgoing: "", log=lines.append)
+    assert run_now("weekly", settings.store, settings.schedule, voice).exit_code == 0
+    assert "its end is not noted: the schedule was removed" in lines[-1]
 
 
 def test_run_due_runs_what_is_due_and_no_more(
-    config: Config, voice: Voice, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, voice: Voice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schedule = planned_schedule("weekly", config).schedule
+    schedule = planned_schedule("weekly", settings.store).schedule
     commands: list[Command] = []
 
     def run(command: Command, may_go_on: MayGoOn) -> object:
@@ -91,16 +96,16 @@ def test_run_due_runs_what_is_due_and_no_more(
 
     monkeypatch.setattr(serving, "run_command", run)
     monkeypatch.setattr(serving, "now", lambda: schedule.settled_until + timedelta(hours=1))
-    run_due(config, voice)
+    run_due(settings.store, settings.schedule, voice)
     assert commands == []
     monkeypatch.setattr(serving, "now", lambda: schedule.settled_until + timedelta(days=1))
-    run_due(config, voice)
-    run_due(config, voice)
+    run_due(settings.store, settings.schedule, voice)
+    run_due(settings.store, settings.schedule, voice)
     assert [command.words for command in commands] == [("prices", "refresh")]
-    assert commands[0].timeout_s == config.settings.schedule.timeout == 3600
+    assert commands[0].timeout_s == settings.schedule.timeout == 3600
 
 
-def test_a_service_that_is_asked_to_end_ends(config: Config) -> None:
+def test_a_service_that_is_asked_to_end_ends(settings: Settings) -> None:
     lines: list[str] = []
     stop = Stop()
 
@@ -109,7 +114,7 @@ def test_a_service_that_is_asked_to_end_ends(config: Config) -> None:
         stop()
 
     voice = Voice(deliver=lambda _outgoing: "", log=log)
-    serve(config, voice, stop)
+    serve(settings.store, settings.schedule, voice, stop)
     assert lines[0].endswith("Ctrl-C or SIGTERM ends it")
     assert lines[-1] == "ended"
 
@@ -128,6 +133,6 @@ def test_inline_runs_at_once_and_gives_what_came_of_it() -> None:
         Inline().submit(divmod, 1, 0)
 
 
-def test_a_schedule_is_as_it_was_kept(config: Config) -> None:
-    kept = planned_schedule("weekly", config).schedule
+def test_a_schedule_is_as_it_was_kept(settings: Settings) -> None:
+    kept = planned_schedule("weekly", settings.store).schedule
     assert kept == replace(make_schedule(), folder=kept.folder)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from advisor.core.errors import AdvisorError
-from advisor.service.child_commands import Command, Ending, Ran
-from advisor.service.schedule_world import Limits, Outgoing, Surroundings
+from advisor.service.schedule.child_commands import Command, Ending, Ran
+from advisor.service.schedule.running import Limits, Outgoing, Surroundings
 from advisor.store.handle import Store
 from tests.schedules import AT
 

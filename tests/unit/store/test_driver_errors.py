@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from advisor.core.errors import StoreError
 from advisor.store import transactions
 from advisor.store.database import open_store
-from advisor.store.driver_errors import HINTS, OTHERWISE, explained
 from advisor.store.handle import Store
 from advisor.store.pulls import current_offers, price_points, pulls, save_failure, save_part
+from advisor.store.transactions import HINTS, OTHERWISE, explained
 from tests.builders import make_offer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -124,7 +124,7 @@ def test_a_save_that_is_interrupted_in_the_middle_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("advisor.store.pulls.append_points", interrupted)
+        patch.setattr("advisor.store.pulls._append_points", interrupted)
         with pytest.raises(KeyboardInterrupt):
             save_part(store, "aws", "all", MANY, (), ("gap",), AT)
     assert (current_offers(store, "aws"), pulls(store), price_points(store)) == before

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from advisor.core.errors import StoreError
 from advisor.store.database import open_store
-from advisor.store.lease import lease
+from advisor.store.locks import lock
 from advisor.store.pulls import current_offers, forget_points, price_points, save_part
 from tests.builders import make_offer
 
@@ -56,7 +56,7 @@ def test_select_is_enough_to_read_and_too_little_to_write(postgres_url: str, rol
 def test_four_rights_and_the_sequences_are_enough_to_write(postgres_url: str, role_url: str) -> None:
     rights = ("SELECT, INSERT, UPDATE, DELETE ON ALL TABLES", "USAGE ON ALL SEQUENCES")
     grant(postgres_url, *rights)
-    with open_store(role_url) as store, lease(store, "refresh", "me", for_s=1, now=AT):
+    with open_store(role_url) as store, lock(store, "refresh", "me"):
         save_part(store, "aws", "all", [make_offer("NEW")], (), (), AT)
         assert current_offers(store, "aws") == (make_offer("NEW"),)
         assert len(price_points(store)) == 2

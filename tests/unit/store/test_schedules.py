@@ -1,4 +1,4 @@
-"""Schedules and their occurrences in the database: one claims, a lost claim changes nothing."""
+"""Schedules and their occurrences in the database: what is noted, and by whom it may be changed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from advisor.core.errors import LockedError
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.store.handle import Store
-from advisor.store.occurrences import (
-    Claim,
-    Claimant,
-    begin,
-    claim_now,
-    end,
-    give_back,
+from advisor.store.schedules import (
+    add_schedule,
+    begin_occurrence,
+    change_occurrence,
     last_delivered,
-    occurrence_at,
     occurrences,
-    renew,
+    remove_schedule,
+    schedule_lock,
+    schedules,
     settle,
-    take_over,
+    unfinished_occurrences,
 )
-from advisor.store.schedules import add_schedule, remove_schedule, schedules
 from tests.schedules import AT, make_schedule
 
 DUE = datetime(2026, 11, 23, 7, tzinfo=UTC)
@@ -38,21 +36,17 @@ def weekly(store: Store) -> Schedule:
     return schedule
 
 
-def at(seconds: float, name: str = "ann") -> Claimant:
-    """Somebody who claims for two minutes, so long after it is due."""
-    return Claimant(name=name, now=DUE + timedelta(seconds=seconds), for_s=120)
-
-
-def claimed(store: Store, schedule: Schedule, by: Claimant | None = None, **changes: object) -> Claim:
-    claim = Claim(schedule=schedule, due_at=DUE)
-    assert settle(store, schedule, claim, (), by or at(0), forget_before=LONG_AGO)
-    return claim
+def running(**changes: object) -> Occurrence:
+    """The first attempt of a time of the schedule."""
+    begun = Occurrence(
+        schedule_id="5f", due_at=DUE, state=OccurrenceState.RUNNING, holder="ann", started_at=DUE, attempts=1
+    )
+    return replace(begun, **changes)
 
 
 def ended(**changes: object) -> Occurrence:
-    done = Occurrence(
-        schedule_id="5f",
-        due_at=DUE,
+    """Its end."""
+    done = running(
         state=OccurrenceState.DONE,
         ended_at=DUE + timedelta(seconds=60),
         exit_code=0,
@@ -63,6 +57,13 @@ def ended(**changes: object) -> Occurrence:
         output="all of it",
     )
     return replace(done, **changes)
+
+
+def begun(store: Store, schedule: Schedule, **changes: object) -> Occurrence:
+    """A time of the schedule that is noted as running."""
+    occurrence = running(**changes)
+    assert settle(store, schedule, occurrence, (), until=occurrence.due_at, forget_before=LONG_AGO)
+    return occurrence
 
 
 def test_a_schedule_comes_back_as_it_was(store: Store, weekly: Schedule) -> None:
@@ -81,105 +82,96 @@ def test_schedules_stand_by_name(store: Store) -> None:
 
 
 def test_what_is_removed_takes_its_occurrences_along(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
+    begun(store, weekly)
     assert remove_schedule(store, "weekly")
     assert not remove_schedule(store, "weekly")
     assert occurrences(store, weekly.id, most=9) == ()
-    assert not end(store, claim, ended())
+    assert not change_occurrence(store, ended())
 
 
-def test_from_claim_to_end(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
-    (as_claimed,) = occurrences(store, weekly.id, most=9)
-    assert (as_claimed.state, as_claimed.holder, as_claimed.attempts) == (OccurrenceState.CLAIMED, "ann", 0)
-    assert begin(store, claim, at(1))
-    running = occurrence_at(store, weekly.id, DUE)
-    assert running is not None
-    assert (running.state, running.attempts) == (OccurrenceState.RUNNING, 1)
-    assert running.expires_at == DUE + timedelta(seconds=121)
-    assert end(store, claim, ended())
-    done = occurrence_at(store, weekly.id, DUE)
-    expected = ended(holder="ann", attempts=1, started_at=DUE + timedelta(seconds=1))
-    assert done == expected
+def test_from_beginning_to_end(store: Store, weekly: Schedule) -> None:
+    occurrence = begun(store, weekly)
+    assert occurrences(store, weekly.id, most=9) == unfinished_occurrences(store) == (occurrence,)
+    assert change_occurrence(store, ended())
+    assert occurrences(store, weekly.id, most=9) == (ended(),)
+    assert unfinished_occurrences(store) == ()
+    assert not change_occurrence(store, ended(exit_code=1))
+    assert occurrences(store, weekly.id, most=9) == (ended(),)
 
 
-def test_of_two_who_read_the_same_one_claims(store: Store, weekly: Schedule) -> None:
-    claimed(store, weekly)
-    second = Claim(schedule=weekly, due_at=DUE)
-    assert not settle(store, weekly, second, (), at(0, "bob"), forget_before=LONG_AGO)
-    assert not begin(store, second, at(1, "bob"))
-    (one,) = occurrences(store, weekly.id, most=9)
-    assert one.holder == "ann"
+def test_of_two_who_read_the_same_one_notes_it(store: Store, weekly: Schedule) -> None:
+    begun(store, weekly)
+    change_occurrence(store, ended())
+    second = running(holder="bob", due_at=DUE + timedelta(hours=1))
+    assert not settle(store, weekly, second, (), until=DUE, forget_before=LONG_AGO)
+    assert occurrences(store, weekly.id, most=9) == (ended(),)
 
 
-def test_occurrences_of_one_schedule_never_overlap(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
+@pytest.mark.parametrize("state", [OccurrenceState.RUNNING, OccurrenceState.CLAIMED])
+def test_while_one_is_not_finished_none_is_added(
+    store: Store, weekly: Schedule, state: OccurrenceState
+) -> None:
+    begun(store, weekly, state=state)
     (settled,) = schedules(store)
-    later = Claim(schedule=settled, due_at=DUE + timedelta(days=7))
-    assert not settle(store, settled, later, (), at(1e6), forget_before=LONG_AGO)
-    assert not claim_now(store, Claim(schedule=settled, due_at=DUE + timedelta(hours=1)), at(1e6))
-    end(store, claim, ended())
-    assert settle(store, settled, later, (), at(1e6), forget_before=LONG_AGO)
+    later = running(due_at=DUE + timedelta(days=7))
+    assert not settle(store, settled, later, (), until=later.due_at, forget_before=LONG_AGO)
+    change_occurrence(store, ended())
+    assert settle(store, settled, later, (), until=later.due_at, forget_before=LONG_AGO)
+
+
+def test_a_schedule_has_one_lock(store: Store, weekly: Schedule) -> None:
+    other = replace(weekly, id="7a")
+    with schedule_lock(store, weekly, "ann"), schedule_lock(store, other, "bob"), pytest.raises(LockedError):
+        schedule_lock(store, weekly, "bob")
 
 
 def test_settled_is_settled(store: Store, weekly: Schedule) -> None:
     moments = [DUE - timedelta(days=7 * n) for n in (3, 2, 1)]
-    assert settle(store, weekly, None, moments, at(5), forget_before=LONG_AGO)
+    until = DUE + timedelta(seconds=5)
+    assert settle(store, weekly, None, moments, until=until, forget_before=LONG_AGO)
     (settled,) = schedules(store)
-    assert settled.settled_until == DUE + timedelta(seconds=5)
+    assert settled.settled_until == until
     kept = occurrences(store, weekly.id, most=2)
     assert [(one.state, one.due_at) for one in kept] == [
         (OccurrenceState.MISSED, moments[2]), (OccurrenceState.MISSED, moments[1]),
     ]  # fmt: skip
 
 
-def test_a_claim_that_ran_out_is_taken_over_once(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
-    begin(store, claim, at(1))
-    assert take_over(store, [weekly], at(120, "bob")) is None
-    over = take_over(store, [weekly], at(121, "bob"))
-    assert over is not None
-    assert (over.due_at, over.attempts) == (DUE, 1)
-    assert take_over(store, [weekly], at(122, "cleo")) is None
-    # Whoever slept comes back: nothing of it counts.
-    assert not renew(store, claim, at(123))
-    assert not begin(store, claim, at(123))
-    assert not give_back(store, claim, DUE)
-    assert not end(store, claim, ended())
-    assert begin(store, over, at(123, "bob"))
-    assert end(store, over, ended())
-    done = occurrence_at(store, weekly.id, DUE)
-    assert done is not None
-    assert (done.holder, done.attempts) == ("bob", 2)
+def test_the_end_of_an_attempt_counts_until_the_next_begins(store: Store, weekly: Schedule) -> None:
+    begun(store, weekly)
+    again = running(holder="bob", attempts=2, started_at=DUE + timedelta(minutes=2))
+    begin_occurrence(store, again)
+    assert occurrences(store, weekly.id, most=9) == (again,)
+    # A laptop that slept comes back: its end is not noted.
+    assert not change_occurrence(store, ended())
+    assert change_occurrence(store, ended(holder="bob", attempts=2))
+    (done,) = occurrences(store, weekly.id, most=9)
+    assert (done.holder, done.attempts, done.state) == ("bob", 2, OccurrenceState.DONE)
 
 
-def test_a_renewed_claim_lasts(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
-    assert renew(store, claim, at(100))
-    assert take_over(store, [weekly], at(219, "bob")) is None
-    assert give_back(store, claim, DUE + timedelta(seconds=150))
-    assert take_over(store, [weekly], at(150, "bob")) is not None
+def test_one_that_waits_is_not_finished_and_begins_again(store: Store, weekly: Schedule) -> None:
+    begun(store, weekly)
+    waits = running(state=OccurrenceState.CLAIMED, expires_at=DUE + timedelta(minutes=5), outcome="not yet")
+    assert change_occurrence(store, waits)
+    assert unfinished_occurrences(store) == (waits,)
+    begin_occurrence(store, running(attempts=2))
+    (again,) = unfinished_occurrences(store)
+    assert (again.state, again.attempts, again.expires_at) == (OccurrenceState.RUNNING, 2, None)
 
 
-def test_who_knows_no_schedule_takes_nothing_over(store: Store, weekly: Schedule) -> None:
-    claimed(store, weekly)
-    assert take_over(store, [], at(1e6)) is None
-
-
-def test_what_ended_cannot_be_taken_over_or_ended_again(store: Store, weekly: Schedule) -> None:
-    claim = claimed(store, weekly)
-    begin(store, claim, at(1))
-    end(store, claim, ended())
-    assert not end(store, claim, ended(exit_code=1))
-    assert take_over(store, [weekly], at(1e9)) is None
+def test_unfinished_ones_stand_by_time(store: Store, weekly: Schedule) -> None:
+    moments = [DUE + timedelta(minutes=minutes) for minutes in (3, 1, 2)]
+    for moment in moments:
+        begin_occurrence(store, running(due_at=moment))
+    assert [one.due_at for one in unfinished_occurrences(store)] == sorted(moments)
 
 
 def test_the_last_that_was_delivered(store: Store, weekly: Schedule) -> None:
     assert last_delivered(store, weekly.id) is None
     for days, delivery in ((0, "sent"), (1, "not sent: nothing changed"), (2, "")):
-        claim = Claim(schedule=weekly, due_at=DUE + timedelta(days=days))
-        assert claim_now(store, claim, at(0))
-        end(store, claim, ended(delivery=delivery))
+        moment = DUE + timedelta(days=days)
+        begin_occurrence(store, running(due_at=moment))
+        assert change_occurrence(store, ended(due_at=moment, delivery=delivery))
     last = last_delivered(store, weekly.id)
     assert last is not None
     assert last.due_at == DUE + timedelta(days=1)
@@ -187,7 +179,7 @@ def test_the_last_that_was_delivered(store: Store, weekly: Schedule) -> None:
 
 def test_old_occurrences_are_forgotten_but_not_those_in_work(store: Store, weekly: Schedule) -> None:
     old = [AT - timedelta(days=days) for days in (500, 300)]
-    assert settle(store, weekly, None, old, at(0), forget_before=LONG_AGO)
+    assert settle(store, weekly, None, old, until=DUE, forget_before=LONG_AGO)
     (settled,) = schedules(store)
-    assert settle(store, settled, None, (), at(1), forget_before=LONG_AGO)
+    assert settle(store, settled, None, (), until=DUE, forget_before=LONG_AGO)
     assert [one.due_at for one in occurrences(store, weekly.id, most=9)] == [old[1]]

@@ -10,10 +10,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from advisor.delivery.attempt import attempt
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.patience import Patience
-from advisor.delivery.posting import Outcome, Post
+from advisor.delivery.posting import Outcome, Patience, Post, attempt
 from advisor.store.handle import Store
 from tests.delivery.http_server import HttpServer, Reply, Request, serving
 from tests.delivery.mail_server import free_port

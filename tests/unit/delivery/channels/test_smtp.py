@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from advisor.delivery.attempt import attempt
 from advisor.delivery.channel import Channel, PermanentError, SendingError, TemporaryError, UncertainError
-from advisor.delivery.patience import Patience
-from advisor.delivery.posting import Outcome, Post
+from advisor.delivery.posting import Outcome, Patience, Post, attempt
 from advisor.store.handle import Store
 from tests.delivery.mail_server import PASSWORD, USER, MailServer, free_port, serving, write_certificate
 from tests.delivery.parts import HTML, MAIL, PNG, SetClock, channel_of, make_message, make_parcel
@@ -93,7 +91,7 @@ def test_without_encryption_nothing_is_sent_where_it_was_asked_for(plain: MailSe
 
 def test_a_certificate_that_nobody_trusts(certificate: Path) -> None:
     with serving(certificate=certificate) as server:
-        assert "a certificate that nobody trusts" in fault_of(
+        assert "a certificate that is not trusted" in fault_of(
             mail_to(server, security="starttls"), PermanentError
         )
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.errors import LeaseTakenError
+from advisor.core.errors import LockedError
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.pricing.refresh.price_history import series_of
-from advisor.pricing.refresh.pulling import LEASE, RETRY_S, Kept, _refused, due_sources, is_due, refresh
+from advisor.pricing.refresh.pulling import LOCK, RETRY_S, Kept, _refused, due_sources, is_due, refresh
 from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
 from advisor.store.database import open_store
 from advisor.store.handle import Store
-from advisor.store.lease import lease
+from advisor.store.locks import lock
 from advisor.store.pulls import Pull, current_offers, price_points, pulls, save_part
 from tests.builders import make_offer
 
@@ -141,8 +141,8 @@ def test_a_time_without_a_zone_fails_its_part_alone(store: Store) -> None:
 
 def test_only_one_refresh_at_a_time(store: Store) -> None:
     with (
-        lease(store, LEASE, "process 7 on elsewhere", for_s=60, now=NOON),
-        pytest.raises(LeaseTakenError, match="process 7 on elsewhere"),
+        lock(store, LOCK, "process 7 on elsewhere"),
+        pytest.raises(LockedError, match="process 7 on elsewhere"),
     ):
         pulled(store, FakeSource(part(offer())))
     assert usd(store) == []
@@ -164,7 +164,7 @@ def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store: St
 
 
 def test_a_refresh_that_was_overtaken_changes_nothing(store: Store) -> None:
-    """Its lease ran out, and another one asked and kept what it heard."""
+    """Such as one on a laptop that slept."""
 
     class Slow(FakeSource):
         def offers(self, query: OfferQuery) -> Iterator[Part]:

@@ -1,0 +1,295 @@
+"""Schedules: added, listed, shown, removed, and exported to other schedulers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.config.layers import environment_variable
+from advisor.core import processes
+from advisor.core.errors import InputError, did_you_mean
+from advisor.core.files import write_atomically
+from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
+from advisor.schedule.recurrence import next_after
+from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
+from advisor.service.delivering import check_channels
+from advisor.service.live import now
+
+if TYPE_CHECKING:
+    from advisor.config.delivery_settings import DeliverySettings
+    from advisor.config.settings import ScheduleSettings, StoreSettings
+    from advisor.schedule.exports import ExportedFile
+    from advisor.service.listening import Listener
+    from advisor.store.handle import Store
+
+_ENV = "env:"
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRequest:
+    """A command and when it shall run.
+
+    Attributes:
+        cron: five fields.
+        zone: whose clock they mean.
+        command: what follows ``advisor``.
+        folder: where it runs.
+        name: None for one that follows from the command.
+        channel: where its output is sent; None for nowhere.
+        when: after which ends.
+    """
+
+    cron: str
+    zone: str
+    command: tuple[str, ...]
+    folder: Path
+    name: str | None = None
+    channel: str | None = None
+    when: DeliverWhen = DeliverWhen.ALWAYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A schedule, when it is due next, and its last occurrences.
+
+    Attributes:
+        next_at: None if it never is due again.
+        past: the newest first.
+    """
+
+    schedule: Schedule
+    next_at: datetime | None
+    past: tuple[Occurrence, ...] = ()
+
+
+def add_schedule(
+    request: ScheduleRequest, database: StoreSettings, delivery: DeliverySettings, listener: Listener
+) -> Planned:
+    """Keep a new schedule.
+
+    Args:
+        request: the command and when it shall run.
+        database: where it is kept.
+        delivery: the channels that there are.
+        listener: gives options the names that the caller knows.
+
+    Raises:
+        ConfigError: the settings have no such channel.
+        InputError: its times, zone, command or name cannot be, or another one has its name.
+        StoreError: the database cannot be written.
+    """
+    from advisor.store import schedules as kept
+    from advisor.store.database import open_store
+
+    command = schedulable(request.command)
+    check_words(request.command)
+    if request.name is not None:
+        check_name(request.name)
+    if request.channel is None and request.when is not DeliverWhen.ALWAYS:
+        when, channel = listener.name_of("when"), listener.name_of("channel")
+        raise InputError(f"{when} {request.when} says when the output is sent: say where to with {channel}.")
+    own = () if request.channel is None else (request.channel,)
+    check_channels((*own, *channels_in(request.command)), delivery)
+    with open_store(database.url) as store:
+        names = [schedule.name for schedule in kept.schedules(store)]
+        schedule = _schedule(request, request.name or name_for(command, names))
+        planned = Planned(schedule=schedule, next_at=next_after(schedule, schedule.added_at))
+        if not kept.add_schedule(store, schedule):
+            raise InputError(
+                f"there is a schedule {schedule.name!r} already: choose another name, or remove it first"
+                f" (advisor schedule remove {schedule.name})."
+            )
+    return planned
+
+
+def _schedule(request: ScheduleRequest, name: str) -> Schedule:
+    at = now()
+    return Schedule(
+        id=uuid.uuid4().hex,
+        name=name,
+        cron=" ".join(request.cron.split()),
+        zone=request.zone,
+        command=request.command,
+        folder=str(request.folder.absolute()),
+        channel=request.channel,
+        when=request.when,
+        added_at=at,
+        settled_until=at,
+    )
+
+
+def planned_schedules(database: StoreSettings) -> tuple[Planned, ...]:
+    """All schedules by name, each with its last occurrence; none where there is no database yet.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    with _existing(database) as store:
+        return tuple(_planned(store, schedule, most=1) for schedule in _schedules(store))
+
+
+def planned_schedule(name: str, database: StoreSettings) -> Planned:
+    """One schedule with its last occurrences.
+
+    Raises:
+        InputError: there is none of this name.
+        StoreError: the database cannot be read.
+    """
+    with _existing(database) as store:
+        return _planned(store, _named(name, _schedules(store)), most=_MOST_SHOWN)
+
+
+def remove_schedule(name: str, database: StoreSettings) -> None:
+    """Forget a schedule and its occurrences.
+
+    Raises:
+        InputError: there is none of this name.
+        StoreError: the database cannot be written.
+    """
+    from advisor.store import schedules as kept
+
+    with _existing(database) as store:
+        _named(name, _schedules(store))
+        assert store is not None, "it holds a schedule of this name"  # noqa: S101
+        kept.remove_schedule(store, name)
+
+
+@contextmanager
+def _existing(database: StoreSettings) -> Iterator[Store | None]:
+    from advisor.store.database import open_store
+
+    store = open_store(database.url, must_exist=True)
+    if store is None:
+        yield None
+        return
+    with store:
+        yield store
+
+
+def _schedules(store: Store | None) -> tuple[Schedule, ...]:
+    if store is None:
+        return ()
+    from advisor.store.schedules import schedules
+
+    return schedules(store)
+
+
+def _named(name: str, known: Sequence[Schedule]) -> Schedule:
+    for schedule in known:
+        if schedule.name == name:
+            return schedule
+    if not known:
+        raise InputError(
+            f"there is no schedule {name!r}, nor any other: `advisor schedule add` makes one, see its --help."
+        )
+    names = [schedule.name for schedule in known]
+    hint = did_you_mean(name, names) or " `advisor schedule list` shows all."
+    raise InputError(f"there is no schedule {name!r}.{hint}")
+
+
+def _planned(store: Store | None, schedule: Schedule, *, most: int) -> Planned:
+    from advisor.store.schedules import occurrences
+
+    past = () if store is None else occurrences(store, schedule.id, most=most)
+    return Planned(schedule=schedule, next_at=next_after(schedule, now()), past=past)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """Which schedules, and for which scheduler.
+
+    Attributes:
+        name: None only with ``is_all``.
+        image: for Kubernetes.
+    """
+
+    scheduler: Scheduler
+    name: str | None = None
+    is_all: bool = False
+    image: str | None = None
+
+
+def schedule_files(
+    request: ExportRequest, database: StoreSettings, delivery: DeliverySettings, limits: ScheduleSettings
+) -> tuple[ExportedFile, ...]:
+    """Files for another scheduler.
+
+    Args:
+        request: which schedules, and for which scheduler.
+        database: where they are kept.
+        delivery: whose channels say which secrets a command needs.
+        limits: how long a command may take, and how late it may begin.
+
+    Raises:
+        InputError: neither a name nor all were asked for, there is none, or the scheduler cannot have it.
+        StoreError: the database cannot be read.
+    """
+    if (request.name is None) is not request.is_all:
+        raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
+    if request.name is None:
+        wanted = [one.schedule for one in planned_schedules(database)]
+    else:
+        wanted = [planned_schedule(request.name, database).schedule]
+    if not wanted:
+        raise InputError("there are no schedules to export: see `advisor schedule add --help`.")
+    # By its path: cron and systemd know few folders.
+    program = processes.ADVISOR
+    timeout_s = limits.timeout
+    match request.scheduler:
+        case Scheduler.CRON:
+            from advisor.schedule.exports import crontab
+
+            return crontab(wanted, program)
+        case Scheduler.SYSTEMD:
+            from advisor.schedule.exports import SystemdPlan, systemd_units
+
+            return systemd_units(wanted, SystemdPlan(program=program, timeout_s=timeout_s))
+        case Scheduler.GITHUB_ACTIONS:
+            from advisor.schedule.github_actions import WorkflowPlan, workflow
+
+            return tuple(
+                workflow(one, WorkflowPlan(secrets=_secrets(one, delivery), timeout_s=timeout_s, now=now()))
+                for one in wanted
+            )
+        case Scheduler.KUBERNETES:
+            from advisor.schedule.exports import CronJobPlan, cron_jobs
+
+            if request.image is None:
+                raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
+            plan = CronJobPlan(image=request.image, timeout_s=timeout_s, catch_up_s=limits.catch_up)
+            return cron_jobs(wanted, plan)
+
+
+def _secrets(schedule: Schedule, delivery: DeliverySettings) -> tuple[str, ...]:
+    """The variables that hold secrets of its channels, and the address of the shared database."""
+    names = {*channels_in(schedule.command), schedule.channel}
+    channels = (one for name, one in delivery.channels.items() if name in names)
+    values = (value for channel in channels for value in channel.model_dump(mode="json").values())
+    variables = {
+        text.removeprefix(_ENV) for text in values if isinstance(text, str) and text.startswith(_ENV)
+    }
+    shared = {environment_variable("store.url")} if schedule.channel is not None else set()
+    return tuple(sorted(variables | shared))
+
+
+def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]:
+    """The files in a folder, which is made if it is not there.
+
+    Raises:
+        InputError: they cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            write_atomically(folder / file.name, file.text.encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder}: {error.strerror or error}: choose another folder."
+        ) from error
+    return tuple(folder / file.name for file in files)

@@ -1,0 +1,1 @@
+"""Accuracy of what our studies fitted, judged by the harness in `benchmarks.accuracy`."""
