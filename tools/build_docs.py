@@ -20,6 +20,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
+from advisor.cli.help_lines import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay
@@ -51,6 +52,10 @@ only you can read.
 
 ## Settings
 """
+LONG_PAGES = (
+    "Of a command with more than twenty options, `--help` shows the common ones and `--help-all` shows all,\n"
+    "as this page does under *More options*."
+)
 MAY_IN_WORDS = {
     ProjectMay.ANYTHING: "set it",
     ProjectMay.LOWER: "lower it",
@@ -66,12 +71,12 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help."""
+    """Every command's --help-all: the common options first."""
     group = typer.main.get_command(app)
-    parts = [f"# Commands\n\n{GENERATED}"]
+    parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{command.get_help(context)}\n```")
+        parts.append(f"## {name}\n\n```\n{full_help(command, context)}\n```")
     return "\n\n".join(parts) + "\n"
 
 

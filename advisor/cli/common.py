@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from typer.core import TyperCommand
-
-from advisor.cli.help_lines import Click
+from advisor.cli.help_lines import Click, LongCommand
 from advisor.cli.listening import TERMINAL, warn
 from advisor.report.printing import Format
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
 
 
-class ScriptCommand(TyperCommand):
+class ScriptCommand(LongCommand):
     """A command that takes a script: an unknown option is most likely the script's."""
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:

@@ -1,12 +1,84 @@
-"""Help pages whose lists of commands are whole: typer cuts each line at 45 characters."""
+"""Help pages: lists of commands are whole (typer cuts each line at 45 characters), long lists of options are not."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 Click = Any  # a value of click, or of typer's own copy of it: which of both depends on typer's version
+
+COMMON_OPTIONS = {
+    "recommend": (
+        "--epochs", "--iterations", "--budget", "--deadline", "--gpu", "--provider", "--region", "--market",
+        "--max-nodes", "--dataset-gb", "--policy", "--explain", "--what-if", "--top", "--html", "--offline",
+        "--format", "--json",
+    ),
+    "compare": (
+        "--epochs", "--iterations", "--budget", "--deadline", "--value-of-time", "--provider", "--region",
+        "--market", "--max-nodes", "--dataset-gb", "--policy", "--local-gpu", "--offline", "--format", "--json",
+    ),
+    "diff": (
+        "--epochs", "--iterations", "--fail-above", "--gpu", "--provider", "--region", "--market", "--max-nodes",
+        "--policy", "--python", "--backend", "--fake-data", "--offline", "--format", "--json",
+    ),
+}  # fmt: skip
+"""What ``--help`` shows of commands with more than twenty options; the rest is under ``--help-all``."""
+
+_SHOWS_ALL = "advisor.help_all"
+
+
+class LongCommand(TyperCommand):
+    """A command whose help page shows the common options, and all of them with ``--help-all``."""
+
+    def get_params(self, ctx: Click) -> list[Click]:
+        """The command's parameters; a long one also has ``--help-all``."""
+        params: list[Click] = super().get_params(ctx)
+        if self.name in COMMON_OPTIONS:
+            help_all = copy(params[-1])
+            help_all.name, help_all.opts, help_all.callback = "help_all", ["--help-all"], _show_all
+            help_all.help = f"Show all {len(params) - self._num_arguments()} options and exit."
+            params.insert(-1, help_all)
+        return params
+
+    def _num_arguments(self) -> int:
+        return sum(param.param_type_name == "argument" for param in self.params)
+
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Arguments, then the common options, then the others if they are asked for."""
+        for title, params in self._sections(ctx):
+            records = [record for param in params if (record := param.get_help_record(ctx))]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def _sections(self, ctx: Click) -> Iterator[tuple[str, list[Click]]]:
+        params = self.get_params(ctx)
+        options = [param for param in params if param.param_type_name == "option"]
+        common = [option for option in options if self._is_common(option)]
+        yield "Arguments", [param for param in params if param.param_type_name == "argument"]
+        yield "Options", common
+        if ctx.meta.get(_SHOWS_ALL):
+            yield "More options", [option for option in options if option not in common]
+
+    def _is_common(self, option: Click) -> bool:
+        common = COMMON_OPTIONS.get(self.name or "")
+        return common is None or option.name in ("help", "help_all") or option.opts[0] in common
+
+
+def _show_all(ctx: Click, _param: Click, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        typer.echo(full_help(ctx.command, ctx), color=ctx.color)
+        ctx.exit()
+
+
+def full_help(command: Click, ctx: Click) -> str:
+    """The help page of a command with all of its options, the common ones first."""
+    ctx.meta[_SHOWS_ALL] = True
+    return str(command.get_help(ctx))
 
 
 class WholeLines(TyperGroup):
