@@ -1,4 +1,4 @@
-"""Help pages: lists of commands are whole (typer cuts each line at 45 characters), long lists of options are not."""
+"""Help pages: lists of commands are whole (typer cuts lines at 45 characters), of options the common ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ COMMON_OPTIONS = {
     ),
     "compare": (
         "--epochs", "--iterations", "--budget", "--deadline", "--value-of-time", "--provider", "--region",
-        "--market", "--max-nodes", "--dataset-gb", "--policy", "--local-gpu", "--offline", "--format", "--json",
+        "--market", "--max-nodes", "--dataset-gb", "--policy", "--local-gpu", "--offline", "--format",
+        "--json",
     ),
     "diff": (
-        "--epochs", "--iterations", "--fail-above", "--gpu", "--provider", "--region", "--market", "--max-nodes",
-        "--policy", "--python", "--backend", "--fake-data", "--offline", "--format", "--json",
+        "--epochs", "--iterations", "--fail-above", "--gpu", "--provider", "--region", "--market",
+        "--max-nodes", "--policy", "--python", "--backend", "--fake-data", "--offline", "--format", "--json",
     ),
 }  # fmt: skip
 """What ``--help`` shows of commands with more than twenty options; the rest is under ``--help-all``."""

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from advisor.report.cells import TEXT
 from advisor.report.document import Chart, Column, Row, Series, Table
-from advisor.report.writers.pictures import still
+from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
 from advisor.report.writers.templating import macro, ours
 from advisor.report.writers.vega import GLYPHS, colour_name, spec_of
 from advisor.report.writers.vega_rows import is_lettered
@@ -24,14 +24,16 @@ Sign: TypeAlias = tuple[str, str, str]
 def figure_html(chart: Chart) -> Markup:
     """A figure of a page; `page.js` draws what its specification says."""
     lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
-    spec = spec_of(chart)
+    spec = spec_of(chart) if can_draw() else None
     # Of more points a drawing would be larger than all else.
-    drawing = still(spec) if _num_points(chart) <= MOST_DRAWN else ""
+    drawing = still(spec) if spec and _num_points(chart) <= MOST_DRAWN else ""
+    undrawn = NOT_INSTALLED if spec is None else TOO_LITTLE_MEMORY if drawing is None else ""
     return macro("figure.html.j2", "figure")(
         chart,
         _in_words(chart),
-        ours(_json(spec)),
-        drawing if drawing is None else ours(drawing),
+        ours(_json(spec)) if spec else None,
+        ours(drawing or ""),
+        undrawn,
         signs if lettered else (),
         rest if lettered else signs + rest,
         _figures(chart),

@@ -13,7 +13,7 @@ _PICTURE = Markup(
     '<p style="padding: 4px 8px"><b>{1}</b><br>'
     '<img src="cid:{0}" alt="{1}" width="640" style="max-width: 100%"></p>'
 )
-_NOT_DRAWN = Markup('<p style="padding: 4px 8px"><b>{}</b><br>There was too little memory to draw it.</p>')
+_NOT_DRAWN = Markup('<p style="padding: 4px 8px"><b>{}</b><br>{}</p>')
 _PAGE = Markup(
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{}</title></head>\n'
     '<body style="font-family: sans-serif">\n{}\n</body></html>'
@@ -25,11 +25,11 @@ def to_mail_html(document: Document, subject: str) -> Html:
     pictures: list[Picture] = []
 
     def draw(chart: Chart) -> Markup:
-        from advisor.report.writers.pictures import png
+        from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, png
 
-        drawn = png(chart)
+        drawn = png(chart) if can_draw() else None
         if drawn is None:
-            return _NOT_DRAWN.format(shown(chart.title))
+            return _NOT_DRAWN.format(shown(chart.title), TOO_LITTLE_MEMORY if can_draw() else NOT_INSTALLED)
         picture = Picture(cid=f"chart-{len(pictures) + 1}", png=drawn)
         pictures.append(picture)
         return _PICTURE.format(picture.cid, shown(chart.title))

@@ -68,9 +68,12 @@ def _hash(text: str) -> str:
 
 
 def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
-    runtime = vega_runtime() if any(isinstance(block, Chart) for block in blocks) else None
-    if runtime is not None:
-        yield runtime
+    from advisor.report.writers.pictures import can_draw
+
+    if any(isinstance(block, Chart) for block in blocks) and can_draw():
+        runtime = vega_runtime()
+        if runtime is not None:
+            yield runtime
     yield _template("page.js")
 
 
