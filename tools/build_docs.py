@@ -20,7 +20,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
-from advisor.cli.help_lines import full_help
+from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay

@@ -1,15 +1,17 @@
-"""A Recommendation as a document: the ranked table or a chart, and in words what to take and why."""
+"""A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_duration_short, format_usd
-from advisor.core.values import Option, PickName, Recommendation, Trace
-from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
+from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation, Trace
+from advisor.edits.patch import Patch
+from advisor.report.cells import CENTS, DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
 from advisor.report.document import (
     BLANK,
     NARROW,
@@ -25,6 +27,7 @@ from advisor.report.document import (
     columns,
     warnings_of,
 )
+from advisor.report.option_charts import time_over_cost
 from advisor.report.options import (
     gpus,
     has_figures,
@@ -34,17 +37,103 @@ from advisor.report.options import (
     place,
     ranked,
     recommendation_facts,
+    rent_text,
     selection,
     status,
     where,
 )
-from advisor.report.quotes import rent_text
-from advisor.report.scatter import time_over_cost
-from advisor.report.what_ifs import gain_json, gains_table
-from advisor.report.words import rule_text, sentence, sentences
+from advisor.report.plain import shown_code
+from advisor.report.words import finding_json, rule_text, sentence, sentences
 
 if TYPE_CHECKING:
     from recommender.ranking.best_change import WhatIf
+
+
+GAIN_COLUMNS = (
+    Column("Change", wraps=False),
+    Column("Training saved", PLAIN, wraps=False),
+    Column("Rent saved", CENTS, wraps=False),
+    Column("Of a sample's time", wraps=False),
+    Column("Odds", wraps=False),
+    Column("Then"),
+)
+
+
+def gains_table(recommendation: Recommendation) -> Table:
+    """A row for each change that was asked for."""
+    rows = tuple(Row(_cells(gain), _tone(gain)) for gain in recommendation.gains)
+    return Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False)
+
+
+def _tone(gain: ChangeGain) -> Tone:
+    if gain.saved_share is None:
+        return Tone.FAINT
+    return Tone.GOOD if gain.saved_share.p10 > 0 else Tone.PLAIN
+
+
+def _cells(gain: ChangeGain) -> tuple[Cell, ...]:
+    if gain.saved_share is None:
+        return gain.change, None, None, None, None, _then(gain)
+    share = Worded(_percent(gain.saved_share), gain.saved_share.p50)
+    odds = None if gain.p_faster is None else Worded(f"{gain.p_faster:.0%}", gain.p_faster)
+    return gain.change, _signed(gain.saved_s), gain.saved_usd, share, odds, _then(gain)
+
+
+def _signed(saved_s: float | None) -> Worded | None:
+    if saved_s is None:
+        return None
+    return Worded(f"{'-' if saved_s < 0 else ''}{format_duration(abs(saved_s))}", saved_s)
+
+
+def _percent(share: Interval) -> str:
+    """``46 % (31 .. 61)``: the median, and within which 8 of 10 lie."""
+    return f"{share.p50 * 100:.0f} % ({share.p10 * 100:.0f} .. {share.p90 * 100:.0f})"
+
+
+def _then(gain: ChangeGain) -> str:
+    why = "" if gain.why_not is None else sentence(gain.why_not)
+    move = "" if gain.instead is None else f"would be recommended: {where(gain.instead)}"
+    return "; ".join(filter(None, (why, move)))
+
+
+def gain_json(gain: ChangeGain) -> Mapping[str, object]:
+    """One change as a member of ``what_ifs``, see docs/json.md."""
+    return {
+        "change": gain.change,
+        "option": None if gain.option is None else gain.option.plan.id,
+        "instead": None if gain.instead is None else gain.instead.plan.id,
+        "saved_s": gain.saved_s,
+        "saved_usd": gain.saved_usd,
+        "saved_share": None if gain.saved_share is None else asdict(gain.saved_share),
+        "p_faster": gain.p_faster,
+        "why_not": None if gain.why_not is None else sentence(gain.why_not),
+        "why_not_finding": None if gain.why_not is None else finding_json(gain.why_not),
+    }
+
+
+def patch_document(patch: Patch) -> Document:
+    """The diff alone, for ``git apply``; what is not in it stands beside it in JSON."""
+    return Document(
+        facts={
+            "changes": patch.changes,
+            "diff": patch.diff,
+            "refused": [
+                {"change": change, "why_not": sentence(why), "why_not_finding": finding_json(why)}
+                for change, why in patch.refused.items()
+            ],
+        },
+        blocks=(Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
+    )
+
+
+def prints_as_it_is(patch: Patch) -> bool:
+    """Whether the printed diff is the diff: what could move a terminal's cursor is printed as an escape."""
+    return "".join(f"{shown_code(line)}\n" for line in _lines(patch)) == patch.diff
+
+
+def _lines(patch: Patch) -> list[str]:
+    return patch.diff.removesuffix("\n").split("\n")
+
 
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)

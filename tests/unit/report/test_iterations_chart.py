@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.core.values import Interval
 from advisor.report.document import Tone
-from advisor.report.iterations_chart import iterations_chart
+from advisor.report.estimates import iterations_chart
 from tests.builders import make_estimate
 
 SLOW = make_estimate("T4", iteration_s=Interval(p10=1.0, p50=2.0, p90=3.0))

@@ -14,12 +14,7 @@ from advisor.core.findings import REMOVALS, Code
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.document import NARROW
-from advisor.report.options import (
-    ranked,
-    selection,
-    status,
-    where,
-)
+from advisor.report.options import ranked, selection, status, where
 from advisor.report.recommendation import options_table, recommendation_document
 from tests.builders import make_trace
 from tests.recommendations import many_options, removed

@@ -14,8 +14,8 @@ import pytest
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Chart, Document, Series
 from advisor.report.writers import pictures
-from advisor.report.writers.mail_html import to_mail_html
-from advisor.report.writers.page import to_page
+from advisor.report.writers.html import to_page
+from advisor.report.writers.mail import to_mail_html
 from advisor.report.writers.vega import spec_of
 
 CHART = Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 2.0), (2.0, 1.0))),), title="Costs")

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from advisor.report.cells import SHORT_DURATION, USD
 from advisor.report.document import Axis, Chart, Detail, Series, Tone
-from advisor.report.iterations_chart import iterations_chart
+from advisor.report.estimates import iterations_chart
 from advisor.report.writers.pictures import png, still
-from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, spec_of
-from advisor.report.writers.vega_rows import rows_of
+from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, rows_of, spec_of
 from tests.builders import make_estimate
 from tests.pages import EVIL, answer_page, burn_down, history_page, predicted_against_actual, spend_by_week
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.report.printing import Format, text_of
-from advisor.report.writers.mail_html import to_mail_html
+from advisor.report.writers.mail import to_mail_html
 from tests.pages import answer_page, estimates_page, history_page, team_page
 
 ROOT = Path(__file__).parents[4]
@@ -52,7 +52,7 @@ def test_the_process_that_draws_is_not_started(monkeypatch: pytest.MonkeyPatch) 
 
 def test_modules_of_pages_and_mail_need_no_charts_to_be_imported() -> None:
     hidden = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES}))"
-    code = f"{hidden}; import advisor.report.mail, advisor.report.writers.page, advisor.cli"
+    code = f"{hidden}; import advisor.report.writers.mail, advisor.report.writers.html, advisor.cli"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
