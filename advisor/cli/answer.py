@@ -20,8 +20,8 @@ from advisor.report.recommendation import patch_document, prints_as_it_is, recom
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
-    from advisor.service.recommending import RecommendAnswer
-    from recommender.ranking.nearest import Nearest
+    from advisor.service.recommend.recommending import RecommendAnswer
+    from recommender.ranking.neighbours import Nearest
 
 
 def show(
@@ -43,7 +43,6 @@ def show(
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
-        answer.trace,
         top=view.num_rows,
         what_if=answer.best_what_if,
         plot=view.plot,
@@ -102,7 +101,7 @@ def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Optio
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender.ranking.nearest import nearest
+    from recommender.ranking.neighbours import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

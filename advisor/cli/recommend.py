@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
-    from advisor.service.recommending import RecommendAnswer
+    from advisor.service.recommend.recommending import RecommendAnswer
 
 
 RecordOption = Annotated[
@@ -82,8 +82,9 @@ def recommend(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.service.recommending import RecommendRequest, check
-    from advisor.service.recommending import recommend as recommended
+    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import check
+    from advisor.service.recommend.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
     view.check()
@@ -128,7 +129,7 @@ def _show(
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
-    subject = subject_of(answer.recommendation, answer.trace)
+    subject = subject_of(answer.recommendation)
     warnings = sentences(answer.recommendation.warnings)
     asked = f"top {view.num_rows}"
     deliveries: list[Delivery] = []
@@ -144,7 +145,7 @@ def _show(
 def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format) -> None:
     from advisor.cli.listening import note
     from advisor.report.plain import print_lines
-    from advisor.service.advised import keep_recommendation
+    from advisor.service.recommend.ledger_entries import keep_recommendation
 
     keep_recommendation(answer, config, project, arguments=sys.argv[1:])
     (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
@@ -247,7 +248,7 @@ def profile(
         request = TraceRequest(
             source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=how.world
         )
-        trace = profile_script(request, config, TERMINAL)
+        trace = profile_script(request, config.settings.profile, TERMINAL)
     else:
         trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)
@@ -284,9 +285,9 @@ def compare(
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.comparison import comparison_document
     from advisor.report.words import sentences
-    from advisor.service.comparing import CompareRequest, check_feasible
-    from advisor.service.comparing import compare as compared
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend.comparing import CompareRequest, check_feasible
+    from advisor.service.recommend.comparing import compare as compared
+    from advisor.service.recommend.question import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     trace = TraceRequest(
@@ -341,9 +342,9 @@ def diff(
     from advisor.core.values import Job
     from advisor.report.comparison import diff_document
     from advisor.report.words import sentences
-    from advisor.service.diffing import DiffRequest, check_threshold, parse_share
-    from advisor.service.diffing import diff as compared
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
+    from advisor.service.recommend.diffing import diff as compared
+    from advisor.service.recommend.question import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     most_more = None if fail_above is None else parse_share("--fail-above", fail_above)

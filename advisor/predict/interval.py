@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from operator import mul
 
 from advisor.core.values import Interval
-
-Z90 = 1.2815515655446004  # the normal distribution's 90 % quantile
+from advisor.core.values.interval import Z90
 
 SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25

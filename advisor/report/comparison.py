@@ -14,8 +14,8 @@ from advisor.report.document import Block, Column, Document, Row, Section, Table
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.service.comparing import CompareAnswer
-from advisor.service.diffing import DiffAnswer, PartChange
+from advisor.service.recommend.comparing import CompareAnswer
+from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.comparison import PlanComparison
 from recommender.script_change import MachineChange, change_findings
 

@@ -15,8 +15,7 @@ from advisor.report.words import warnings_json
 from advisor.report.words.options import basis as log_basis
 from advisor.service.spot_history import FittedMachine
 from recommender.queue.fitted import WaitBin, WaitQuantiles
-from recommender.queue.foresight import QueueCheck
-from recommender.queue.scoring import Score
+from recommender.queue.scoring import QueueCheck, Score
 
 ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds
