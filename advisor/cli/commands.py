@@ -49,7 +49,7 @@ def _root(
         bool,
         typer.Option(
             "--trust-project",
-            help="Let all of the project's .advisor.yaml count this once, as ADVISOR_TRUST_PROJECT=1 does.",
+            help="Trust all of the project's .advisor.yaml this once, as ADVISOR_TRUST_PROJECT=1 does.",
         ),
     ] = False,
 ) -> None:

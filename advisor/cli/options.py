@@ -193,7 +193,7 @@ IterationsOption = Annotated[
     typer.Option(metavar="N", help="Or how many optimizer steps, of as many GPUs as it was profiled for."),
 ]
 IterationsPerEpochOption = Annotated[
-    int | None, typer.Option(metavar="N", help="For data that does not know its length; counted likewise.")
+    int | None, typer.Option(metavar="N", help="For data without a length; counted the same way.")
 ]
 PolicyOption = Annotated[
     list[Path] | None,
@@ -368,7 +368,7 @@ class JobOptions:
         float | None,
         typer.Option(
             metavar="USD_PER_H",
-            help="What an hour until it is done is worth; default: 2.",
+            help="What finishing an hour earlier is worth; default: 2.",
         ),
     ] = None
     suppose: SupposeOption = None
@@ -405,11 +405,13 @@ class DataOptions:
 
     dataset_gb: Annotated[
         float | None,
-        typer.Option(metavar="GIB", help="Data set (GiB), copied to the machine unless it lies there."),
+        typer.Option(metavar="GIB", help="Data set (GiB), copied to the machine unless it is there."),
     ] = None
     data: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Where it lies: s3://BUCKET@REGION, gs://..., REGION or local."),
+        typer.Option(
+            metavar="PLACE", help="Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local."
+        ),
     ] = None
     scaling: Annotated[
         Scaling | None,

@@ -50,7 +50,10 @@ RecordOption = Annotated[
     ),
 ]
 ProjectOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Whose budget it is, for --record.", show_default=False)
+    str,
+    typer.Option(
+        metavar="NAME", help="Project whose budget it counts against, for --record.", show_default=False
+    ),
 ]
 
 
@@ -218,7 +221,7 @@ def profile(
         typer.Option(
             "--as",
             metavar="GPU",
-            help="The GPU the script is told it has; A100-SXM-80GB by default.",
+            help="The GPU that the script sees; A100-SXM-80GB by default.",
             autocompletion=gpu_names,
         ),
     ] = None,

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 ProjectOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Whose budget it is; default: none.", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Project whose budget it counts against; default: none.", show_default=False
+    ),
 ]
 
 

@@ -42,7 +42,7 @@ def add(
         typer.Argument(metavar="-- COMMAND", help="What to run, as after advisor: -- prices refresh."),
     ] = None,
     zone: Annotated[
-        str, typer.Option("--tz", metavar="ZONE", help="Whose clock is meant, such as Europe/Zurich.")
+        str, typer.Option("--tz", metavar="ZONE", help="Time zone, such as Europe/Zurich.")
     ] = "UTC",
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; default: after the command.")

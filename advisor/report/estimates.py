@@ -240,7 +240,7 @@ def _named(holding: Sequence[str], names: Sequence[str]) -> str:
 
 _LABELS = {
     True: "fits in memory",
-    None: "nobody knows whether it fits in memory",
+    None: "unknown whether it fits in memory",
     False: "does not fit in memory",
 }
 _TONES = {True: None, None: Tone.DOUBTFUL, False: Tone.FAINT}

@@ -31,7 +31,7 @@ from advisor.report.options import price_json, quote_text
 from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.catalog.doubts import Finding
+    from advisor.pricing.catalog.doubts import Finding as PriceDoubt
     from advisor.pricing.refresh.building import Built
     from advisor.pricing.refresh.pulling import Kept
     from advisor.pricing.refresh.states import SourceState
@@ -295,7 +295,7 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
     )
 
 
-def findings_document(doubts: Sequence[Finding]) -> Document:
+def findings_document(doubts: Sequence[PriceDoubt]) -> Document:
     """One row a doubt."""
     rows = tuple(
         Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))

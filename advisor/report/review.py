@@ -453,5 +453,5 @@ def _month(state: BudgetState) -> tuple[str, str, str]:
     if month.forecast is None:
         return name, spent, "how it ends is not known"
     low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))
-    odds = "" if state.p_over is None else f"; {state.p_over:.0%} odds to exceed it"
+    odds = "" if state.p_over is None else f"; {state.p_over:.0%} probability of exceeding it"
     return name, spent, f"will end at {middle} ({low} to {high}){odds}"

@@ -25,7 +25,7 @@ def opt_in_regions(*, num_offers: int, regions: Sequence[str]) -> str:
     """Where an account cannot start anything yet."""
     return (
         f"{num_offers:,} offers are left out, in regions that an account must enable first"
-        f" ({', '.join(regions)}): --region NAME or cloud.opt_in_regions lets them in"
+        f" ({', '.join(regions)}): include them with --region NAME or cloud.opt_in_regions"
     )
 
 
@@ -37,16 +37,16 @@ LEFT_OUT: Words = {
     Code.CLUSTER_WAIT_UNKNOWN: cluster_wait_unknown,
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,
     Code.DATA_PLACE_UNKNOWN: (
-        "nobody said where the data set lies: it counts as coming from outside the clouds, and that is not"
-        " billed (--data says where)"
+        "data set location unknown: assumed to be outside the clouds, from where transfer is not billed"
+        " (set --data)"
     ),
     Code.DATA_REGION_UNKNOWN: (
-        "the region of {place} is unknown: it counts as the dearest of {provider} to leave, far from every"
-        " machine ({place}@REGION says which it is)"
+        "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far from"
+        " every machine (write {place}@REGION)"
     ),
     Code.DATA_SIZE_UNKNOWN: (
-        "nobody said how large the data set is: to copy, keep and read it counts as nothing (--dataset-gb N;"
-        " 0 where nothing is copied)"
+        "data set size unknown: copying, storing and reading it are not included (set --dataset-gb N; 0 if"
+        " nothing is copied)"
     ),
     Code.LOCAL_GPUS_BUSY: "GPUs of this machine are in use: the wait until they are free counts as 0",
     Code.OPT_IN_REGIONS: opt_in_regions,
@@ -209,7 +209,7 @@ COMPARISONS: Words = {
     Code.CURVE_PAYS: pays,
     Code.CURVE_STOPS: stops,
     Code.CURVE_UNPRICED: (
-        "what an hour of these GPUs costs is unknown, so nobody can tell where more of them stop paying"
+        "what an hour of these GPUs costs is unknown, and so is where more of them stop paying"
     ),
 }
 
@@ -254,12 +254,12 @@ def cost_and_time(
 ) -> str:
     """What it costs and when it is done, waiting included; both at p50 and p90."""
     done, late = format_duration(time_p50_s), format_duration(time_p90_s)
-    time = f"it is done in about {done}, with 9 in 10 odds within {late}"
+    time = f"it is done in about {done} (90 % chance within {late})"
     less = "" if is_whole else ", not counting what else runs between steps (see the warning)"
     if not is_cost_known:
-        return f"What it costs is unknown and counts as $0.00; {time}{less}"
+        return f"The cost is unknown and counted as $0.00; {time}{less}"
     cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)
-    return f"It costs about {cost}, with 9 in 10 odds {most} at most; {time}{less}"
+    return f"It costs about {cost} (90 % chance of at most {most}); {time}{less}"
 
 
 def doubt(*, risk: str, num_nodes: int, tipped_by: str) -> str:
@@ -288,27 +288,29 @@ def _in_plain_words(risk: str, num_nodes: int) -> str:
 
 def by_price(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
     """The price from which on another is better."""
-    return f"a live price: above {format_usd(usd_per_h)} an hour, {_would_be(instead, time_s, cost_usd)}"
+    would_be = _would_be(instead, time_s, cost_usd)
+    return f"if it costs more than {format_usd(usd_per_h)} an hour when you ask, {would_be}"
 
 
 def by_quote(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
     """The price of another from which on it is better."""
     return (
-        f"a quoted price of another: below {format_usd(usd_per_h)} an hour,"
+        f"if a quote for another falls below {format_usd(usd_per_h)} an hour,"
         f" {_would_be(instead, time_s, cost_usd)}"
     )
 
 
 def by_wait(*, instead: str, time_s: float, cost_usd: float | None, wait_s: float, is_known: bool) -> str:
     """The wait from which on another is better."""
-    fact = "the wait for it" if is_known else "its wait, which nobody knows"
-    return f"{fact}: above {format_duration(wait_s)} on average, {_would_be(instead, time_s, cost_usd)}"
+    wait = "the wait for it" if is_known else "its unknown wait"
+    would_be = _would_be(instead, time_s, cost_usd)
+    return f"if {wait} is longer than {format_duration(wait_s)} on average, {would_be}"
 
 
 def by_step(*, instead: str, time_s: float, cost_usd: float | None, step_s: float, expected_s: float) -> str:
     """The time of a step from which on another is better."""
     than = _told_apart(step_s, expected_s)
-    return f"a measured step: above {than}, {_would_be(instead, time_s, cost_usd)}"
+    return f"if you measure more than {than} a step, {_would_be(instead, time_s, cost_usd)}"
 
 
 def _told_apart(longer_s: float, expected_s: float) -> str:
@@ -324,7 +326,7 @@ def _told_apart(longer_s: float, expected_s: float) -> str:
 def by_deadline(*, instead: str, time_s: float, cost_usd: float | None, below_s: float) -> str:
     """The time by which it must be done for another to be better."""
     than = format_duration(below_s)
-    return f"a deadline (--deadline): below {than}, {_would_be(instead, time_s, cost_usd)}"
+    return f"with a deadline below {than} (--deadline), {_would_be(instead, time_s, cost_usd)}"
 
 
 def by_data_place(
@@ -332,8 +334,7 @@ def by_data_place(
 ) -> str:
     """The region that the data would have to lie in for a machine of it to be better."""
     return (
-        f"where the data lies (--data): in {data_region} of {data_provider},"
-        f" {_would_be(instead, time_s, cost_usd)}"
+        f"if the data is in {data_region} of {data_provider} (--data), {_would_be(instead, time_s, cost_usd)}"
     )
 
 
@@ -341,29 +342,29 @@ def by_value(
     *, instead: str, time_s: float, cost_usd: float | None, value_usd_per_h: float, is_above: bool
 ) -> str:
     """The worth of an hour from which on another is better."""
-    than = f"{'above' if is_above else 'below'} {format_usd(value_usd_per_h)}"
-    return f"what an hour is worth (--value-of-time): {than}, {_would_be(instead, time_s, cost_usd)}"
+    than = f"{'more' if is_above else 'less'} than {format_usd(value_usd_per_h)}"
+    return f"if an hour is worth {than} (--value-of-time), {_would_be(instead, time_s, cost_usd)}"
 
 
 def by_later_deadline(*, instead: str, time_s: float, cost_usd: float | None, from_s: float) -> str:
     """The deadline, later than the given one, from which on another is better."""
     would_be = _would_be(instead, time_s, cost_usd)
-    return f"a later deadline (--deadline): from {format_duration(from_s)} on, {would_be}"
+    return f"with a deadline of {format_duration(from_s)} or later (--deadline), {would_be}"
 
 
 def by_objective(*, instead: str, time_s: float, cost_usd: float | None) -> str:
     """What the policy's pick goes before."""
-    return f"the policy's objective: for the best value, {_would_be(instead, time_s, cost_usd)}"
+    return f"if the policy's objective were the best value, {_would_be(instead, time_s, cost_usd)}"
 
 
 def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
-    cost = "at a cost that nobody configured" if cost_usd is None else f"for {format_usd(cost_usd)}"
+    cost = "at a cost that is not configured" if cost_usd is None else f"for {format_usd(cost_usd)}"
     return f"{instead} would be recommended, {format_duration(time_s)} {cost}"
 
 
 IN_SHORT: Words = {
     Code.MACHINE: machine,
-    Code.NOTHING_TIPS: "nothing that is in doubt: no other option comes near",
+    Code.NOTHING_TIPS: "nothing that is in doubt: no other option comes close",
     Code.SUMMARY_CHOICE: choice,
     Code.SUMMARY_COST_AND_TIME: cost_and_time,
     Code.SUMMARY_DOUBT: doubt,

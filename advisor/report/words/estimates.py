@@ -333,7 +333,7 @@ ESTIMATES: Words = {
     ),
     Code.MEMORY_BY_PART: memory_by_part,
     Code.MEMORY_NOT_COUNTED: (
-        "memory: the profile does not tell how much the script needs, so nothing was excluded"
+        "memory: the profile does not show how much the script needs, so nothing was excluded"
     ),
     Code.NOT_LEARNED: not_learned,
     Code.SUPPOSED: supposed,

@@ -101,7 +101,7 @@ def scaling_assumed(*, batch_size: int | None, num_gpus: int) -> str:
     batch = "its profiled batch (of unknown size)" if batch_size is None else f"{batch_size:,} samples"
     return (
         f"assumed that each of {num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
-        " if the script holds its global batch instead, --scaling strong says so"
+        " set --scaling strong if the script holds its global batch instead"
     )
 
 
@@ -137,7 +137,7 @@ def later_start(
 def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:
     """Predictions do not tell two options apart; on the frontier, the other one is the next cheaper one."""
     costs = "costs less" if is_on_frontier else "costs no more"
-    return f"near tie in time: {plan_id} {costs} and is done sooner with odds of {p_slower:.2f}"
+    return f"near tie in time: {plan_id} {costs} and is done sooner with probability {p_slower:.2f}"
 
 
 def rent_or_wait(
@@ -197,7 +197,7 @@ def wait_assumed(
 
 
 def wait_of_starts(*, p_at_once: float, watched_h: float) -> str:
-    """What one's own log tells of starts, as far as it tells."""
+    """What one's own log tells of starts, as far as it shows."""
     return (
         f"wait from your log of {watched_h:,.0f} h: {100 * p_at_once:.0f} % of starts find a machine at once"
     )
@@ -207,10 +207,10 @@ OPTIONS: Words = {
     Code.ALIKE: alike,
     Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
     Code.COMMUNITY_HOST: (
-        "community host: somebody's own machine that {provider} only lets, as fast and as safe as its owner"
-        " keeps it; bring no secrets"
+        "community host: a third party's machine listed on {provider}; speed and security depend on its"
+        " owner, so bring no secrets"
     ),
-    Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
+    Code.COST_UNKNOWN: "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     Code.DATA_IN_PLACE: "the data set ({place}) is in this region: moving it costs nothing",
     Code.COPIED_LOCALLY: copied_locally,
     Code.READING: reading,
@@ -224,7 +224,7 @@ OPTIONS: Words = {
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
     Code.LATER_START: later_start,
     Code.MEMORY_TIGHT: memory_tight,
-    Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
+    Code.MEMORY_UNKNOWN: "memory unknown: the profile does not show how much the script needs",
     Code.NEAR_TIE: near_tie,
     Code.PRICE_DERIVED: "price never quoted, {source}: it counts at its p90",
     Code.RATE_UNKNOWN: rate_unknown,
@@ -232,7 +232,7 @@ OPTIONS: Words = {
     Code.SCALING_ASSUMED: scaling_assumed,
     Code.SHARING_UNKNOWN: (
         "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
-        " If each takes a batch of its own, --scaling weak says so"
+        " Set --scaling weak if each takes a batch of its own"
     ),
     Code.TIE: tie,
     Code.WAIT_ASSUMED: wait_assumed,
@@ -242,7 +242,7 @@ OPTIONS: Words = {
     Code.WAIT_OF_LOG: wait_of_log,
     Code.WAIT_OF_OTHER_UNIT: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
     Code.WAIT_OF_STARTS: wait_of_starts,
-    Code.WAIT_UNKNOWN: "wait unknown: nobody configured or measured it, so it counts as 0",
+    Code.WAIT_UNKNOWN: "wait unknown: neither configured nor measured, so it is counted as 0",
 }
 
 
@@ -260,12 +260,12 @@ def best_of_total(
     whole = f"the least expected cost and time at ${value_usd_per_h:g}/h: {cost} and {time} on average"
     if change_s:
         whole += f", and {format_usd(change_usd)} and {format_duration(change_s)} to change the script"
-    return whole + (", at the p90 of a price that nobody quoted" if is_price_derived else "")
+    return whole + (", at the p90 of a price that was never quoted" if is_price_derived else "")
 
 
 def cheapest(*, is_cost_known: bool, is_guess_below: bool) -> str:
     """What it is the least of."""
-    guess = ", where a price that nobody quoted counts at its p90" if is_guess_below else ""
+    guess = ", where a price that was never quoted counts at its p90" if is_guess_below else ""
     return f"the least median cost{guess}{_if_unknown(is_cost_known)}"
 
 
@@ -329,7 +329,7 @@ def published_rate(
 RISKS: Words = {
     Code.RATE_ASSUMED: "assumed ({basis} from {num_traces} {source}, {as_of})",
     Code.RATE_CONFIGURED: "configured",
-    Code.RATE_OF_LOG: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it tells",
+    Code.RATE_OF_LOG: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
     Code.RATE_PUBLISHED: published_rate,
     Code.RISK_CAPACITY: "capacity not checked",
     Code.RISK_NONE: "none known",

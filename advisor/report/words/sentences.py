@@ -22,7 +22,7 @@ def epoch_length_unknown(*, script: str, is_of_profiler: bool, has_loader: bool)
     # What is made up in the place of data has the length that somebody gives it.
     instead = "; --samples N is the length of --fake-data" if has_loader else ""
     if is_of_profiler:
-        why, instead = "a profile does not tell", ""
+        why, instead = "a profile does not show it", ""
     return (
         f"how many iterations an epoch of {script!r} has is unknown ({why}): add --iterations-per-epoch N, or"
         f" give --iterations N instead of --epochs{instead}"
