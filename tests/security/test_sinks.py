@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from advisor.service.advised import _command
 
 from advisor.config.project_layer import Refused, Why
 from advisor.config.section import ProjectMay
@@ -22,6 +21,7 @@ from advisor.report import plain
 from advisor.report.project import refused_in_words
 from advisor.schedule.schedulable import check_words
 from advisor.service.receipts import _script
+from advisor.service.recommend.ledger_entries import _command
 from advisor.service.schedule.child_commands import _kept
 from tests.secret_shapes import SHAPES
 
