@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import DoubtfulPrice
+from advisor.core.findings import Finding
 from advisor.core.values import Offer, Price, Quantiles
 from advisor.pricing.price_history import Series
 from advisor.report.cells import COUNT, DAY, PLAIN, USD_PER_H, Cell
@@ -327,7 +327,7 @@ _COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Va
 
 
 def capacity_document(
-    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[DoubtfulPrice]
+    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[Finding]
 ) -> Document:
     """Scores first, best first; then how many vCPUs of each family may run at once."""
     rows = [Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
@@ -357,7 +357,7 @@ NARROW_COLUMNS = (
 
 
 def offers_document(
-    offers: Sequence[Offer], prices: Sequence[Price], warnings: Sequence[DoubtfulPrice]
+    offers: Sequence[Offer], prices: Sequence[Price], warnings: Sequence[Finding]
 ) -> Document:
     """Offers in the given order, each with what it will likely cost, its date and its source."""
     priced = list(zip(offers, prices, strict=True))
