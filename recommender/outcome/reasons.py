@@ -13,8 +13,8 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Workload
-from advisor.pricing.answers import DERIVED
 from advisor.pricing.providers import is_community_host
+from advisor.pricing.sources.protocol import DERIVED
 from recommender.outcome.bill import cost_usd, price_rise
 from recommender.outcome.feeding import vcpus_per_gpu
 from recommender.outcome.nodes import times_of_one

@@ -17,7 +17,7 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from advisor.pricing.answers import DERIVED
+from advisor.pricing.sources.protocol import DERIVED
 from recommender.ranking.value import preference, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommending import recommend

@@ -39,11 +39,11 @@ def sources_for(config: Config, names: Sequence[str] = ()) -> Sources:
 
 def refreshed_by_recommend(config: Config, sources: Sequence[PriceSource]) -> list[PriceSource]:
     """Live sources that a recommendation may ask by itself: by an account, or as the settings name them."""
-    from advisor.pricing.source_registry import is_refreshed_by_recommend
+    from advisor.pricing.source_registry import may_recommend_refresh
 
     settings = price_settings(config)
     live = [source for source in sources if source.capabilities.is_live]
-    return [source for source in live if is_refreshed_by_recommend(source.name, settings)]
+    return [source for source in live if may_recommend_refresh(source.name, settings)]
 
 
 def price_settings(config: Config) -> PriceSettings:

@@ -263,7 +263,7 @@ def _pages(patience: Patience, on_error: Callable[[BaseException | None], None])
         retry=retry_if_exception(passes_by_itself),
         wait=wait_random_exponential(patience.first_wait_s, patience.longest_wait_s),
         stop=stop_before_delay(patience.total_s),
-        before_sleep=lambda state: on_error(state.outcome and state.outcome.exception()),
+        before_sleep=lambda state: on_error(state.outcome.exception() if state.outcome else None),
         reraise=True,
     )
     seen: set[str] = set()
