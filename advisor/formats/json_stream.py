@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import TextIO
 
+from advisor.formats.strict_json import RepeatedNameError, once
+
 MOST_CHARACTERS = 2**22
 """Of one element, and of all else. The decoder makes up to 30 bytes of a character."""
 
@@ -22,7 +24,7 @@ _WHITE = re.compile(r"[ \t\n\r]*")
 # What is cut off is wrong near its end ("-Infinit"), or where a string begins that does not end.
 _LONGEST_TOKEN = 16
 _UNENDED = "Unterminated string"
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
 def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, object]]:
@@ -136,6 +138,8 @@ class _Window:
             except json.JSONDecodeError as error:
                 if not self._may_be_cut_off(error):
                     raise ValueError(f"{error.msg} at character {self._dropped + error.pos}") from None
+            except RepeatedNameError as error:
+                raise ValueError(f"{error} in what begins at character {self.position}") from None
             except ValueError:
                 raise ValueError(f"a number of too many digits after character {self.position}") from None
             except RecursionError:

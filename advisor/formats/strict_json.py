@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 
-def read_json(text: str | bytes) -> object:
-    """The value of a JSON text.
+def read_json(text: str | bytes, *, parse_float: Callable[[str], object] = float) -> object:
+    """The value of a JSON text; ``parse_float`` makes numbers with a point of their digits.
 
     Python's own reader takes the last of two equal keys, and numbers that JSON does not have.
 
@@ -16,7 +18,7 @@ def read_json(text: str | bytes) -> object:
             (NaN, Infinity), or one of thousands of digits.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=once, parse_constant=_refuse, parse_float=parse_float)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
     except RecursionError:
@@ -25,13 +27,31 @@ def read_json(text: str | bytes) -> object:
         raise ValueError(f"it is no text in UTF-8 (byte {error.start + 1:,})") from None
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    values: dict[str, object] = {}
-    for name, value in pairs:
-        if name in values:
-            raise ValueError(f"the key {name[:40]!r} stands twice")
-        values[name] = value
+class RepeatedNameError(ValueError):
+    """A key of an object, or a column of a table, stands twice: readers would disagree which one counts."""
+
+
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of these members.
+
+    Raises:
+        RepeatedNameError: two have the same name.
+    """
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        check_once("key", [name for name, _ in pairs])
     return values
+
+
+def check_once(kind: str, names: Sequence[str]) -> None:
+    """Refuse a name that stands twice; empty ones are none.
+
+    Raises:
+        RepeatedNameError: names it.
+    """
+    for name, number in Counter(filter(None, names)).items():
+        if number > 1:
+            raise RepeatedNameError(f"the {kind} {name[:40]!r} stands twice")
 
 
 def _refuse(number: str) -> NoReturn:

@@ -45,12 +45,14 @@ class Records:
         recommendations: given within the period.
         advised: recommendations that runs of the period followed, and those of the period, by id.
         prices: points of the period by GPU.
+        impossible: what cannot be true in the store, and is none of the above: a line each.
     """
 
     runs: tuple[Run, ...] = ()
     recommendations: tuple[LedgerEntry, ...] = ()
     advised: Mapping[str, LedgerEntry]
     prices: Mapping[str, Sequence[PricePoint]]
+    impossible: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ def review(
     states = budget_states(budgets, records.runs, scope, period.until)
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
-    unknown = [*unknown_runs(runs), *unknown_prospects(states, moves, unpriced)]
+    unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
         unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
     if not runs:

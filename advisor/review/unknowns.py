@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _MOST_NAMES = 3
 
 
-def unknown_runs(runs: Sequence[Run]) -> Iterator[Finding]:
-    """Runs of which something is missing."""
+def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterator[Finding]:
+    """Runs of which something is missing, and records that cannot be true."""
+    if impossible:
+        first = list(impossible[:_MOST_NAMES])
+        yield finding(Code.RECORDS_IMPOSSIBLE, num_records=len(impossible), first=first)
     without_cost = [run for run in runs if run.cost_usd is None]
     if without_cost:
         yield finding(

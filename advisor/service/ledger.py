@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import EARLIEST, MAX_USD
+from advisor.core.redaction import redact
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.live import now, opened
@@ -196,7 +197,7 @@ def _run(
         duration_s=request.duration_s,
         cost_usd=request.cost_usd,
         cost_kind=None if request.cost_usd is None else CostKind.STATED,
-        note=request.note,
+        note=redact(request.note),
         instance_type=place.instance_type,
         region=place.region,
         status=request.status or RunStatus.FINISHED,

@@ -56,7 +56,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     from advisor.review.team_review import Records, review, runs_of
     from advisor.service.billed import bills_of
     from advisor.service.job_market import market_for
-    from advisor.service.report_records import impossible_in, records_of
+    from advisor.service.report_records import records_of
     from advisor.service.under_policy import policy_of
 
     period = _period(request, listener)
@@ -64,7 +64,6 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     policy = policy_of(config, request.policies)
     bills = bills_of(config, request.bills, period, listener)
     recorded = records_of(config, period, scope)
-    listener.warn(impossible_in(config, period))
     if recorded is None and not bills:
         return None
     records = recorded or Records(advised={}, prices={})

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError
 from advisor.formats.foreign_files import open_unpacked
+from advisor.formats.strict_json import check_once
 from recommender.queue.job_log_fields import START, SUBMIT
 
 MOST_LINES = 1_000_000
@@ -121,6 +122,7 @@ def _table_rows(
         if not header:
             raise InputError(f"{str(path)!r} is empty.")
         check_header(header, path)
+        check_once("column", header)
         for fields in reader:
             if not _holds_something(fields):
                 continue

@@ -17,6 +17,9 @@ from advisor.core.units import MINUTE_S
 
 ABSENT = frozenset({"", "-1", "unknown", "none", "n/a", "unlimited", "partition_limit", "invalid"})
 
+_MOST_S = 1e11
+"""Since 1970: the year 5138. Milliseconds since 1970 lie beyond."""
+
 Readings = tuple[float, ...]
 """Seconds since 1970: none of a time that the log does not know, two in the hour that a clock repeats."""
 
@@ -61,6 +64,8 @@ def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
     if text.lower() in ABSENT:
         return ()
     if (number := finite(text)) is not None:
+        if abs(number) > _MOST_S:
+            raise ValueError(f"{name} {text[:40]!r} is no number of seconds: is it in milliseconds?")
         return (number,)
     try:
         moment = datetime.fromisoformat(text)
