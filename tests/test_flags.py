@@ -18,7 +18,7 @@ OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/profile/profiling.py": {"--to"},  # of jupyter
     "advisor/schedule/schedulable.py": {"--to"},  # of the command that is scheduled
-    "recommender/queue/job_log_lines.py": {"--format"},  # of sacct
+    "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
 

@@ -21,8 +21,8 @@ from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
-    from advisor.service.recommending import RecommendAnswer
-    from recommender.ranking.nearest import Nearest
+    from advisor.service.recommend.recommending import RecommendAnswer
+    from recommender.ranking.neighbours import Nearest
 
 
 def show(
@@ -44,7 +44,6 @@ def show(
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
-        answer.trace,
         top=view.num_rows,
         what_if=answer.best_what_if,
         plot=view.plot,
@@ -103,7 +102,7 @@ def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Optio
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender.ranking.nearest import nearest
+    from recommender.ranking.neighbours import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

@@ -50,9 +50,9 @@ def compare(
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.comparison import comparison_document
     from advisor.report.words import sentences
-    from advisor.service.comparing import CompareRequest, check_feasible
-    from advisor.service.comparing import compare as compared
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend.comparing import CompareRequest, check_feasible
+    from advisor.service.recommend.comparing import compare as compared
+    from advisor.service.recommend.question import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     trace = TraceRequest(

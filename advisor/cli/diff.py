@@ -53,9 +53,9 @@ def diff(
     from advisor.core.values import Job
     from advisor.report.diff import diff_document
     from advisor.report.words import sentences
-    from advisor.service.diffing import DiffRequest, check_threshold, parse_share
-    from advisor.service.diffing import diff as compared
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
+    from advisor.service.recommend.diffing import diff as compared
+    from advisor.service.recommend.question import RecommendRequest
     from advisor.service.traces import TraceRequest
 
     most_more = None if fail_above is None else parse_share("--fail-above", fail_above)

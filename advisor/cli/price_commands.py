@@ -139,7 +139,7 @@ def capacity(
     from advisor.service.capacity import CapacityRequest, ask_capacity
 
     request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
-    answer = ask_capacity(request, settings_with(), TERMINAL)
+    answer = ask_capacity(request, settings_with().settings.prices, TERMINAL)
     warn(sentences(answer.warnings))
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
     print_document(document, chosen_format(output, as_json))

@@ -69,7 +69,7 @@ def profile(
         request = TraceRequest(
             source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=how.world
         )
-        trace = profile_script(request, config, TERMINAL)
+        trace = profile_script(request, config.settings.profile, TERMINAL)
     else:
         trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)

@@ -107,7 +107,7 @@ def show(
 
 def _walltime_s(text: str | None) -> float | None:
     from advisor.core.errors import InputError
-    from recommender.queue.job_log_fields import parse_walltime_s
+    from advisor.site_files.job_logs import parse_walltime_s
 
     try:
         return None if text is None else parse_walltime_s(text)

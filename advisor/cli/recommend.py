@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
-    from advisor.service.recommending import RecommendAnswer
+    from advisor.service.recommend.recommending import RecommendAnswer
 
 RecordOption = Annotated[
     bool | None,
@@ -71,8 +71,9 @@ def recommend(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.service.recommending import RecommendRequest, check
-    from advisor.service.recommending import recommend as recommended
+    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import check
+    from advisor.service.recommend.recommending import recommend as recommended
     from advisor.service.traces import TraceRequest
 
     view.check()
@@ -117,7 +118,7 @@ def _show(
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
-    subject = subject_of(answer.recommendation, answer.trace)
+    subject = subject_of(answer.recommendation)
     warnings = sentences(answer.recommendation.warnings)
     asked = f"top {view.num_rows}"
     deliveries: list[Delivery] = []
@@ -133,7 +134,7 @@ def _show(
 def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format) -> None:
     from advisor.cli.listening import note
     from advisor.report.plain import print_lines
-    from advisor.service.advised import keep_recommendation
+    from advisor.service.recommend.ledger_entries import keep_recommendation
 
     keep_recommendation(answer, config, project, arguments=sys.argv[1:])
     (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")

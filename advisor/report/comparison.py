@@ -13,7 +13,7 @@ from advisor.report.comparison_lines import Figure, Group, Line, groups_of
 from advisor.report.document import Column, Document, Row, Section, Table, Tone, columns
 from advisor.report.options import gpus, option_alone, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.service.comparing import CompareAnswer
+from advisor.service.recommend.comparing import CompareAnswer
 from recommender.comparison import PlanComparison
 
 _COLUMNS = (Column("", wraps=False), Column("A"), Column("B"), Column("B beside A", wraps=False))

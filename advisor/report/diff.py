@@ -13,7 +13,7 @@ from advisor.report.document import Block, Column, Document, Row, Section, Table
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, where
 from advisor.report.trace import summary, trace_texts
 from advisor.report.words import finding_json, sentence, warnings_json
-from advisor.service.diffing import DiffAnswer, PartChange
+from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.script_change import MachineChange, change_findings
 
 MOST_MACHINES, MOST_PARTS = 8, 8

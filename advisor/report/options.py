@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Code
-from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Trace
+from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json
 from advisor.report.memory_parts import memory_json
 from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from recommender.outcome.steps import Steps, iterations_as_profiled, steps_of
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
@@ -127,14 +126,13 @@ def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
 
 def recommendation_facts(
     recommendation: Recommendation,
-    trace: Trace,
     options: Sequence[Mapping[str, object]],
     *,
     recorded_as: str | None = None,
 ) -> Mapping[str, object]:
     """``advisor recommend --format json``, see docs/json.md."""
     return {
-        "job": _job(recommendation.job, trace),
+        "job": _job(recommendation.job, recommendation.script),
         "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
@@ -168,15 +166,15 @@ def option_alone(option: Option) -> Mapping[str, object]:
     return {name: fact for name, fact in facts.items() if name not in _OF_RANKING}
 
 
-def _job(job: Job, trace: Trace) -> Mapping[str, object]:
+def _job(job: Job, script: Script) -> Mapping[str, object]:
     return {
-        "script": trace.script,
-        "arguments": trace.arguments,
-        "origin_gpu": trace.origin_gpu,
-        "batch_size": trace.batch_size,
+        "script": script.name,
+        "arguments": script.arguments,
+        "origin_gpu": script.origin_gpu,
+        "batch_size": script.batch_size,
         **asdict(job),
-        "scaling": _scaling(steps_of(trace, job)),
-        "iterations_per_epoch": iterations_as_profiled(trace, job),
+        "scaling": _scaling(script.steps),
+        "iterations_per_epoch": script.iterations_per_epoch,
     }
 
 

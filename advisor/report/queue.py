@@ -13,8 +13,7 @@ from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
 from recommender.queue.fitted import WaitBin, WaitQuantiles
-from recommender.queue.foresight import QueueCheck
-from recommender.queue.scoring import Score
+from recommender.queue.scoring import QueueCheck, Score
 
 ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_duration_short, format_usd
-from advisor.core.values import Option, PickName, Recommendation, Trace
+from advisor.core.values import Option, PickName, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
 from advisor.report.document import (
     BLANK,
@@ -44,7 +44,7 @@ from advisor.report.what_ifs import gain_json, gains_table
 from advisor.report.words import rule_text, sentence, sentences
 
 if TYPE_CHECKING:
-    from recommender.ranking.best_change import WhatIf
+    from recommender.ranking.variants import WhatIf
 
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
@@ -96,7 +96,6 @@ _NAMES = {
 
 def recommendation_document(
     recommendation: Recommendation,
-    trace: Trace,
     *,
     top: int | None,
     what_if: WhatIf | None = None,
@@ -107,7 +106,6 @@ def recommendation_document(
 
     Args:
         recommendation: with what-ifs if they are to be rows.
-        trace: of the script.
         top: rows to show, None for all.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
@@ -122,10 +120,10 @@ def recommendation_document(
     below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if), *gains)
     blocks = (*_summary(recommendation), *body, *below)
     return Document(
-        facts=Late(lambda: _facts(recommendation, trace, options(), recorded_as, what_if)),
+        facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
         blocks=blocks,
         sheet=lambda: _sheet(recommendation, options()),
-        title=f"Where to run {trace.script or 'this script'}",
+        title=f"Where to run {recommendation.script.name or 'this script'}",
         page=lambda: _page(recommendation, top, below),
         of_moment=frozenset({"recorded_as"}),
     )
@@ -133,12 +131,11 @@ def recommendation_document(
 
 def _facts(
     recommendation: Recommendation,
-    trace: Trace,
     options: Sequence[Mapping[str, object]],
     recorded_as: str | None,
     what_if: WhatIf | None,
 ) -> Mapping[str, object]:
-    facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
+    facts = recommendation_facts(recommendation, options, recorded_as=recorded_as)
     divided = None if what_if is None else _divided(what_if, recommendation)
     return {
         **facts,
@@ -147,10 +144,10 @@ def _facts(
     }
 
 
-def subject_of(recommendation: Recommendation, trace: Trace) -> str:
+def subject_of(recommendation: Recommendation) -> str:
     """What it comes to in one line: ``train.py: aws g6.xlarge us-east-1 spot, 3.1 h for $1.20``."""
     chosen = recommendation.chosen
-    return f"{trace.script}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
+    return f"{recommendation.script.name}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
 
 
 def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:

@@ -16,10 +16,10 @@ from advisor.formats.recording_files import FORMAT as RECORDING
 from advisor.formats.recording_files import read_recording
 from advisor.formats.trace_files import read_trace
 from advisor.pricing.sources.rate_files import read_rates
+from advisor.site_files.job_logs import read_job_log
+from advisor.site_files.policy_files import check_policies
+from advisor.site_files.spot_logs import read_spot_log
 from advisor.spend.bill_files import read_bill
-from recommender.availability.spot_log import read_spot_log
-from recommender.policy import check_policies
-from recommender.queue.job_log import read_job_log
 from tests.recordings import make_header
 
 HEADER = json.dumps({"format": RECORDING, "schema_version": 1, **asdict(make_header())})

@@ -52,7 +52,7 @@ from advisor.report.writers.html import to_html
 from advisor.report.writers.json_text import to_json
 from advisor.report.writers.markdown import to_markdown
 from advisor.service.checks import Check
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin
 from tests.builders import make_price
 from tests.cpu_time import at_most
@@ -85,7 +85,7 @@ def printed(print_it: Callable[[], object]) -> str:
 
 def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     recommendation, trace = recommendation_with(text), trace_with(text)
-    answer = RecommendAnswer(recommendation=recommendation, trace=trace, best_what_if=None, entry_id=None)
+    answer = RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=None)
     explained = text if output in (Format.TABLE, Format.JSON) else None
     hand_out = partial(print_document, output=output)
     yield lambda: show(answer, ViewOptions(), output, hand_out)

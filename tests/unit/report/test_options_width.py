@@ -21,7 +21,6 @@ from advisor.report.options import (
     where,
 )
 from advisor.report.recommendation import options_table, recommendation_document
-from tests.builders import make_trace
 from tests.recommendations import many_options, removed
 from tests.unit.report.printed import json_of, of, on_screen
 
@@ -126,7 +125,7 @@ def test_a_selection_keeps_the_order_and_the_recommended_and_numbers_its_rows(nu
 
 
 def test_json_of_three_thousand_options_is_complete() -> None:
-    document = json_of(recommendation_document(MANY, make_trace(), top=None))
+    document = json_of(recommendation_document(MANY, top=None))
     assert [option["id"] for option in document["options"]] == [o.plan.id for o in ranked(MANY)]
     assert len({option["id"] for option in document["options"]}) == 3000
     assert document["frontier"] == list(MANY.frontier)
@@ -153,7 +152,7 @@ def calls_of(write: Callable[[Recommendation], object], recommendation: Recommen
 @pytest.mark.parametrize(
     "write",
     [
-        lambda recommendation: recommendation_document(recommendation, make_trace(), top=None),
+        lambda recommendation: recommendation_document(recommendation, top=None),
         lambda recommendation: selection(recommendation, 15),
     ],
 )
@@ -169,7 +168,7 @@ def test_whatever_removes_an_option_has_a_status(code: Code) -> None:
 
 def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:
     few = many_options(40)
-    document = recommendation_document(few, make_trace(), top=None)
+    document = recommendation_document(few, top=None)
     assert document.sheet is not None
     sheet = document.sheet()
     names = [column.name for column in sheet.columns]

@@ -10,8 +10,7 @@ from advisor.core.values import Quantiles
 from advisor.report.printing import Format, print_document
 from advisor.report.queue import basis, check_document, fit_document, wait_document
 from recommender.queue.fitted import WaitBin, WaitQuantiles
-from recommender.queue.foresight import QueueCheck
-from recommender.queue.scoring import Score, Tails
+from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts
 from tests.unit.report.printed import read_json
 

@@ -16,6 +16,7 @@ from advisor.report.scatter import time_over_cost
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options, removed
+from tests.recommending import make_script
 from tests.unit.report.printed import of, on_screen
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
@@ -24,6 +25,7 @@ WORSE = make_option("WORSE", 100, 100)
 
 def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE") -> Recommendation:
     return Recommendation(
+        script=make_script(),
         job=make_job(),
         options=options,
         frontier=frontier,

@@ -7,7 +7,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.values import Market, PickName
 from advisor.report.words import sentence
-from recommender.ranking.picks import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
+from recommender.ranking.choice import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
 from tests.builders import make_job, make_plan
 from tests.recommendations import guessed, make_option
 

@@ -21,10 +21,10 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.report.words import sentence
-from recommender.engine import recommend
-from recommender.ranking.safety import risk_key, safest
+from recommender.ranking.choice import risk_key, safest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
+from tests.recommending import recommend
 
 
 def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Recommendation:

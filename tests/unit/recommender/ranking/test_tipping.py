@@ -10,9 +10,8 @@ from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence
-from recommender.ranking.tip import machine, tip_of
-from recommender.ranking.tipping import what_tips
 from recommender.ranking.value import Worth, least_total, total_usd
+from recommender.ranking.what_tips import machine, tip_of, what_tips
 from tests.builders import make_estimate, make_job, make_plan, make_price
 from tests.findings import sample
 from tests.recommendations import guessed, make_option

@@ -22,10 +22,10 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.report.words import sentence
-from recommender.engine import recommend
-from recommender.ranking.tipping import what_tips
+from recommender.ranking.what_tips import what_tips
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommendations import make_option
+from tests.recommending import recommend
 
 JOB = make_job(value_of_time_usd_per_h=2.0)
 
