@@ -312,7 +312,7 @@ def impossible_runs(store: Store, *, since: datetime, project: str | None = None
     wanted = raw_runs().where(begun & not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
     with reading(store) as connection:
         rows = connection.execute(wanted).mappings().all()
-    return tuple(f"the run {str(row['id'])[:40]}: {first_fault(row)}" for row in rows)
+    return tuple(f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}" for row in rows)
 
 
 def spending(store: Store, *, since: datetime, project: str | None = None) -> Spending:
