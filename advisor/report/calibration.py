@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from advisor.predict.calibration.calibrating import Calibration
+from advisor.predict.calibrating import Calibration
 from advisor.report.cells import DECIMALS, PLAIN, SHARE
 from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from advisor.report.words import warnings_json

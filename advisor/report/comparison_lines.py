@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advisor.core.units import format_usd
 from advisor.core.values import Option
-from advisor.predict.iteration_parts import computing_s, waits_s
+from advisor.predict.step_time import computing_s, waits_s
 from advisor.report.cells import BYTES, COUNT, DURATION, TEXT, USD, Kind
 from advisor.report.options import STATUS_OF_REMOVAL, gpus
 from advisor.report.quotes import quote_text

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from advisor.core.units import format_bytes
 from advisor.core.values import Confirmation, Fit, IterationEstimate, LargestBatch, Remedy, Trace
-from advisor.predict.footprint.batches import arguments_of_largest
+from advisor.predict.fitting import arguments_of_largest
 from advisor.report.document import Fact
 from advisor.report.remedies import remedy_text
 

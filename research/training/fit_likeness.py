@@ -27,9 +27,7 @@ from advisor.operators.family import Likeness
 from advisor.operators.tensor_core_gemm import TENSOR_GEMM
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import in_bursts, read_knowledge
-from advisor.predict.learned.gaussian_process import covariance, told
-from advisor.predict.learned.numbers import numbers_of
-from advisor.predict.learned.times import learned_times
+from advisor.predict.learned import covariance, learned_times, numbers_of, told
 from research.training.product_tables import FORWARD
 from research.training.products import read_products
 from research.training.samples import Samples

@@ -20,8 +20,8 @@ from advisor.operators.registry import family_of
 from advisor.operators.row_kernels import LONG_ROWS, LONGEST_ROWS, row_kind, row_work
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
+from advisor.predict.methods import stream_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, roofs_of, time_under
-from advisor.predict.streaming import stream_times
 from tests.builders import make_trace
 from tests.unit.predict.learned.values import EXACT, add, layer_norm, make_call, softmax
 

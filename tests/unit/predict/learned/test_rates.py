@@ -19,10 +19,8 @@ from advisor.operators.norm import NORM
 from advisor.operators.rates import rate_for
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge, in_bursts
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import SIGMA_DAY, learned_times
+from advisor.predict.knowledge import Knowledge, Network, in_bursts
+from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.unit.predict.learned.values import EXACT, TABLES, mm, softmax
 
