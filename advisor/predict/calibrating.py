@@ -15,7 +15,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
-from advisor.operators.rates import compute_rate, wanted_rate
+from advisor.operators.family import compute_rate, wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CORRECTIONS, MOST_CORRECTION, Kernels, Knowledge, shipped

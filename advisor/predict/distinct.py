@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import Flow, Op, Phase, Precision, Trace
-from advisor.operators.family import Family, base_name
-from advisor.operators.rates import wanted_rate
+from advisor.operators.family import Family, base_name, wanted_rate
 from advisor.operators.registry import family_of, is_known
 from advisor.operators.work import tensor_bytes
 

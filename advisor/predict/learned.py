@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, FittedTime, Learned, Likeness, base_name
-from advisor.operators.rates import rate_for
+from advisor.operators.family import Family, FittedTime, Learned, Likeness, base_name, rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.knowledge import Knowledge, Network

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
 from advisor.operators.cycles import StreamCost, Work
-from advisor.operators.family import Family, RooflineTime, base_name
-from advisor.operators.rates import compute_rate
+from advisor.operators.family import Family, RooflineTime, base_name, compute_rate
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, merged

@@ -9,10 +9,15 @@ from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
-from advisor.operators.attention_backends import SWITCHES, Backend, backend_of, is_refused
-from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.family import Family
-from advisor.operators.rates import rate_for
+from advisor.operators.attention_kernels import (
+    SWITCHES,
+    AttentionCall,
+    Backend,
+    attention_call,
+    backend_of,
+    is_refused,
+)
+from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collective_time import Scaling, batch_variation

@@ -24,8 +24,7 @@ from advisor.native import (
     has_known_resources,
     scale_kernels,
 )
-from advisor.operators.family import Family, RooflineTime, Roofs
-from advisor.operators.rates import rate_for, rate_of_call, wanted_rate
+from advisor.operators.family import Family, RooflineTime, Roofs, rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
 
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in

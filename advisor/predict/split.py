@@ -12,8 +12,8 @@ from math import exp
 from advisor.core.errors import InputError
 from advisor.core.values import GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
 from advisor.core.values.interval import Z90
-from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
+from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare, memory_at
 from advisor.predict.distinct import SameTrace, blocks_of, made_bytes

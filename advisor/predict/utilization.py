@@ -29,8 +29,7 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.operators.attention import ATTENTION
-from advisor.operators.family import Family, base_name
-from advisor.operators.rates import data_sheet_flops_per_s, rate_for
+from advisor.operators.family import Family, base_name, data_sheet_flops_per_s, rate_for
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group

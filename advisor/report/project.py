@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from advisor.config.layers import Config
 from advisor.config.project_layer import Refused, Why
-from advisor.config.section import ProjectMay
+from advisor.config.setting_kinds import ProjectMay
 from advisor.core.redaction import without_secrets
 
 _MOST_CHARACTERS = 80

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.config.trusted_files import TrustedFile, is_current, remembered
+from advisor.config.project_layer import TrustedFile, is_current, remembered
 from advisor.report.document import Document, Row, Table, columns
 
 COLUMNS = columns("File", "State")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Precision
-from advisor.operators.rates import wanted_rate
+from advisor.operators.family import wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, in_bursts, shipped

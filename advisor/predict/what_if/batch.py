@@ -16,8 +16,8 @@ from functools import partial
 from itertools import starmap
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec, Trace
-from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
+from advisor.operators.registry import cost_of
 from advisor.operators.work import first_list, total_bytes
 from advisor.predict.what_if.changed_memory import of_larger_batch, of_more_passes
 from advisor.predict.what_if.held import Weights, with_weights

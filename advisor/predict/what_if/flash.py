@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.values import Flow, Op, Phase, TensorSpec, Trace
-from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name
+from advisor.operators.registry import cost_of
 
 _FUSED = "aten::_scaled_dot_product_efficient_attention"
 _SOFTMAX = "_softmax"

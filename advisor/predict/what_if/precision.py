@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
-from advisor.operators.family import Tf32Flag, base_name
-from advisor.operators.rates import wanted_rate
+from advisor.operators.family import Tf32Flag, base_name, wanted_rate
 from advisor.operators.registry import family_of
 from advisor.predict.what_if.changed_memory import of_lower_precision
 from advisor.predict.what_if.flash import in_flash_layout

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.operators.family import Likeness
-from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES
+from advisor.operators.gemm import LIKENESS, TELLING_SIZES
 from advisor.predict.learned import covariance, told
 from research.training.fit_likeness import Off, fit, nearest, sizes_of_calibration
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.layers import environment_variable, load_config, user_file
-from advisor.config.setting_paths import beside
+from advisor.config.layers import beside, environment_variable, load_config, user_file
 from advisor.config.settings import Settings
 from advisor.core.errors import ConfigError
 from advisor.pricing.sources.custom import custom_source

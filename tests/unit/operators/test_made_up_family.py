@@ -17,10 +17,9 @@ from advisor.formats.recording_files import Recording
 from advisor.measure import Extent, calibration_kernels, grid
 from advisor.operators import registry
 from advisor.operators.case import Caps, Case, call, tensor
-from advisor.operators.costs import cost_of
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Autocast, Compute, Family, Learned, RooflineTime, Roofs, higher_roof
-from advisor.operators.registry import FAMILIES, family_of, joined
+from advisor.operators.registry import FAMILIES, cost_of, family_of, joined
 from advisor.operators.work import Attributes, Tensors, numel
 from advisor.predict.calibrating import calibrate, learned_offsets
 from advisor.predict.constants import constants_for

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from advisor.operators.family import Likeness
-from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
+from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
 from advisor.predict.learned import covariance, told
 from tests.unit.predict.learned.values import bmm, half, mm
 

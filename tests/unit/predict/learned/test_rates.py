@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Op, Precision
 from advisor.operators import registry
-from advisor.operators.family import Board, Family, Learned
+from advisor.operators.family import Board, Family, Learned, rate_for
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
-from advisor.operators.rates import rate_for
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, Network, in_bursts

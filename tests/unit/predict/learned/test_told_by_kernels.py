@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Op
 from advisor.formats.recording_files import Measurement
-from advisor.operators.tensor_core_gemm import TENSOR_GEMM
+from advisor.operators.gemm import TENSOR_GEMM
 from advisor.predict.calibrating import learned_kernels, learned_offsets
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Kernels, Knowledge, read_calibration, write_calibration

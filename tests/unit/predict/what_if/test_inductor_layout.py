@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.channels_last import turned
 from advisor.predict.what_if.compiled import as_run, chooses_channels_last, compiled, laid_out
