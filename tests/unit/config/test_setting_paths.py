@@ -125,7 +125,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 7, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 7, "add it to layers.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])
