@@ -1,7 +1,7 @@
 """How well queue waits are foreseen on real logs: ``python -m research.queue_waits [--choose]``.
 
 Reads the logs of ``../shared/traces``, whose README names their sources and limits. Writes the results and
-the tables of docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
+the tables of research/docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from research.former_queue_waits import former_scores
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT.parent / "shared" / "traces"
-PAGE = ROOT / "docs" / "methods" / "queue-wait.md"
-RESULTS = ROOT / "docs" / "methods" / "queue-wait.json"
+PAGE = ROOT / "research" / "docs" / "methods" / "queue-wait.md"
+RESULTS = ROOT / "research" / "docs" / "methods" / "queue-wait.json"
 LOGS = {
     "KTH SP2 1996": "kth_sp2_1996",
     "CEA Curie 2011": "cea_curie_sample",

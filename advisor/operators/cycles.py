@@ -12,7 +12,7 @@ learned from FP32, where bytes bind. Some kernels wait for themselves: of a norm
 32 columns over all rows, one after the other, and narrow matrices leave most SMs idle.
 
 Source: ``catalogs/streams.toml``, fitted by ``python -m research.training.fit_streams``;
-docs/accuracy/streams.md.
+research/docs/accuracy/streams.md.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Stream:
 #
 # Sources: ``ATen/native/cuda/PersistentSoftmax.cuh`` of PyTorch 2.13 for rows of up to 1,024 columns; for
 # others the blocks that PyTorch launched, which NeuSight recorded with its kernels of softmax; for the rest
-# the steps in which measured times grow (docs/accuracy/streams.md).
+# the steps in which measured times grow (research/docs/accuracy/streams.md).
 
 # A warp holds a row of softmax up to so many columns; longer ones take a block each, which keeps the row in
 # shared memory as long as it fits.

@@ -23,7 +23,7 @@ SIGMA_WAVE = 0.25
 SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
 SIGMA_COMMUNICATION = 0.4
-# Compiled over eager steps of published models (docs/accuracy/compiled.md).
+# Compiled over eager steps of published models (research/docs/accuracy/compiled.md).
 SIGMA_COMPILED = 0.15
 # Another machine's cores, disks and network load up to about twice as fast or slow.
 SIGMA_LOADING = 0.5

@@ -22,6 +22,8 @@ from advisor.profile.privacy import unreadable
 from advisor.profile.terminal import Terminal
 
 _POLL_S = 0.03
+# Longer than the launcher takes to kill what it can.
+_LAUNCHER_S = 6.0
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 Progress = Callable[[str], None]
@@ -99,11 +101,20 @@ def _started(
         try:
             yield process, report
         finally:
-            # Also when the child ended well: the script may have left processes behind.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
             end_leftovers(mark)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The launcher, which kills all that the script left, and the group: a script may have killed the launcher."""
+    with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+        # A script may have stopped it, too. After its end this does nothing.
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        process.wait(timeout=_LAUNCHER_S)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _check_started(report: BinaryIO, command: Sequence[str | Path]) -> None:

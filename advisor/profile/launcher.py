@@ -1,7 +1,8 @@
 """What stands between advisor and a script: ``python -I -S launcher.py ADVISOR REPORT COMMAND...``.
 
 A script finds its parent's environment in ``/proc``, and what a program was started with stays there,
-whatever it clears afterwards. This process was started without a credential and does nothing but wait.
+whatever it clears afterwards. This process was started without a credential. It waits, and in the end it
+kills what the script left: on Linux all of that becomes its child, whatever session or environment it has.
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
+import time
+from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+# Processes that fork as fast as they are killed are given up.
+_MOST_S = 5.0
 # Python ignores them, and what it starts would inherit that.
 _IGNORED = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 
@@ -22,13 +29,17 @@ def main() -> None:
     """Run the command and end as it ends; its errno goes to the file descriptor REPORT if it cannot start."""
     advisor, report, *command = sys.argv[1:]
     os.set_inheritable(int(report), False)
+    signal.signal(signal.SIGTERM, _on_signal)
     _tie_to(int(advisor))
+    _leave_no_core()
     try:
         pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=_IGNORED)
     except OSError as error:
         os.write(int(report), str(error.errno).encode())
         os._exit(1)
-    _end_like(os.waitpid(pid, 0)[1])
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    _end_what_is_left()
+    _end_like(code)
 
 
 def _tie_to(advisor: int) -> None:
@@ -36,15 +47,49 @@ def _tie_to(advisor: int) -> None:
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     libc.prctl(_PR_SET_DUMPABLE, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Before that line nobody would have told us.
     if os.getppid() != advisor:
         os._exit(1)
 
 
-def _end_like(status: int) -> None:
-    code = os.waitstatus_to_exitcode(status)
+def _leave_no_core() -> None:
+    """A crash writes no core file and starts no program that collects them: to Linux, 1 means neither."""
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    least = 0 if most == 0 or sys.platform != "linux" else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (least, least))
+
+
+def _on_signal(number: int, _: FrameType | None) -> None:
+    """Advisor's at the timeout, the kernel's when advisor was killed."""
+    _end_what_is_left()
+    _end_like(-number)
+
+
+def _end_what_is_left() -> None:
+    """Kill all children; the children of each are ours then."""
+    deadline_s = time.monotonic() + _MOST_S
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline_s:
+            for pid in _children():
+                os.kill(pid, signal.SIGKILL)
+            # One that ended may have been the last, and does not wait for others that live.
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _children() -> list[int]:
+    """Raises ChildProcessError where the system does not list them."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        raise ChildProcessError from None
+
+
+def _end_like(code: int) -> None:
     if code < 0:
         # SIGKILL takes no handler and needs none.
         with contextlib.suppress(OSError):

@@ -99,9 +99,8 @@ def time_kernels(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
     """
     from advisor.measure.keeping import Keeper
     from advisor.measure.measuring import described, reference
-    from advisor.payload.measuring.cases import measure_all
-    from advisor.payload.measuring.clocks import clock_of
-    from advisor.payload.measuring.grid_run import device_of
+    from advisor.payload.grid_run import device_of
+    from advisor.payload.operator_timing import clock_of, measure_all
 
     chosen = cases(tiny, backend)
     keeper = Keeper(folder / KERNELS, chosen, backend, None)

@@ -117,12 +117,12 @@ def run_part(name: str, folder: Path, backend: str, tiny: bool, until_s: float) 
     if backend == "cpu":
         import torch
 
-        from advisor.payload.fake.patches import torchvision_ops
+        from advisor.payload.fake.patches import libraries
 
         # Where others compute as well, threads that wait for each other take as long as those others do.
         torch.set_num_threads(1)
         # Where a rehearsal's torchvision is built for another torch, its networks need its operators' names.
-        torchvision_ops.install(SimpleNamespace())  # type: ignore[arg-type]
+        libraries.install_torchvision_ops(SimpleNamespace())  # type: ignore[arg-type]
     lines = Lines(folder, name, until_s)
     getattr(import_module(f"{__package__}.{module}"), function)(lines, backend, tiny, folder)
 

@@ -26,7 +26,7 @@ from advisor.predict.what_if.precision import allow_tf32, under_autocast
 
 # A changed script was not profiled. Against profiles of models that fitted nothing, with the change written
 # in, times under autocast are off by 7 % at most, others by 2 % but for one in channels_last, by 11 %
-# (docs/accuracy/what-if.md). What no profile was compared with has a width that is a guess.
+# (research/docs/accuracy/what-if.md). What no profile was compared with has a width that is a guess.
 SIGMA_AUTOCAST = 0.1
 SIGMA_REWRITTEN = 0.03
 SIGMA_NOT_COMPARED = 0.25

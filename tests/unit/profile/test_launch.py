@@ -1,3 +1,5 @@
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -104,6 +106,60 @@ run_child([sys.executable, "-c", {tied!r}], environment=dict(os.environ), progre
             time.sleep(0.02)
         process.kill()
     assert ends(tmp_path / "pid")
+
+
+# All of a script's processes share a lock of the file; it is free when none is left.
+LEAVES = """
+import ctypes, fcntl, os, time
+lock = open({lock!r}, "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+if os.fork() == 0:
+    os.setsid()
+    {then}
+time.sleep({wait})
+"""
+LEFT = {
+    # Nobody but root reads its environment, then.
+    "undumpable": "ctypes.CDLL(None).prctl(4, 0); time.sleep(600)",
+    "without a mark": "os.execve('/bin/sleep', ['sleep', '600'], {})",
+    "child of a child": "os.fork() or time.sleep(600)",
+    # Each lives for a moment; a search for all of them finds none.
+    "relay": "while True: os.fork() and os._exit(0); os.setsid()",
+}
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+def leaves(then, tmp_path, wait):
+    code = LEAVES.format(lock=str(tmp_path / "lock"), then=then, wait=wait)
+    return code.replace('"w")', '"w"); os.set_inheritable(lock.fileno(), True)')
+
+
+def is_free(lock, within_s=30.0):
+    deadline = time.monotonic() + within_s
+    with lock.open() as file:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            time.sleep(0.02)
+    return False
+
+
+@on_linux
+@pytest.mark.parametrize("wait", [0.3, 600.0], ids=["ended well", "at the timeout"])
+@pytest.mark.parametrize("then", LEFT.values(), ids=LEFT)
+def test_no_process_is_left_whatever_it_does_to_hide(then, wait, tmp_path):
+    """Was: an ordinary user's undumpable process, a relay, and one that had cleared its environment lived on."""
+    ending = run(leaves(then, tmp_path, wait), tmp_path, timeout_s=3.0 if wait > 1 else 30.0)
+    assert ending.returncode == (None if wait > 1 else 0)
+    assert is_free(tmp_path / "lock")
+
+
+@on_linux
+def test_a_crash_leaves_no_core_file(tmp_path):
+    """Was: in the working folder, where the limit of the user allows it."""
+    code = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE)[1] in (0, 1))"
+    assert run(code, tmp_path).log.strip() == "True"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGPIPE])
