@@ -183,8 +183,8 @@ def _check_script(script: Path) -> None:
         raise InputError(f"{str(script)!r} is {what}: give the .py file that starts the training.")
     if script.stat().st_size > _MOST_SCRIPT_BYTES:
         raise InputError(
-            f"{str(script)!r} is larger than {_MOST_SCRIPT_BYTES >> 20} MiB: give the .py file that starts the"
-            " training."
+            f"{str(script)!r} is larger than {_MOST_SCRIPT_BYTES >> 20} MiB: give the .py file that starts"
+            " the training."
         )
     if script.suffix == ".ipynb":
         raise InputError(

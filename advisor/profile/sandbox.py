@@ -42,9 +42,9 @@ _NO_CAPABILITIES = ("--cap-drop", "ALL")
 # bubblewrap takes 9,000, and there are others.
 _MOST_ARGUMENTS = 6000
 _TOO_MANY = (
-    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories than"
-    " can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or work in a"
-    " copy without them."
+    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories"
+    " than can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or"
+    " work in a copy without them."
 )
 _TRIAL_S = 20.0
 _ROOT = (
@@ -137,7 +137,7 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
         inside: the script that the command runs; without one the user stays the same, too.
 
     Raises:
-        InputError: what `profile.sandbox_read` names is not there, or what is shown holds too much to be hidden.
+        InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.
     """
     words = [str(part) for part in command]
     folder = folder.resolve()

@@ -1,5 +1,8 @@
-"""What a script must not reach in folders that it may read: a read-only mount closes neither socket nor pipe,
-and repositories keep passwords of their remotes among their own files."""
+"""Sockets, pipes and passwords in folders that a sandboxed script reads.
+
+A read-only mount closes neither sockets nor named pipes, and repositories keep passwords of their remotes
+among their own files.
+"""
 
 from __future__ import annotations
 

@@ -150,7 +150,8 @@ def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeyp
     ("folder", "name"),
     [
         ("project", ".git/config"), ("environment", "pip.conf"), ("environment", ".condarc"),
-        ("project", ".git/config.worktree"), ("project", ".git/modules/sub/config"), ("project", "sub/.git/config"),
+        ("project", ".git/config.worktree"), ("project", ".git/modules/sub/config"),
+        ("project", "sub/.git/config"),
         ("project", ".git/worktrees/w/config.worktree"), ("project", ".git/credentials"),
         ("project", "a/b/.hg/hgrc"), ("project", "tools/pip.conf"),
     ],
