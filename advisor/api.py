@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
 from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
-from advisor.report.logged import Logged
+from advisor.report.python_face import Logged
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:
@@ -97,9 +97,10 @@ def recommend(
         AdvisorError: the script, prices or the database cannot be read.
     """
     from advisor.core.splits import parse_split
-    from advisor.service.advised import keep_recommendation
-    from advisor.service.recommending import RecommendRequest, check
-    from advisor.service.recommending import recommend as recommended
+    from advisor.service.recommend.ledger_entries import keep_recommendation
+    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.recommend.recommending import check
+    from advisor.service.recommend.recommending import recommend as recommended
 
     request = RecommendRequest(
         trace=request_of(source, arguments, origin_gpu=origin_gpu, world_size=world_size),
@@ -173,8 +174,8 @@ def compare(
         InputError: an argument, a name, a setting or the script is wrong.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    from advisor.service import comparing
-    from advisor.service.recommending import RecommendRequest
+    from advisor.service.recommend import comparing
+    from advisor.service.recommend.question import RecommendRequest
 
     job = Job(
         epochs=epochs,
@@ -346,4 +347,4 @@ def profile(
 
     request = request_of(script, arguments, pretended_gpu=pretended_gpu, world_size=world_size)
     hears = listener or Logged()
-    return profile_script(request, config_of({}, settings, hears), hears)
+    return profile_script(request, config_of({}, settings, hears).settings.profile, hears)

@@ -1,7 +1,7 @@
-"""The jobs of docs/jobs.md: what is typed, and the sentence that an experienced engineer would sign.
+"""The jobs of docs/jobs.md: what is typed, and the sentence of an experienced engineer.
 
 A sentence speaks of the machine that ``choice`` names. If another is recommended, the page is not written
-until somebody has read the sentence again.
+until the sentence has been read again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ JOBS = (
     Listed(
         name="A trial of five minutes", arguments="examples/train_resnet50.py --iterations 600",
         choice=(1, "A10G", "on-demand"),
-        sentence="Nobody waits for spot, or writes DDP, to save some cents.",
+        sentence="Waiting for spot, or writing DDP, would save some cents only.",
     ),
     Listed(
         name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
@@ -74,7 +74,7 @@ JOBS = (
         name="ResNet-50, own RTX 4090",
         arguments=f'{_RESNET} --data local --dataset-gb 150 --local-gpu "RTX 4090"',
         choice=(1, "RTX-4090", None),
-        sentence="It is there and needs no change; who cannot wait for two days pays thirty dollars.",
+        sentence="It is there and needs no change; not waiting for two days costs thirty dollars.",
     ),
     Listed(
         name="ResNet-50, an hour is worth $50",
@@ -85,8 +85,8 @@ JOBS = (
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
         choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="A deadline with 9 in 10 odds rules spot out; H100s on demand are as good, so take what you "
-        "have quota for.",
+        sentence="A deadline that must hold in 9 of 10 cases rules spot out; H100s on demand are as good, so take "
+        "what you have quota for.",
     ),
     Listed(
         name="nanoGPT, characters",
@@ -99,8 +99,8 @@ JOBS = (
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
         choice=_ONE_H100,
-        sentence="An hour on one GPU is not worth rewriting; who wants it within the morning takes the same "
-        "GPU on demand for five dollars more.",
+        sentence="An hour on one GPU is not worth rewriting; on demand, the same GPU is done within the morning "
+        "for five dollars more.",
     ),
     Listed(
         name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000",
@@ -119,8 +119,8 @@ JOBS = (
     Listed(
         name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100",
         choice=(1, "RTX-PRO-6000-Server", "on-demand"),
-        sentence="Nine hours on one GPU that nobody takes away. A team that has DDP at hand takes eight "
-        "A100s on spot for a third of the price.",
+        sentence="Nine hours on one GPU without preemptions. A team that has DDP at hand takes eight A100s on "
+        "spot for a third of the price.",
     ),
     Listed(
         name="BERT-base, fine-tuning",

@@ -132,12 +132,12 @@ def page(rows: list[Row], kept: list[str]) -> str:
 
 _HEAD = """# Jobs, and what is recommended
 
-{num} jobs as a user would type them, with the prices that ship, on {day}, without a network.
-`python -m benchmarks.jobs` writes this page; do not edit it. A sentence below is written by hand. It speaks
-of one machine, and the page is not written while another is recommended.
+{num} jobs as a user would type them, with the shipped prices, on {day}, without a network.
+`python -m benchmarks.jobs` writes this page and [jobs.json](jobs.json); do not edit them. The engineer's
+sentences are written by hand for one machine; the page is not written if another is recommended.
 
-| job | recommended | price's age | time (p90) | cost (p90) | why: least expected total | what changes it |
-|---|---|---|---|---|---|---|"""
+| job | recommended | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
+|---|---|---|---|---|---|"""
 
 
 def _cells(row: Row) -> list[str]:
@@ -148,8 +148,7 @@ def _cells(row: Row) -> list[str]:
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
-        row["why"].removeprefix("the least expected cost and time "),
-        row["change"],
+        row["change"].replace(" would be recommended", ""),
     ]
 
 

@@ -14,8 +14,8 @@ from advisor.core.values import Job, Option
 from recommender.outcome.bill import TOLERANCE
 from recommender.outcome.draws import chance_below
 from recommender.outcome.evaluate import Judged
-from recommender.ranking.tip import why_removed
 from recommender.ranking.value import Worth, change_s, change_usd, whole_s, whole_usd, worth_for
+from recommender.ranking.what_tips import why_removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,170 +12,127 @@ from advisor.core.arguments import check_count, check_each, check_kind, check_nu
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
-from advisor.core.values import (
-    GpuSpec,
-    IterationEstimate,
-    Job,
-    Option,
-    Plan,
-    Recommendation,
-    Tier,
-    Trace,
-)
-from advisor.pricing.catalog.interruptions import Interruptions
+from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
+from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
-from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import Judged, evaluate_all
-from recommender.outcome.known import EstimateKey
-from recommender.outcome.more_vcpus import with_more_vcpus
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
-from recommender.ranking.nearest import Nearest, nearest
-from recommender.ranking.rank import rank
+from recommender.outcome.spot import SpotTerms
+from recommender.ranking.choice import rank
+from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
 
 if TYPE_CHECKING:
-    from recommender.policy import Policy, Spent
+    from recommender.policy import Policy
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
 _ASKS_LENGTH = {Code.BATCH_SIZE_UNKNOWN, Code.DATA_WITHOUT_LENGTH, Code.NO_BATCH_LOADED, Code.NO_DATA_LOADER}
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
 _MORE_THAN_STEPS = {Code.EVALUATION_BETWEEN, Code.EVALUATION_LEFT_OUT, Code.ROLLOUTS_LEFT_OUT}
 
-__all__ = ["Nearest", "check_job", "judge", "nearest", "ranked", "recommend"]
+__all__ = ["Nearest", "check_job", "judge", "nearest", "recommend"]
 
 
 def recommend(
-    trace: Trace,
-    estimates: Mapping[EstimateKey, IterationEstimate],
-    gpus: Mapping[str, GpuSpec],
+    workloads: Sequence[Workload],
     plans: Sequence[Plan],
     job: Job,
+    policy: Policy | None = None,
     *,
     rng: np.random.Generator,
-    spot: SpotTerms | None = None,
-    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
-    policy: Policy | None = None,
-    spent: Spent | None = None,
+    conditions: Conditions | None = None,
 ) -> Recommendation:
     """Evaluate every plan and rank the feasible ones; arguments and errors as of `judge`."""
-    judged = judge(
-        trace,
-        estimates,
-        gpus,
-        plans,
-        job,
-        rng=rng,
-        spot=spot,
-        interruptions=interruptions,
-        policy=policy,
-        spent=spent,
-    )
-    return ranked(judged, trace, job)
+    judged = judge(workloads, plans, job, policy, rng=rng, conditions=conditions)
+    return _ranked(judged, workloads[0].script, job)
 
 
 def judge(
-    trace: Trace,
-    estimates: Mapping[EstimateKey, IterationEstimate],
-    gpus: Mapping[str, GpuSpec],
+    workloads: Sequence[Workload],
     plans: Sequence[Plan],
     job: Job,
+    policy: Policy | None = None,
     *,
     rng: np.random.Generator,
-    spot: SpotTerms | None = None,
-    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
-    policy: Policy | None = None,
-    spent: Spent | None = None,
+    conditions: Conditions | None = None,
 ) -> list[Judged]:
     """Evaluate every plan, feasible or not, in their order; figures of one depend on no other.
 
     Args:
-        trace: the script.
-        estimates: by (GPU name, layout); one for each that occurs in ``plans``.
-        gpus: the catalog entries of those GPUs.
+        workloads: of the script, one for each GPU and layout of the plans.
         plans: what could be rented or used.
         job: what to do and under which limits.
-        rng: draws are reproducible from its seed.
-        spot: how spot machines behave; if None, as their classes in availability traces did.
-        interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
-            rate is configured.
         policy: rules of the organisation; what they remove stays among the options, with the rule.
-        spent: this month's spending, for monthly limits; None where no rule asks.
+        rng: draws are reproducible from its seed.
+        conditions: what is known beside the question; None for nothing.
 
     Raises:
-        InputError: the job is not well formed or its length unknown; an argument is of another kind, or
-            lacks what the plans need.
+        InputError: the job is not well formed; an argument is of another kind, or lacks what the plans need.
         NoOfferError: there is no plan at all.
         PolicyViolationError: the policy removes every plan.
     """
     check_job(job)
-    _check_arguments(trace, estimates, gpus, plans, rng)
-    check_kind("spot", spot, SpotTerms | None, "such as SpotTerms(preemptions_per_h=0.1)")
-    check_kind("interruptions", interruptions, Mapping | None, "None will do")
+    _check_arguments(workloads, plans, rng)
+    check_kind("conditions", conditions, Conditions | None, "None will do")
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
             " GPUs, providers, regions or markets.",
             finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
         )
-    terms = spot or ASSUMED_TERMS
-    terms_of, draws = terms_of_plans(terms, interruptions), make_draws(rng)
-    judged = list(evaluate_all(plans, estimates, gpus, trace, job, draws, terms_of))
-    return judged if policy is None else _under(policy, judged, spent, terms)
+    known = conditions or Conditions()
+    check_kind("spot", known.spot, SpotTerms, "such as SpotTerms(preemptions_per_h=0.1)")
+    check_kind("interruptions", known.interruptions, Mapping | None, "None will do")
+    judged = list(evaluate_all(workloads, plans, job, make_draws(rng), known.terms_of()))
+    return judged if policy is None else _under(policy, judged, known)
 
 
-def ranked(judged: Sequence[Judged], trace: Trace, job: Job) -> Recommendation:
+def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendation:
     """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
-    is_whole = _MORE_THAN_STEPS.isdisjoint(warning.code for warning in trace.warnings)
+    is_whole = _MORE_THAN_STEPS.isdisjoint(warning.code for warning in script.warnings)
     feasible = [item for item in judged if item.option.feasible]
     ranking = rank(feasible, job, late, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(
+        script=script,
         job=job,
         options=options,
         frontier=ranking.frontier,
         recommended=ranking.recommended,
         rule=ranking.rule,
-        warnings=_warnings(trace, options, job),
+        warnings=_warnings(script, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
     )
 
 
-def _check_arguments(
-    trace: Trace,
-    estimates: Mapping[EstimateKey, IterationEstimate],
-    gpus: Mapping[str, GpuSpec],
-    plans: Sequence[Plan],
-    rng: np.random.Generator,
-) -> None:
-    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
+def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: np.random.Generator) -> None:
+    check_each("workloads", workloads, Workload, "as_written(trace, gpus, job).workloads(plans) makes them")
     check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
-    check_gpus(plans, gpus)
-    check_kind("estimates", estimates, Mapping, "estimates_for(trace, plans, gpus) makes them")
+    known = {(workload.gpu.name, workload.layout) for workload in workloads}
     missing = {
-        f"{plan.num_gpus} x {plan.gpu}": None for plan in plans if (plan.gpu, plan.layout) not in estimates
+        f"{plan.num_gpus} x {plan.gpu}": None for plan in plans if (plan.gpu, plan.layout) not in known
     }
     if missing:
         raise InputError(
-            f"estimates lacks {', '.join(missing)}:"
-            " estimates_for(trace, plans, gpus) makes all that the plans need."
+            f"workloads lacks {', '.join(missing)}:"
+            " as_written(trace, gpus, job).workloads(plans) makes all that the plans need."
         )
     if len({plan.id for plan in plans}) < len(plans):
         raise InputError("two plans have one id, and options are told apart by it: leave one out.")
     check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
 
 
-def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms: SpotTerms) -> list[Judged]:
+def _under(policy: Policy, judged: Sequence[Judged], conditions: Conditions) -> list[Judged]:
     from recommender.policy import Policy as Rules
     from recommender.policy import Spent as Known
-    from recommender.policy.apply import under_policy
+    from recommender.policy.judge import under_policy
 
     check_kind("policy", policy, Rules, "read_policies([path]) reads one")
-    check_kind("spent", spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
-    known = spent or Known(all_usd=0.0, project_usd=0.0)
-    options = under_policy([item.option for item in judged], policy, known, terms)
+    check_kind("spent", conditions.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
+    spent = conditions.spent or Known(all_usd=0.0, project_usd=0.0)
+    options = under_policy([item.option for item in judged], policy, spent, conditions.spot)
     return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
 
 
@@ -214,9 +171,9 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
 
 
-def _warnings(trace: Trace, options: Sequence[Option], job: Job) -> tuple[Finding, ...]:
+def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Finding, ...]:
     has_length = job.iterations is not None or job.iterations_per_epoch is not None
-    warnings = [warning for warning in trace.warnings if not (has_length and warning.code in _ASKS_LENGTH)]
+    warnings = [warning for warning in script.warnings if not (has_length and warning.code in _ASKS_LENGTH)]
     if not job.split.is_none:
         warnings.append(finding(Code.SUPPOSED, split=job.split.name))
     if any(reason.code is Code.SHARING_UNKNOWN for option in options for reason in option.reasons):

@@ -10,7 +10,6 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
-from recommender.ranking.tip import machine
 from recommender.ranking.value import (
     Worth,
     change_usd,
@@ -21,6 +20,7 @@ from recommender.ranking.value import (
     whole_usd,
     worth_for,
 )
+from recommender.ranking.what_tips import machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from advisor.core.findings import Code, Fact, Finding, finding
 from advisor.core.values import Option, Recommendation
-from recommender.ranking.tip import machine, why_removed
+from recommender.ranking.what_tips import machine, why_removed
 
 
 class Measure(StrEnum):

@@ -19,10 +19,9 @@ import numpy as np
 
 from advisor.core.values import Quantiles
 from recommender.outcome.draws import waits as drawn
-from recommender.queue.foresight import FROZEN_EVERY_S, HORIZON_S, TRAINED_SHARE
 from recommender.queue.grids import LEVELS, Array, grid_of, level_index, to_log_minutes, to_waits_s
-from recommender.queue.job_log import JobLog, QueuedJob
-from recommender.queue.scoring import Score, Tally
+from recommender.queue.jobs import JobLog, QueuedJob
+from recommender.queue.scoring import FROZEN_EVERY_S, HORIZON_S, TRAINED_SHARE, Score, Tally
 from recommender.queue.waits import ALL, FEWEST_JOBS, WINDOW_JOBS, Bin, bin_of, widened
 
 ENOUGH_JOBS = 40
@@ -71,7 +70,7 @@ class _Former:
 
 
 def former_scores(log: JobLog) -> tuple[Score, Score]:
-    """Of the same jobs as `recommender.queue.foresight.check`: online, and frozen for a week."""
+    """Of the same jobs as `recommender.queue.scoring.check`: online, and frozen for a week."""
     first = math.floor(len(log.jobs) * TRAINED_SHARE)
     submits_s = np.array([job.submit_s for job in log.jobs[first:]])
     online, frozen, former = Tally(submits_s), Tally(submits_s), _Former()

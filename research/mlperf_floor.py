@@ -1,6 +1,6 @@
 """Predictions beside the best MLPerf submissions of one node: nobody's script should be said to beat them.
 
-    python -m research.mlperf_floor --published DIR --out docs/accuracy/mlperf.md
+    python -m research.mlperf_floor --published DIR --out research/docs/accuracy/mlperf.md
 
 Submissions are tuned by the vendors for months, so their time is a lower bound of what a plain PyTorch script
 takes. ResNet-50 v1.5 in mixed precision is compared, image for image, as our example trains it. Rates are
@@ -136,7 +136,7 @@ def floors(published: Path, build: Callable[[], Trace] = resnet_50) -> Iterator[
 
 _HEAD = """# Beside MLPerf
 
-Written by `python -m research.mlperf_floor --published DIR --out docs/accuracy/mlperf.md`.
+Written by `python -m research.mlperf_floor --published DIR --out research/docs/accuracy/mlperf.md`.
 
 The best submission to MLPerf Training (v0.7 to v4.1) on one node and, of one such GPU, what our ResNet-50
 example is predicted to do with autocast, in channels last. Vendors tune for months, so a prediction that

@@ -1,7 +1,7 @@
 """How well queue waits are foreseen on real logs: ``python -m research.queue_waits [--choose]``.
 
 Reads the logs of ``../shared/traces``, whose README names their sources and limits. Writes the results and
-the tables of docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
+the tables of research/docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from advisor.core.units import DAY_S
-from recommender.queue import correction, waits
-from recommender.queue.foresight import check
-from recommender.queue.job_log import JobLog, read_job_log
+from advisor.site_files.job_logs import read_job_log
+from recommender.queue import grids, waits
+from recommender.queue.jobs import JobLog
+from recommender.queue.scoring import check
 from research.former_queue_waits import former_scores
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACES = ROOT.parent / "shared" / "traces"
-PAGE = ROOT / "docs" / "methods" / "queue-wait.md"
-RESULTS = ROOT / "docs" / "methods" / "queue-wait.json"
+PAGE = ROOT / "research" / "docs" / "methods" / "queue-wait.md"
+RESULTS = ROOT / "research" / "docs" / "methods" / "queue-wait.json"
 LOGS = {
     "KTH SP2 1996": "kth_sp2_1996",
     "CEA Curie 2011": "cea_curie_sample",
@@ -75,12 +76,12 @@ def chosen() -> list[Facts]:
 
 def _tried(logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_ones: float) -> Facts:
     """Constants of modules, set for the duration."""
-    kept = waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES
-    waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = (
+    kept = waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES
+    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES = (
         wider_jobs, memory_days * DAY_S, right_ones,
     )  # fmt: skip
     scores = [check(log, trained_share=0.15) for log in logs]
-    waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = kept
+    waits.WIDER_BIN_JOBS, grids.MEMORY_S, grids.RIGHT_ONES = kept
     losses = [score.pinball.p90 for one in scores for score in (one.online, one.frozen)]
     mean = math.exp(sum(map(math.log, losses)) / len(losses))
     return _rounded(

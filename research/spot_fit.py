@@ -1,7 +1,7 @@
 """Fits catalogs/spot_odds.csv and catalogs/start_odds.csv to the open availability traces.
 
 ``python -m research.spot_fit --shared ../shared``. The same traces give the same bytes. What is fitted and
-what is judged is written down in docs/methods/spot.md.
+what is judged is written down in research/docs/methods/spot.md.
 """
 
 from __future__ import annotations

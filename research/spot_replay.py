@@ -1,6 +1,6 @@
 """Jobs replayed on open availability traces against what was predicted of them.
 
-``python -m research.spot_replay --shared ../shared --out docs/methods/spot_replay.json``. Jobs of several
+``python -m research.spot_replay --shared ../shared --out research/docs/methods/spot_replay.json``. Jobs of several
 lengths start at evenly spaced moments of the second half of each trace, which begins anew where it ends.
 They are predicted by the defaults, fitted to the other collections alone, and by those corrected by the
 first half. Beside them stand what was assumed once, and two floors: one figure for all places, and the rate
@@ -24,8 +24,7 @@ from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
 from advisor.core.values import Layout, Market, Offer, Plan, StartWait, Tier
 from advisor.pricing.catalog.spot_odds import Age, Size, SpotOdds
-from recommender.availability.series import Stretch
-from recommender.availability.shrunk import start_with_history, with_history
+from recommender.availability.series import Stretch, start_with_history, with_history
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import costs_of, runs_of
 from recommender.outcome.spot import SpotTerms

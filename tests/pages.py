@@ -23,11 +23,12 @@ from advisor.report.document import (
     Table,
 )
 from advisor.report.estimates import estimates_document
-from advisor.report.history import history_document
+from advisor.report.prices import history_document
 from advisor.report.recommendation import recommendation_document
 from tests.builders import HOUR_S, make_estimate, make_trace
 from tests.findings import texts
 from tests.recommendations import many_options
+from tests.recommending import make_script
 
 # Markup, the end of a script, a quote for each language, an escape sequence and an override of direction.
 EVIL = "<script>window.pwned=1</script></script><img src=x onerror=window.pwned=1>'\"`]}{{7*7}}\x1b[2J\u202e"
@@ -46,7 +47,8 @@ def answer(**changes: object) -> Recommendation:
 
 def answer_page(script: str = "train.py") -> Document:
     """What ``recommend --html`` writes."""
-    return recommendation_document(answer(), make_trace(script=script), top=15)
+    named = replace(answer(), script=make_script(script=script))
+    return recommendation_document(named, top=15)
 
 
 def history_page() -> Document:

@@ -18,6 +18,7 @@ from advisor.core.values import (
 )
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_price
 from tests.findings import sample
+from tests.recommending import make_script
 
 PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")
 MACHINES = ("g6e.48xlarge", "a2-ultragpu-8g", "p6-b200.48xlarge", "Standard_ND96isr_H100_v5")
@@ -58,6 +59,7 @@ def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
     options = [_numbered(i, num_frontier) for i in range(num_options)]
     frontier = tuple(option.plan.id for option in options[:num_frontier])
     return Recommendation(
+        script=make_script(),
         job=make_job(budget_usd=50_000.0),
         options=tuple(reversed(options)),
         frontier=frontier,

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import advisor
-from advisor.payload import importing
+from advisor.payload import replacing
+from advisor.payload.fake import patching
 from advisor.profile.environment import ADDED, TEMPORARY
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "what-is-intercepted.md").read_text()
-PATCHES = sorted(
-    path.stem for path in (Path(advisor.__file__).parent / "payload" / "fake" / "patches").glob("[a-z]*.py")
-)
+PATCHES = sorted(patching.PATCHES)
 
 
 @pytest.mark.parametrize("name", PATCHES)
@@ -42,15 +40,15 @@ def test_every_listed_variable_is_set() -> None:
 @pytest.mark.torch
 def test_every_library_that_is_changed_is_listed() -> None:
     pytest.importorskip("torch")
-    from advisor.payload.fake.patches import downloads, loggers, saving_libraries
+    from advisor.payload.fake.patches import downloads, loggers, saving
 
-    modules = {*downloads._UPLOADS, *loggers._TRACKERS, *loggers._SUMMARY_WRITERS, *saving_libraries._WRITES}
+    modules = {*downloads._UPLOADS, *loggers._TRACKERS, *loggers._SUMMARY_WRITERS, *saving._WRITES}
     names = {
         "wandb": "Weights & Biases", "comet_ml": "Comet", "huggingface_hub": "Hugging Face",
         "transformers": "Hugging Face", "lightning_fabric": "Lightning", "pytorch_lightning": "Lightning",
         "torch": "TensorBoard",
     }  # fmt: skip
-    assert importing._finder.actions == {}  # looking at the tables changes nothing here
+    assert replacing._finder.actions == {}  # looking at the tables changes nothing here
     for module in modules:
         package = module.partition(".")[0]
         assert names.get(package, package).lower() in PAGE.lower(), package

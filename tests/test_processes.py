@@ -19,7 +19,7 @@ ALLOWED = {
     # The user's own command, as it is: its program is found as a shell finds it.
     "advisor/receipt/command.py": {"subprocess.Popen"},
     # What the script's own calls are led around; starts nothing.
-    "advisor/payload/fake/patches/spawning.py": {"multiprocessing.process.BaseProcess"},
+    "advisor/payload/fake/patches/distributed.py": {"multiprocessing.process.BaseProcess"},
 }
 _OF_OS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen", "startfile")
 _OF_SUBPROCESS = ("run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput")

@@ -17,21 +17,22 @@ END = "<!-- end -->"
 # What `advisor recommend train.py` calls, in this order: file and function.
 WAY = (
     ("advisor/cli/recommend.py", "recommend"),
-    ("advisor/service/recommending.py", "recommend"),
-    ("advisor/service/plans.py", "plans_of"),
+    ("advisor/service/recommend/recommending.py", "recommend"),
+    ("advisor/service/recommend/plan_sources.py", "plans_of"),
     ("advisor/pricing/answer/answering.py", "load_offers"),
     ("recommender/plans/candidates.py", "cheapest_plans"),
     ("advisor/profile/profiling.py", "profile"),
     ("advisor/payload/run.py", "run"),
     ("advisor/profile/recording.py", "trace_of"),
-    ("advisor/service/ranked.py", "recommendation_of"),
-    ("recommender/outcome/estimates.py", "estimates_for"),
+    ("advisor/service/recommend/pipeline.py", "recommendation_of"),
+    ("advisor/workloads/script_versions.py", "as_written"),
     ("advisor/predict/iteration.py", "predict_counts"),
     ("advisor/predict/methods.py", "op_times"),
-    ("recommender/engine.py", "judge"),
+    ("recommender/engine.py", "recommend"),
     ("recommender/outcome/evaluate.py", "evaluate_all"),
-    ("recommender/engine.py", "ranked"),
-    ("recommender/ranking/rank.py", "rank"),
+    ("recommender/ranking/choice.py", "rank"),
+    ("advisor/service/recommend/pipeline.py", "with_variants"),
+    ("recommender/ranking/variants.py", "with_what_ifs"),
     ("advisor/report/recommendation.py", "recommendation_document"),
     ("advisor/report/printing.py", "print_document"),
 )
@@ -61,14 +62,14 @@ def way_table() -> list[str]:
 def room_table() -> list[str]:
     """The rooms from top to bottom, as the import-linter's layers order them."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    (layers,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["advisor"])
     levels = {
-        package.replace(".", "/"): str(level)
+        folder: str(level)
         for level, layer in zip(range(len(layers), 0, -1), layers, strict=True)
         for package in layer.split(" | ")
+        # The recommender stands beside the last room that sees a trace: neither knows the other.
+        for folder in [f"advisor/{package}", *(["recommender"] if package == "workloads" else [])]
     }
-    apart = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("advisor/*/__init__.py")}
-    levels |= dict.fromkeys(sorted(apart - levels.keys()), "apart")
     rows = ["| level | room | holds |", "|---|---|---|"]
     for folder, level in levels.items():
         path = ROOT / f"{folder}.py"

@@ -6,8 +6,10 @@ import argparse
 import inspect
 import json
 import os
+import re
 import string
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -20,12 +22,13 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
+from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
-from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
-from advisor.core.findings import Code
+from advisor.core.findings import Code, Severity
 from advisor.report.words import WORDS
+from benchmarks.accuracy.headline import accuracy_page
 from recommender.policy import json_schema
 from tools.architecture_map import architecture_page
 
@@ -39,18 +42,22 @@ ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are
 files that it names lie in its own folder. Why the line is drawn there:
 [decision 14](decisions/0014-what-a-project-may-set.md).
 
-- `advisor trust DIR` lets all of `DIR/.advisor.yaml` count until it changes. It prints what that allows.
-  Only the settings file is watched, not the policies and tables that it names.
+- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes, and prints what that allows. Only the
+  settings file is watched, not the policies and tables that it names.
 - `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
-- In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out:
-  use it where nobody but you can change the branch.
-- `advisor config show` lists every value, who set it, and what was refused.
+- In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out: use it
+  only where no one else can change the branch.
+- `advisor config show` lists every value, its origin, and what was refused.
 
 A project's file is a regular file of at most 64 kB; links are refused. `advisor init` writes files that
 only you can read.
 
 ## Settings
 """
+LONG_PAGES = (
+    "Commands with more than twenty options show the common ones with `--help`, and all with `--help-all`.\n"
+    "Here the common ones come first."
+)
 MAY_IN_WORDS = {
     ProjectMay.ANYTHING: "set it",
     ProjectMay.LOWER: "lower it",
@@ -59,6 +66,13 @@ MAY_IN_WORDS = {
     ProjectMay.NARROW: "narrow it",
     ProjectMay.NOTHING: "nothing",
 }
+SEVERITIES = {
+    Severity.REMOVAL: "Why an option is not feasible.",
+    Severity.WARNING: "What may mislead.",
+    Severity.CHANGE: "What to change in the script.",
+    Severity.NOTE: "What is assumed or known.",
+    Severity.ERROR: "Why there is no answer.",
+}
 
 
 C = TypeVar("C")
@@ -66,13 +80,36 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help."""
+    """Every command's --help-all, each option described once; the commands of a group follow it."""
     group = typer.main.get_command(app)
-    parts = [f"# Commands\n\n{GENERATED}"]
+    known: set[str] = set()
+    parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{command.get_help(context)}\n```")
+        parts.append(f"## {name}\n\n```\n{_short_help(full_help(command, context), known)}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _short_help(text: str, known: set[str]) -> str:
+    """What a command's --help adds: options that an earlier one described are named alone."""
+    whole = text.replace("\n\nMore options:\n", "\n")
+    head, _, rest = whole.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
+    described, named = [], []
+    for record in re.split(r"\n(?=  -)", rest):
+        words = "".join(record.split())
+        if words in known:
+            named += re.findall(r"--[\w-]+", record)[:1]
+        elif words and not words.startswith("--help"):
+            known.add(words)
+            described.append(record)
+    parts = [head]
+    parts += ["Options:\n" + "\n".join(described)] if described else []
+    if named:
+        names = textwrap.fill(
+            ", ".join(named), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+        )
+        parts.append(f"As for the commands above:\n{names}")
+    return "\n\n".join(parts)
 
 
 def _walk(command: C, name: str) -> list[tuple[str, C]]:
@@ -83,23 +120,23 @@ def _walk(command: C, name: str) -> list[tuple[str, C]]:
 
 
 def settings_page() -> str:
-    """Every setting with default, variable and meaning."""
+    """Every setting with default and meaning."""
     lines = [
         f"# Settings\n\n{GENERATED}\n",
         "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
-        "a commented first file; `advisor config show` shows which layer won. Durations carry a unit",
-        "(`90m`, `12h`, `1d6h`); values of variables are read as YAML. A relative path in a file counts",
-        "from the file's folder, one of a variable or flag from the working directory; `~` is your home.\n",
+        "a commented first file; `advisor config show` shows which layer won. The variable of",
+        "`cloud.max_gpus` is `ADVISOR_CLOUD__MAX_GPUS`, read as YAML; the others follow the same rule.",
+        "Durations carry a unit (`90m`, `12h`, `1d6h`). A relative path in a file counts from the file's",
+        "folder, one of a variable or flag from the working directory; `~` is your home.\n",
         TRUST,
-        "| setting | default | variable | a project may | meaning |",
-        "|---|---|---|---|---|",
+        "| setting | default | a project may | meaning |",
+        "|---|---|---|---|",
     ]
     for name in setting_names():
         field, may = setting_field(name), MAY_IN_WORDS[project_may(name)]
         cells = (
             f"`{name}`",
             _default(field.default),
-            f"`{environment_variable(name)}`",
             may,
             field.description,
         )
@@ -120,23 +157,20 @@ def _keys(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
 
 
 def findings_page() -> str:
-    """Every code with its severity, its facts and its words."""
+    """Every code and its facts, by severity."""
     lines = [
         f"# Findings\n\n{GENERATED}\n",
-        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any",
-        "time, and as `{code, severity, facts}` in the field of the same name that ends in `_finding` or",
-        "`_findings`. Programs read those: a code keeps its meaning, and facts have units in their names.",
-        "A `removal` says why an option is not feasible, a `warning` what may mislead, a `change` what to",
-        "do to the script; the rest are a `note`. A fact may be a finding itself. Words that depend on",
-        "more than the values of the facts are described in *italics*.\n",
-        "| code | severity | facts | words |",
-        "|---|---|---|---|",
+        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any time, and",
+        "as `{code, severity, facts}` in the field of the same name that ends in `_finding` or `_findings`. Programs",
+        "should read the codes: they keep their meaning, and facts have units in their names. A fact may be a",
+        "finding itself.",
     ]
-    for code in Code:
-        words = WORDS[code]
-        facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(words)))
-        shown = words if isinstance(words, str) else f"*{inspect.getdoc(words)}*"
-        lines.append(f"| `{code}` | {code.severity} | {facts} | {shown} |")
+    for severity, meaning in SEVERITIES.items():
+        lines += [f"\n## {severity.capitalize()}\n\n{meaning}\n"]
+        for code in Code:
+            if code.severity == severity:
+                facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(WORDS[code])))
+                lines.append(f"- `{code}`: {facts}" if facts else f"- `{code}`")
     return "\n".join(lines) + "\n"
 
 
@@ -164,6 +198,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     pages = {
+        "accuracy/README.md": accuracy_page(),
         "architecture.md": architecture_page(),
         "commands.md": commands_page(),
         "settings.md": settings_page(),
@@ -174,6 +209,7 @@ def main() -> None:
     if check:
         sys.exit(f"out of date: {', '.join(stale)}; run python tools/build_docs.py" if stale else 0)
     for name in stale:
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(pages[name])
         print(f"wrote {DOCS / name}")
 

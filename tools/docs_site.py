@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages that lie outside docs/, folders in the navigation, and links that leave the site."""
+"""Hooks of mkdocs: pages from outside docs/, folders in the navigation, and links that leave the site."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-# Files of the repository's root that are pages, too.
+_STUDIES = ROOT / "research" / "docs"
+# Files outside docs/ that are pages, too.
 PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting.md",
+    **{
+        f"research/docs/{path.relative_to(_STUDIES).as_posix()}": f"studies/{path.relative_to(_STUDIES).as_posix()}"
+        for kind in ("*.md", "*.svg")
+        for path in sorted(_STUDIES.rglob(kind))
+    },
 }
 _SOURCES = {page: source for source, page in PAGES.items()}
 _LINK = re.compile(r"(?<!\!)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
@@ -37,14 +43,15 @@ def _unfolded(entry: object, docs: Path) -> object:
     if isinstance(entry, dict):
         return {title: _unfolded(item, docs) for title, item in entry.items()}
     if isinstance(entry, str) and entry.endswith("/"):
-        return [f"{entry}{page.name}" for page in sorted((docs / entry).glob("*.md"))]
+        pages = [f"{entry}{page.name}" for page in sorted((docs / entry).glob("*.md"))]
+        return pages or [page for page in PAGES.values() if page.startswith(entry) and page.endswith(".md")]
     return entry
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The pages of the root, as they are."""
+    """The pages of the root and of the studies, as they are."""
     for source, page in PAGES.items():
-        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+        files.append(File.generated(config, page, content=(ROOT / source).read_bytes()))
     return files
 
 

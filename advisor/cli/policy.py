@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.completion import gpu_names, provider_names, region_names
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.option_groups import with_groups
-from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.printing import Format, print_document
@@ -33,7 +31,7 @@ FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any l
 def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
     from advisor.report.policy import check_document
-    from recommender.policy import check_policies, policy_error
+    from advisor.site_files.policy_files import check_policies, policy_error
 
     checked = check_policies(files)
     print_document(check_document(checked), chosen_format(output, as_json))
@@ -45,7 +43,7 @@ def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: Js
 def show(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print the rules that the files make together, each with where it stands and what it overrules."""
     from advisor.report.policy import policy_document
-    from recommender.policy import read_policies
+    from advisor.site_files.policy_files import read_policies
 
     print_document(policy_document(read_policies(files)), chosen_format(output, as_json))
 
@@ -136,7 +134,8 @@ def explain(
     from advisor.cli.listening import TERMINAL
     from advisor.report.policy import explained_document
     from advisor.service.plan_facts import given_facts
-    from recommender.policy import everything_removed, judge_facts, read_policies
+    from advisor.site_files.policy_files import read_policies
+    from recommender.policy import everything_removed, judge_facts
 
     policy = read_policies(files)
     facts = given_facts(plan.request(), settings_with(), TERMINAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -12,30 +11,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from advisor.core.errors import UnknownGpuError
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H, MAX_W, MIN_W
-from advisor.core.units import exact_duration, parse_duration_s
+from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.formats.user_files import at_home
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 
 
-def _duration(value: object) -> object:
-    if isinstance(value, str):
-        return parse_duration_s(value)
-    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
-
-
 def lower(value: object) -> object:
     """Letter case never counts."""
     return value.lower() if isinstance(value, str) else value
-
-
-def _at_most(most_s: float) -> Callable[[float], float]:
-    def checked(seconds: float) -> float:
-        if seconds > most_s:
-            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
-        return seconds
-
-    return checked
 
 
 def check_wait(p50_s: float | None, p90_s: float | None) -> None:
@@ -67,12 +51,14 @@ def _variable(name: str) -> str:
 VariableName = Annotated[str, AfterValidator(_variable)]
 UserPath = Annotated[Path, AfterValidator(at_home)]
 # Seconds inside, a text with a unit in files.
-Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
+Duration = Annotated[
+    float, BeforeValidator(duration_of_text_s), PlainSerializer(exact_duration, return_type=str)
+]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 # Of the job and its machines; how long prices are remembered has no such limit.
-Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
+Planned = Annotated[Duration, AfterValidator(at_most_s(MAX_PLANNED_S))]
 PositivePlanned = Annotated[Planned, Field(gt=0)]
-Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
+Timeout = Annotated[PositiveDuration, AfterValidator(at_most_s(MAX_TIMEOUT_S))]
 UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
 Watts = Annotated[float, Field(ge=MIN_W, le=MAX_W, allow_inf_nan=False)]
 CpuSeconds = Annotated[float, Field(ge=0, le=MAX_PLANNED_S, allow_inf_nan=False)]

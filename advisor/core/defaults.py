@@ -4,7 +4,7 @@ from __future__ import annotations
 
 VALUE_OF_TIME_USD_PER_H = 2.0
 """What an hour until a job is done is worth: about a tenth of the attention of one engineer
-(docs/decisions/0018-what-an-hour-is-worth.md)."""
+(docs/decisions/0018-value-an-hour-at-two-dollars.md)."""
 
 CHANGE_USD = 25.0
 """What it costs to change a script by more than a line: half an hour of an engineer, of whom an

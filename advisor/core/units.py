@@ -146,3 +146,25 @@ def format_change(relative: float) -> str:
     ('+23 %', '-1.7 %')
     """
     return f"{relative * 100:+.{0 if abs(relative) >= 0.0995 else 1}f} %"
+
+
+def duration_of_text_s(value: object) -> object:
+    """Seconds of a duration that a file holds, which has to name its unit; as a validator of pydantic.
+
+    Raises:
+        ValueError: no text, or none that is a duration.
+    """
+    if isinstance(value, str):
+        return parse_duration_s(value)
+    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
+
+
+def at_most_s(most_s: float) -> Callable[[float], float]:
+    """A validator of pydantic that refuses longer durations, as ``ValueError``."""
+
+    def checked(seconds: float) -> float:
+        if seconds > most_s:
+            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
+        return seconds
+
+    return checked

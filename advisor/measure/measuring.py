@@ -104,7 +104,7 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
         progress_path, result_path = folder / "progress.jsonl", folder / "result.json"
         job: MeasuringJob = {
             "version": VERSION,
-            "module": "measuring.grid_run",
+            "module": "grid_run",
             "backend": backend,
             "cases": [described(key, case) for key, case in keeper.missing.items()],
             "reference": described("reference", reference(backend)),

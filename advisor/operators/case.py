@@ -1,7 +1,7 @@
 """A kernel to measure, as data: the call of an operator, and what has to be called before it.
 
 The arguments are JSON: numbers, texts, lists, and objects of one key for what JSON lacks
-(``tensor``, ``result``, ``dtype``). ``advisor/payload/measuring/building.py`` builds them.
+(``tensor``, ``result``, ``dtype``). ``advisor/payload/operator_timing.py`` builds them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ learned from FP32, where bytes bind. Some kernels wait for themselves: of a norm
 32 columns over all rows, one after the other, and narrow matrices leave most SMs idle.
 
 Source: ``catalogs/streams.toml``, fitted by ``python -m research.training.fit_streams``;
-docs/accuracy/streams.md.
+research/docs/accuracy/streams.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sources: ``ATen/native/cuda/PersistentSoftmax.cuh`` of PyTorch 2.13 for rows of up to 1,024 columns; for
 others the blocks that PyTorch launched, which NeuSight recorded with its kernels of softmax; for the rest the
-steps in which measured times grow (docs/accuracy/streams.md).
+steps in which measured times grow (research/docs/accuracy/streams.md).
 """
 
 from __future__ import annotations

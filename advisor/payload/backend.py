@@ -15,7 +15,7 @@ from .progress import Tell
 from .protocol import Iteration, Phase, ScriptJob, Warned
 
 if TYPE_CHECKING:
-    from .real.measurement import Measurement
+    from .real_device import Measurement
     from .recording.iteration import Iterations
     from .session import Session
 
@@ -39,8 +39,8 @@ def start_session(job: ScriptJob) -> Session:
 
         lazy_dynamo.install()
     torch_names.check_all()
+    from .fake.gpu import World
     from .fake.patching import install
-    from .fake.world import World
     from .recording.precision import watch_autocast
     from .session import Session
 

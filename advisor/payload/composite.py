@@ -7,6 +7,7 @@ autograd, as in the kernels of a library's own operators. What a GPU runs are th
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from .dispatch import Args, Kwargs
+
+# What torch's dispatcher hands on, by its type.
+
+Args = Sequence[object]
+Kwargs = dict[str, object]
+Types = Sequence[type]
+
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 # Parts are for devices that have no kernel; GPUs have one, and for its gradient another.

@@ -1,90 +1,427 @@
-"""What parent and child write for each other, all of it JSON: the job, lines of progress, the result.
+"""What parent and child exchange: jobs, what was recorded and timed, and notices.
 
-The parent checks a result against these very types (``profile/result_schema.py``), since the script that runs
-in the child can forge one. The child loads this before anything else, in the user's Python and without torch.
+The child needs nothing but the standard library to load it; the parent checks results against these types.
 """
 
 from __future__ import annotations
 
-from .contract.jobs import Call, Case, FakeSamples, Gpu, Job, MeasuringJob, SampleField, ScriptJob
-from .contract.kinds import Length, Name, OperatorPhase, Origin, Shape, Status
-from .contract.notices import Counts, Event, Fact, Notice, Phase, Warned, notice
-from .contract.recordings import (
-    GRADIENT,
-    NUM_ROLES,
-    OUTSIDE,
-    PARAMETER,
-    Communication,
-    Details,
-    Flags,
-    Iteration,
-    Loading,
-    Memory,
-    Operator,
-    OperatorFlow,
-    Result,
-    Tensor,
-)
-from .contract.timings import (
-    Device,
-    DeviceLine,
-    MeasuredLine,
-    MeasuringLine,
-    Precision,
-    ReferenceLine,
-    SkippedLine,
-    Timing,
-)
+import sys
+from typing import Annotated, Literal, NamedTuple, TypedDict, Union, final
+
+if sys.version_info >= (3, 11):
+    from enum import StrEnum as StrEnum
+else:
+    from enum import Enum
+
+    class StrEnum(str, Enum):
+        """Texts that are members of an enumeration."""
+
+        __str__ = str.__str__
+
+
+class Length(NamedTuple):
+    """How long a text or a list may be."""
+
+    least: int
+    most: int
+
+
+Name = Annotated[str, Length(0, 1000)]
+Shape = Annotated[list[int], Length(0, 100)]
+OperatorPhase = Literal["forward", "backward", "optimizer"]
+Origin = Literal["script", "pretended"]
+
+
+class Status(StrEnum):
+    """How a child ended."""
+
+    OK = "ok"
+    CRASHED = "crashed"
+    NO_ITERATION = "no_iteration"
+    NO_GPU_WORK = "no_gpu_work"
+    NO_CUDA = "no_cuda"
+    NEEDS_TORCHRUN = "needs_torchrun"
+    MISSING_MODULE = "missing_module"
+    NOT_PYTHON = "not_python"
+    SYNTAX_ERROR = "syntax_error"
+    NO_TORCH = "no_torch"
+    BROKEN_TORCH = "broken_torch"
+    OLD_TORCH = "old_torch"
+    STRANGE_TORCH = "strange_torch"
+    LOST_DEVICE = "lost_device"
+    FULL_DEVICE = "full_device"
+
+
+# What a child tells while it runs: warnings, and how far it is.
+
+
+class Phase(StrEnum):
+    """What a run does at a time."""
+
+    TORCH = "torch"
+    SCRIPT = "script"
+    EVALUATION = "evaluation"
+    TRAINING = "training"
+    MEASURING = "measuring"
+
+
+class Warned(StrEnum):
+    """What a child warns of: codes of ``core/findings.py``, which the parent has words for."""
+
+    BATCHES_WARM_UP = "batches-warm-up"
+    CALLS_DROPPED = "calls-dropped"
+    CLOSURE_REPEATED = "closure-repeated"
+    COMPILE_IGNORED = "compile-ignored"
+    COMPILE_MEASURED = "compile-measured"
+    DATA_PARALLEL_ALONE = "data-parallel-alone"
+    DATA_SET_REPLACED = "data-set-replaced"
+    ENDED_EARLY = "ended-early"
+    EVALUATION_BETWEEN = "evaluation-between"
+    EVALUATION_CUT = "evaluation-cut"
+    EVALUATION_INSIDE = "evaluation-inside"
+    EVALUATION_LEFT_OUT = "evaluation-left-out"
+    EXPORT_FAILED = "export-failed"
+    EXPORT_PUT_OFF = "export-put-off"
+    FAKE_DATA_FED = "fake-data-fed"
+    FAKE_DATA_UNUSED = "fake-data-unused"
+    FILES_KEPT = "files-kept"
+    FILES_THROWN_AWAY = "files-thrown-away"
+    GRAPH_BREAKS = "graph-breaks"
+    NO_SHAPE_RULE = "no-shape-rule"
+    NO_STEP = "no-step"
+    NOT_DOWNLOADED = "not-downloaded"
+    OFFLOAD_UNCOUNTED = "offload-uncounted"
+    OPTIMIZER_IDLE = "optimizer-idle"
+    RECURRENT_MEMORY = "recurrent-memory"
+    ROLLOUTS_LEFT_OUT = "rollouts-left-out"
+    SIZES_ASSUMED = "sizes-assumed"
+    STEPS_UNEQUAL = "steps-unequal"
+    TORCH_UNTESTED = "torch-untested"
+    TRACKER_SILENT = "tracker-silent"
+    VARIABLES_WITHHELD = "variables-withheld"
+    WORLD_OF_ONE = "world-of-one"
+    WORLD_OF_SCRIPT = "world-of-script"
+    WORLD_UNUSED = "world-unused"
+
+
+Fact = Union[str, int, float, bool, list[str], None]
+
+
+class Notice(TypedDict):
+    """A warning: which, and the facts of its words."""
+
+    code: Name
+    facts: dict[str, object]
+
+
+def notice(code: Warned, **facts: Fact) -> Notice:
+    """A warning with these facts."""
+    return {"code": code, "facts": dict(facts)}
+
+
+class Counts(TypedDict, total=False):
+    """How far a run is; what is not known is None or left out.
+
+    ``step`` is the optimizer step that is under way or, in an evaluation, was made last, of ``num_steps``;
+    ``done`` are evaluated batches, or micro-steps of this optimizer step, of ``total``.
+    """
+
+    step: int | None
+    num_steps: int | None
+    done: int | None
+    total: int | None
+
+
+class Event(Counts):
+    """A line of progress."""
+
+    phase: Phase
+
+
+# What the child writes of a script: its iteration, or what went wrong.
+
+
+class Tensor(TypedDict):
+    """A tensor by its form; a sparse COO one is two, indices and values. Other sparse ones have no stride."""
+
+    shape: Shape
+    dtype: Name
+    stride: Shape | None
+
+
+# The roles of operands that no call of the iteration made; flows are numbered from NUM_ROLES on.
+OUTSIDE, PARAMETER, GRADIENT, NUM_ROLES = 0, 1, 2, 3
+
+
+class OperatorFlow(TypedDict):
+    """Calls whose operands come from calls of the same flows; those of one ``id`` from the same operators."""
+
+    id: int
+    count: int
+    sources: list[int]  # of each operand the flow that made it, or its role
+    new_parameters: int  # read by no earlier call of the operator
+    forward: int | None  # whose gradient a backward call computes
+    is_of_view: bool  # the gradient of a view of what that one made
+
+
+class Operator(TypedDict):
+    """Equal calls of one operator."""
+
+    name: Name
+    phase: OperatorPhase
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    attributes: dict[str, object]
+    count: int
+
+
+class Memory(TypedDict):
+    """Bytes by what they hold; those of passes alone are not known of a real GPU."""
+
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    activation_bytes: int
+    peak_bytes: int
+    pass_activation_bytes: int | None
+    pass_peak_bytes: int | None
+    most_activation_bytes: int | None
+
+
+class Communication(TypedDict):
+    """Equal collectives."""
+
+    kind: Name
+    num_bytes: int | None
+    world_size: int | None
+    count: int
+
+
+class Loading(TypedDict):
+    """What the DataLoader that drives the training gave in the iteration, and what it holds."""
+
+    fetches: int
+    samples: int | None
+    seconds: float | None
+    cpu_seconds: float | None
+    num_workers: int | None
+    num_batches: int | None
+    num_samples: int | None
+    batch_sizes: Annotated[list[int], Length(2, 2)] | None
+    is_dynamic: bool
+    batch_variation: float | None
+    rivals: list[int | None]
+
+
+class Flags(TypedDict):
+    """Where TF32 may replace FP32."""
+
+    tf32_matmul: bool
+    tf32_cudnn: bool
+
+
+class Iteration(TypedDict, total=False):
+    """What was recorded of one iteration."""
+
+    operators: list[Operator]
+    calls: list[list[int]]  # the numbers of each operator's calls
+    flows: list[list[OperatorFlow]]  # of each operator; none of the optimizer's
+    memory: Memory
+    collectives: list[Communication]
+    loading: Loading | None
+    making_s: float | None  # of what the script copies to the GPU; None if not measured
+    num_backward_passes: int
+    num_optimizers: int
+    most_steps: int
+    amp_dtype: Name | None
+    compile_mode: Name | None
+    parallel_by: Name | None
+    awaits_reductions: bool
+    # A real GPU adds them.
+    iteration_s: float
+    device_name: Name
+
+
+class Details(Iteration, total=False):
+    """All that a result may hold; which of it is there depends on the status."""
+
+    backend: Name
+    warnings: list[Notice]
+    # Beside an iteration.
+    precision: Flags
+    versions: dict[str, str]
+    world_size: int | None
+    is_sharded: bool
+    has_sparse_gradients: bool
+    # Of what went wrong.
+    message: str
+    traceback: str
+    internal: bool
+    origin: Origin
+    checks_made_up: bool
+    torch: Name
+    refused: list[str]
+    withheld: list[str]
+    fed_fake_data: bool
+    num_spans: int
+    num_processes: int
+    # Of a syntax error.
+    is_script: bool
+    file: str | None
+    line: int | None
+    text: str
+
+
+class _Versioned(TypedDict):
+    format_version: int
+    status: Status
+
+
+class Result(_Versioned, Details):
+    """The result file."""
+
+
+# What the child writes of kernels, a line each.
+
+
+class Precision(Flags):
+    """What a kernel was measured in."""
+
+    amp_dtype: str | None
+
+
+class Device(TypedDict):
+    """What measures."""
+
+    name: str
+    compute_capability: str | None
+    versions: dict[str, str | None]
+
+
+@final
+class DeviceLine(TypedDict):
+    """The first line of a measuring process."""
+
+    device: Device
+
+
+@final
+class ReferenceLine(TypedDict):
+    """The reference product was measured."""
+
+    reference_s: float
+
+
+@final
+class SkippedLine(TypedDict):
+    """A case could not be measured."""
+
+    case: str
+    reason: str
+
+
+class Timing(TypedDict):
+    """A kernel's time."""
+
+    operator: Operator
+    precision: Precision
+    time_s: float
+    spread: float
+    num_samples: int
+
+
+@final
+class MeasuredLine(Timing):
+    """A case was measured."""
+
+    case: str
+
+
+# Evaluated in the child's Python, which may not know the operator.
+MeasuringLine = Union[DeviceLine, ReferenceLine, SkippedLine, MeasuredLine]
+
+
+# What the parent writes: what a child is to do.
+
+
+class Job(TypedDict):
+    """What each job has, whatever is to be done."""
+
+    version: int
+    module: str  # of the payload, whose ``run`` takes the job
+    result: str
+
+
+class Gpu(TypedDict):
+    """The GPU that the script believes it has."""
+
+    name: str
+    compute_capability: str
+    num_sms: int
+    memory_bytes: int
+
+
+class SampleField(TypedDict):
+    """A field of a fake sample: ``class`` of ``shape[0]`` classes, or a tensor of this dtype."""
+
+    name: str | None
+    shape: list[int]
+    kind: str
+
+
+class FakeSamples(TypedDict):
+    """What takes the place of the script's data."""
+
+    fields: list[SampleField]
+    num_samples: int | None
+
+
+class ScriptJob(Job):
+    """A script, or a function that is named like one."""
+
+    script: str
+    arguments: list[str]
+    backend: str
+    gpu: Gpu
+    fake_data: FakeSamples | None
+    world_size: int | None
+    withheld: list[str]  # names of the user's variables that the script does not get
+    skip_patches: list[str]
+    shortcuts: bool
+    progress: str
+    timeline: str
+
+
+class Call(TypedDict):
+    """One call of an operator, as ``advisor/operators/case.py`` describes its arguments."""
+
+    operator: str
+    arguments: list[object]
+    keywords: dict[str, object]
+    results: list[str]
+
+
+class Case(TypedDict):
+    """A kernel to measure."""
+
+    key: str
+    dtype: str
+    tf32: bool
+    phase: OperatorPhase
+    prepare: list[Call]
+    call: Call
+
+
+class MeasuringJob(Job):
+    """A grid of kernels."""
+
+    backend: str
+    cases: list[Case]
+    reference: Case
+    progress: str
+
 
 # Of all that is written here; a job or a result of another version is not read.
 VERSION = 8
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"
-
-__all__ = [
-    "GRADIENT",
-    "MARK",
-    "NUM_ROLES",
-    "OUTSIDE",
-    "PARAMETER",
-    "VERSION",
-    "Call",
-    "Case",
-    "Communication",
-    "Counts",
-    "Details",
-    "Device",
-    "DeviceLine",
-    "Event",
-    "Fact",
-    "FakeSamples",
-    "Flags",
-    "Gpu",
-    "Iteration",
-    "Job",
-    "Length",
-    "Loading",
-    "MeasuredLine",
-    "MeasuringJob",
-    "MeasuringLine",
-    "Memory",
-    "Name",
-    "Notice",
-    "Operator",
-    "OperatorFlow",
-    "OperatorPhase",
-    "Origin",
-    "Phase",
-    "Precision",
-    "ReferenceLine",
-    "Result",
-    "SampleField",
-    "ScriptJob",
-    "Shape",
-    "SkippedLine",
-    "Status",
-    "Tensor",
-    "Timing",
-    "Warned",
-    "notice",
-]

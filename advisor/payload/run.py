@@ -10,13 +10,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from .checking import unusable_torch
-from .origin import origin_of, raises_itself
 from .progress import Position, Teller
 from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned
-from .results import leave, write_result
-from .syntax import details as syntax_details
-from .syntax import is_of_a_file, problem_of
+from .results import leave, unusable_torch, write_result
+from .script import is_of_a_file, origin_of, problem_of, raises_itself, syntax_details
 
 if TYPE_CHECKING:
     from .recording.iteration import Iterations
@@ -58,7 +55,7 @@ def _attempt(job: ScriptJob) -> Outcome:
 
 def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     from .backend import End, NoCudaError, start_session
-    from .real.measurement import Measurement
+    from .real_device import Measurement
     from .recording.iteration import SPANS_WANTED, Iterations
 
     try:
@@ -107,15 +104,15 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
 
 def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Details]:
     """How the script failed; no status where it came to an end."""
-    from . import entry
     from .backend import watched
-    from .stop import StopProfiling
+    from .progress import StopProfiling
+    from .script import start_script
     from .torch_names import MissingNameError
 
     try:
         sys.argv[:] = [job["script"], *job["arguments"]]
         with watched(session):
-            entry.start(job["script"], Path(job["script"]).read_bytes())
+            start_script(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return None, {}
     except MissingNameError:
@@ -168,7 +165,7 @@ def where(error: BaseException) -> Details:
 
 def found(session: Session, iterations: Iterations, span: Iteration) -> Outcome:
     """Status and contents of the result for the iteration that was seen."""
-    from .recording.nominal import at_nominal_batch
+    from .recording.batches import at_nominal_batch
     from .recording.precision import tf32_flags
 
     span, notes = at_nominal_batch(span, iterations.nominal_batch, session.world.used or 1)

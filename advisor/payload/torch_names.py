@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .protocol import Fact
 
-# By user: a patch of `patches`, or a module of this package.
+# By user: a patch of `patching.PATCHES`, or the module or part of this package that needs them.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "mode": (
         "torch._subclasses.fake_tensor:FakeTensor",

@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from operator import mul
 
 from advisor.core.values import Interval
-
-Z90 = 1.2815515655446004  # the normal distribution's 90 % quantile
+from advisor.core.values.interval import Z90
 
 SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25
 SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
 SIGMA_COMMUNICATION = 0.4
-# Compiled over eager steps of published models (docs/accuracy/compiled.md).
+# Compiled over eager steps of published models (research/docs/accuracy/compiled.md).
 SIGMA_COMPILED = 0.15
 # Another machine's cores, disks and network load up to about twice as fast or slow.
 SIGMA_LOADING = 0.5

@@ -9,6 +9,7 @@ from functools import cache, partial
 from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import assumed_note, fed
 from advisor.core.values import (
     WHOLE,
     Bound,
@@ -34,7 +35,7 @@ from advisor.predict.footprint.fitting import fitted
 from advisor.predict.footprint.need import memory_need
 from advisor.predict.interval import widened
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
+from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
 from advisor.predict.methods import OpTimes, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.op_sums import OpSums, phases_s, sums_of

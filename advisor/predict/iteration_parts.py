@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.core.input_time import WAITING
 from advisor.core.values import IterationEstimate
 from advisor.predict.exchange.data_parallel import COMMUNICATION
-from advisor.predict.loading import WAITING
 from advisor.predict.step_time import HOST, OTHERS, STAGES
 
 

@@ -24,12 +24,7 @@ from advisor.operators.registry import family_of
 from advisor.predict.columns import OpColumns, columns_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import asked_rates
-from advisor.predict.interval import (
-    SIGMA_MEASURED,
-    SIGMA_ROOFLINE_ASSUMED,
-    SIGMA_ROOFLINE_FITTED,
-    SIGMA_WAVE,
-)
+from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import CallTimes
 from advisor.predict.learned.times import SHARED, learned_times

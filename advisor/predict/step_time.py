@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Sharding, Trace
+from advisor.core.values.interval import Z90
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together
@@ -20,7 +21,7 @@ from advisor.predict.exchange.scaling import Scaling, batch_variation, slowest
 from advisor.predict.exchange.sharded import exchange_beside_gradients, exchange_of_shards
 from advisor.predict.exchange.zero import exchange_of_zero, shared_model
 from advisor.predict.host import beside, launched, launching_s
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, Z90, part_of, widened
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
 from advisor.predict.op_sums import OpSums
 from advisor.predict.split.rank import Rank
 from advisor.predict.split.supposing import sigma_of_split

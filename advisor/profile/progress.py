@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from advisor.payload.protocol import Counts
-from advisor.payload.protocol import Phase as Phase
+from advisor.payload.protocol import Counts, Phase
 
 _MOST_CHARACTERS = 200
 _MOST = 10**9

@@ -1,4 +1,4 @@
-"""Options of a Recommendation: their order, what they are called, and their facts for JSON (docs/json.md)."""
+"""Options of a Recommendation: their order, names, prices, and their facts for JSON (docs/json.md)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Code
-from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Trace
-from advisor.report.estimates import estimate_json
-from advisor.report.memory_parts import memory_json
-from advisor.report.quotes import price_json
+from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
+from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from recommender.outcome.steps import Steps, iterations_as_profiled, steps_of
+
+# Of these the age says nothing.
+_TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
+
+
+def quote_text(price: Price) -> str:
+    """``dated, 111 d``: the kind of the quote and its age."""
+    return price.kind if price.kind in _TIMELESS else f"{price.kind}, {price.age_days:.0f} d"
+
+
+def rent_text(plan: Plan) -> str:
+    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where nobody knows what is paid."""
+    if plan.usd_per_h is None:
+        return ""
+    usd = f"{plan.usd_per_h:,.2f}"
+    if plan.price is None:
+        return usd
+    trust = plan.price.kind if plan.price.kind in _TIMELESS else f"{plan.price.age_days:.0f} d"
+    return f"{'~' if plan.price.is_guess else ''}{usd}, {trust}"
+
+
+def price_json(price: Price | None) -> Mapping[str, object] | None:
+    """Quantiles of USD per hour, with the kind of the quote and its age."""
+    if price is None:
+        return None
+    return {**asdict(price.usd_per_h), "kind": price.kind, "age_days": price.age_days}
+
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
@@ -127,14 +151,13 @@ def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
 
 def recommendation_facts(
     recommendation: Recommendation,
-    trace: Trace,
     options: Sequence[Mapping[str, object]],
     *,
     recorded_as: str | None = None,
 ) -> Mapping[str, object]:
     """``advisor recommend --format json``, see docs/json.md."""
     return {
-        "job": _job(recommendation.job, trace),
+        "job": _job(recommendation.job, recommendation.script),
         "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
@@ -168,15 +191,15 @@ def option_alone(option: Option) -> Mapping[str, object]:
     return {name: fact for name, fact in facts.items() if name not in _OF_RANKING}
 
 
-def _job(job: Job, trace: Trace) -> Mapping[str, object]:
+def _job(job: Job, script: Script) -> Mapping[str, object]:
     return {
-        "script": trace.script,
-        "arguments": trace.arguments,
-        "origin_gpu": trace.origin_gpu,
-        "batch_size": trace.batch_size,
+        "script": script.name,
+        "arguments": script.arguments,
+        "origin_gpu": script.origin_gpu,
+        "batch_size": script.batch_size,
         **asdict(job),
-        "scaling": _scaling(steps_of(trace, job)),
-        "iterations_per_epoch": iterations_as_profiled(trace, job),
+        "scaling": _scaling(script.steps),
+        "iterations_per_epoch": script.iterations_per_epoch,
     }
 
 

@@ -10,8 +10,8 @@ from advisor.report.cells import PLAIN
 from advisor.report.document import NARROW, Column, Document, Lines, Row, Section, Table, Tone, columns
 
 if TYPE_CHECKING:
+    from advisor.site_files.policy_files import Checked
     from recommender.policy import Facts, Policy
-    from recommender.policy.reading import Checked
     from recommender.policy.rules import Judgement, Rule
 
 _IN_FORCE = "in force"

@@ -62,8 +62,8 @@ def _check_lines(schedule: Schedule) -> None:
     if broken or schedule.folder.endswith("\\"):
         raise InputError(
             f"{schedule.name}: {(broken or [schedule.folder])[0]!r} has a line break, another control"
-            " character or a backslash at its end, which no line of cron or systemd can hold: rename it, and add the"
-            " schedule again."
+            " character or a backslash at its end, which no line of cron or systemd can hold: rename it, and"
+            " add the schedule again."
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.rent_settings import PriceSettings
     from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
     from advisor.service.listening import Listener
 
@@ -35,7 +35,7 @@ class Capacity:
     warnings: tuple[Finding, ...]
 
 
-def ask_capacity(request: CapacityRequest, config: Config, listener: Listener) -> Capacity:
+def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Listener) -> Capacity:
     """Ask AWS whether it would start them.
 
     Raises:
@@ -47,13 +47,13 @@ def ask_capacity(request: CapacityRequest, config: Config, listener: Listener) -
     from advisor.pricing.sources.aws.options import read_options
     from advisor.pricing.sources.aws.placement import placement_scores, vcpu_quotas
 
-    if config.settings.prices.offline:
+    if settings.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")
     if wild := [region for region in request.regions if "*" in region or not region]:
         raise InputError(
             f"{listener.name_of('cloud.regions')} takes names in full, such as us-east-1, not {wild[0]!r}."
         )
-    options = read_options(config.settings.prices.options.get("aws", {}))
+    options = read_options(settings.options.get("aws", {}))
     problems: list[str] = []
 
     def asked(ask: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:

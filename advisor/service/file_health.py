@@ -28,7 +28,7 @@ def rates(config: Config) -> Check:
 
 def clusters(config: Config) -> Check:
     """Clusters, with the job logs of their waits."""
-    from advisor.service.own_machines import cluster_machine
+    from advisor.service.recommend.own_machines import cluster_machine
 
     good, faults = [], []
     for cluster in config.settings.clusters:
@@ -44,7 +44,7 @@ def clusters(config: Config) -> Check:
 
 def policies(config: Config) -> Check:
     """Policy files, each fault with its place."""
-    from recommender.policy import check_policies
+    from advisor.site_files.policy_files import check_policies
 
     files = config.settings.policy.files
     checked = check_policies(files)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from advisor.core.values import Offer
     from advisor.pricing.answer.loosening import Limit, Way
     from advisor.pricing.answer.node_counts import NodeCounts
-    from advisor.service.asked import Asked
     from advisor.service.listening import Listener
+    from advisor.service.offer_filters import OfferFilter
 
 ANY = "*"
 # What people call them; for hints alone.
@@ -68,7 +68,7 @@ def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
     if provider.lower() in renters:
         if is_of_untrusted_project(config):
             return ": a project that you do not trust adds no provider. Name it in your own settings."
-        if (why := why_not_pulled(config, provider.lower())) is not None:
+        if (why := why_not_pulled(config.settings.store, provider.lower())) is not None:
             return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
         return (
             " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
@@ -133,7 +133,9 @@ def _unless_given(config: Config, name: str, listener: Listener) -> str:
 # --- Limits that leave nothing ----------------------------------------------------------------------
 
 
-def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> NoOfferError:
+def nothing_left(
+    config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+) -> NoOfferError:
     """Why no offer is left, and which limit would have to give way.
 
     Args:
@@ -165,7 +167,7 @@ def _in_words(way: Way) -> str:
     return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
 
 
-def _limits(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
+def _limits(config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
     """Everything that a query keeps offers by."""
     from advisor.pricing.answer.loosening import Limit
     from advisor.pricing.sources.query import OfferQuery
@@ -207,7 +209,7 @@ def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
             yield _setting(config, name, ", ".join(values), query.matches, listener)
 
 
-def _limits_of_gpus(asked: Asked, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
+def _limits_of_gpus(asked: OfferFilter, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
     """Which GPU, and how many of it: two limits, since the number may give way alone."""
     from advisor.pricing.answer.loosening import Limit
 

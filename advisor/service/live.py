@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.rent_settings import CloudSettings
+    from advisor.config.settings import StoreSettings
     from advisor.pricing.answer.merge import Answer
     from advisor.pricing.refresh.building import Built
     from advisor.pricing.refresh.pulling import Kept
@@ -87,13 +89,13 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Liste
     from advisor.service.price_sources import pulled_unasked
 
     live = pulled_unasked(config, sources)
-    if not live or not (_has_database(config) or _would_let_us_in(live)):
+    if not live or not (_has_database(config.settings.store) or _would_let_us_in(live)):
         return
     try:
         with opened(config) as store:
             prices = config.settings.prices
             after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-            due = due_sources(live, store, now(), after_s, _regions(config))
+            due = due_sources(live, store, now(), after_s, _regions(config.settings.cloud))
             kept = run_refresh(config, due, store, listener) if due else ()
     except StoreError as error:
         listener.warn([f"live prices were not pulled: {error}"])
@@ -101,11 +103,11 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Liste
     listener.warn(failures_in_words(kept))
 
 
-def _has_database(config: Config) -> bool:
+def _has_database(settings: StoreSettings) -> bool:
     """Whether opening it makes no new file; what cannot be opened is somebody else's to tell."""
     from advisor.store.database import default_path
 
-    url = config.settings.store.url
+    url = settings.url
     return url is not None or default_path().exists()
 
 
@@ -141,7 +143,7 @@ def run_refresh(
     from advisor.pricing.sources.query import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=_regions(config))
+    query = OfferQuery(regions=_regions(config.settings.cloud))
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
         within_s = config.settings.prices.refresh_within
@@ -150,9 +152,9 @@ def run_refresh(
     return kept
 
 
-def _regions(config: Config) -> tuple[str, ...]:
+def _regions(settings: CloudSettings) -> tuple[str, ...]:
     """Regions to ask for; empty for all."""
-    regions = config.settings.cloud.regions
+    regions = settings.regions
     return () if "*" in regions else regions
 
 
@@ -246,14 +248,14 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
         return [state_of(source, store) for source in sources.sources], sources.warnings
 
 
-def why_not_pulled(config: Config, provider: str) -> str | None:
+def why_not_pulled(settings: StoreSettings, provider: str) -> str | None:
     """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
     from advisor.core.errors import StoreError
     from advisor.store.database import open_store
     from advisor.store.pulls import pulls
 
     try:
-        store = open_store(config.settings.store.url, must_exist=True)
+        store = open_store(settings.url, must_exist=True)
         if store is None:
             return None
         with store:

@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding, quoted
-from advisor.service.asked import Asked, check_counts
 from advisor.service.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.live import now
+from advisor.service.offer_filters import OfferFilter, check_counts
 from advisor.service.opt_in import is_open
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def query_offers(
     config: Config,
-    asked: Asked,
+    asked: OfferFilter,
     listener: Listener,
     *,
     may_refresh: bool = False,
@@ -75,7 +75,7 @@ def query_offers(
     return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
-def _only_open(offers: Sequence[Offer], asked: Asked) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
+def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
     """Offers in regions open to the account, and a note on the others."""
     kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
     if len(kept) == len(offers):
@@ -109,7 +109,7 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
 
 
-def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], listener: Listener) -> None:
+def _check_against_all(config: Config, asked: OfferFilter, kept: Sequence[Offer], listener: Listener) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
     from advisor.pricing.sources.query import OfferQuery
     from advisor.service.live import known_answers
@@ -127,7 +127,9 @@ def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], list
         raise nothing_left(config, asked, everything(), listener)
 
 
-def check_names(config: Config, asked: Asked, listener: Listener, regions: Collection[str] = ()) -> None:
+def check_names(
+    config: Config, asked: OfferFilter, listener: Listener, regions: Collection[str] = ()
+) -> None:
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
     Args:

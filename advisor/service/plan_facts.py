@@ -91,7 +91,7 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
 def _rate_per_h(facts: Facts, configured: float | None) -> float:
     """Of the machine on spot: what is configured, else of its class."""
     from advisor.pricing.catalog.spot_odds import spot_odds
-    from recommender.outcome.gangs import times_of_one
+    from recommender.outcome.nodes import times_of_one
 
     num_nodes = facts.num_nodes or 1
     of_one = spot_odds(facts.gpu or "", (facts.num_gpus or 1) // num_nodes).preemptions_per_h
@@ -198,12 +198,12 @@ def cheapest_at(
     Raises:
         AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.asked import Asked
+    from advisor.service.offer_filters import OfferFilter
     from advisor.service.offers import query_offers
     from recommender.plans.candidates import place_in_id
 
     try:
-        offers = query_offers(_wherever(config, provider, market), Asked(wanted={}), listener).offers
+        offers = query_offers(_wherever(config, provider, market), OfferFilter(wanted={}), listener).offers
     except NoOfferError:
         return None
     there = [

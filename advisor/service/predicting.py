@@ -10,7 +10,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import WHOLE, Confirmation, GpuSpec, IterationEstimate, Split, Trace
 from advisor.service.confirming import check_confirmable, confirmation_of
-from advisor.service.feeding import with_input
+from advisor.service.recommend.input_settings import with_input
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     """
     from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
-    from advisor.service.past_runs import past_runs
     from advisor.service.predicted_layouts import ONE, layouts_of
+    from advisor.service.recommend.past_runs import past_runs
 
     check(request)
     catalog = load_gpus()
@@ -80,7 +80,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     if request.confirm:
         check_confirmable(request.trace, sum(map(len, wanted.values())), listener)
     trace = _trace(request, config, listener)
-    past = past_runs(config, listener)
+    past = past_runs(config.settings.predict, config.settings.store, listener)
 
     def of(profiled: Trace) -> list[IterationEstimate]:
         return [
@@ -143,7 +143,7 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
 
 def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
     """Times of hardware that no software of today runs on are only of historical interest: say so."""
-    from recommender.plans.software import why_unsupported
+    from recommender.outcome.reasons import why_unsupported
 
     for gpu in gpus:
         if (why := why_unsupported(gpu)) is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.units import DAY_S
-from advisor.service.asked import Asked, is_wanted
 from advisor.service.live import current_answers, known_answers, moment_ago
+from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.offers import check_names, wanted_counts
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def price_history(request: HistoryRequest, config: Config, listener: Listener) -
 
     wanted = wanted_counts(request.gpus, listener)
     points = _points(config, wanted, request.since_s, listener)
-    asked = Asked(gpus=request.gpus, wanted=wanted)
+    asked = OfferFilter(gpus=request.gpus, wanted=wanted)
     check_names(config, asked, listener, {point.region for point in points})
     series = series_of(points)
     if not series:
@@ -80,7 +80,7 @@ def doubtful_prices(gpus: Sequence[str], config: Config, listener: Listener) -> 
         regions=cloud.regions,
         gpus=tuple(wanted),
     )
-    check_names(config, Asked(gpus=gpus, wanted=wanted), listener)
+    check_names(config, OfferFilter(gpus=gpus, wanted=wanted), listener)
     answers = current_answers(config, query, listener, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]

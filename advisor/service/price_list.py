@@ -54,13 +54,13 @@ def list_prices(request: PricesRequest, config: Config, listener: Listener) -> O
         StoreError: the database of the settings cannot be read.
     """
     from advisor.pricing.answer.places import cheapest_places
-    from advisor.service.asked import Asked
+    from advisor.service.offer_filters import OfferFilter
     from advisor.service.offers import prices_of, query_offers, wanted_counts
 
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
-    asked = Asked(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
+    asked = OfferFilter(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
     answer = query_offers(config, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
     shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)

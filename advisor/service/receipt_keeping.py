@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.listening import Listener
-    from advisor.service.whereabouts import Whereabouts
+    from advisor.service.machine_here import MachineHere
     from advisor.store.ledger import Run
 
 _FOLDER = "receipts"
@@ -34,12 +34,12 @@ class Begun:
     """
 
     run: Run
-    where: Whereabouts
+    where: MachineHere
     file: BegunFile | None
     warnings: tuple[str, ...] = ()
 
 
-def begin(run: Run, where: Whereabouts, steps_folder: Path, config: Config) -> Begun:
+def begin(run: Run, where: MachineHere, steps_folder: Path, config: Config) -> Begun:
     """Make the file of a run that has started."""
     from advisor.receipt.receipt_files import ReceiptFile
     from advisor.receipt.receipt_files import begin as begin_file

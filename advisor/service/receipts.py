@@ -16,9 +16,9 @@ from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.temporary import temporary_folder
 from advisor.core.values import Interval, RunStatus
+from advisor.service.machine_here import machine_here
 from advisor.service.receipt_keeping import Begun, begin, keep
 from advisor.service.run_costs import cost_of
-from advisor.service.whereabouts import whereabouts_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -211,7 +211,7 @@ def _begin(
     from advisor.store.ledger import Run
 
     sent_to = None if advised is None else place_of_entry(advised)
-    where = whereabouts_of(given, sent_to, os.environ, config)
+    where = machine_here(given, sent_to, os.environ, config.settings.run)
     place = where.place
     run = Run(
         recommendation_id=None if advised is None else advised.id,

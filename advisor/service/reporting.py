@@ -13,6 +13,7 @@ from advisor.service.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import ReportSettings
     from advisor.review.budgets import Budget
     from advisor.review.period import Period, Scope
     from advisor.review.team_review import TeamReview, Violation
@@ -54,14 +55,14 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
-    from advisor.service.billed import bills_of
-    from advisor.service.job_market import market_for
+    from advisor.service.bills import bills_of
+    from advisor.service.recommend.rules import policy_of
     from advisor.service.report_records import impossible_in, records_of
-    from advisor.service.under_policy import policy_of
+    from advisor.service.todays_prices import todays_prices_for
 
     period = _period(request, listener)
-    scope = _scope(request, config, listener)
-    policy = policy_of(config, request.policies)
+    scope = _scope(request, config.settings.report, listener)
+    policy = policy_of(config.settings.policy, request.policies)
     bills = bills_of(config, request.bills, period, listener)
     recorded = records_of(config, period, scope)
     listener.warn(impossible_in(config, period))
@@ -79,7 +80,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         budgets=() if policy is None else tuple(_budgets(policy)),
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
-        market=market_for(jobs, policy, config, listener),
+        market=todays_prices_for(jobs, policy, config, listener),
         is_own=is_own,
     )
 
@@ -111,12 +112,12 @@ def _moment(given: datetime | float | None, end: datetime) -> datetime:
     return end - timedelta(seconds=min(given or 0.0, end.timestamp()))
 
 
-def _scope(request: ReportRequest, config: Config, listener: Listener) -> Scope:
+def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener) -> Scope:
     from advisor.review.period import Scope
 
     if request.team is None:
         return Scope(projects=None if request.project is None else frozenset({request.project}))
-    teams = config.settings.report.teams
+    teams = settings.teams
     flag = listener.name_of("team")
     if request.team not in teams:
         known = f"There are {', '.join(sorted(teams))}." if teams else "No team is configured."
@@ -144,7 +145,7 @@ def _is_own(config: Config) -> Callable[[Run], bool]:
 def _budgets(policy: Policy) -> Iterator[Budget]:
     from advisor.review.budgets import Budget, Owner
     from recommender.policy.model import Layer
-    from recommender.policy.plan_rules import LimitRule
+    from recommender.policy.rules import LimitRule
 
     owners = {Layer.ORGANISATION: Owner.EVERYBODY, Layer.TEAM: Owner.TEAM, Layer.PROJECT: Owner.PROJECT}
     for rule in policy.rules:

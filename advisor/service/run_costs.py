@@ -13,8 +13,8 @@ from advisor.service.listening import Silence
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Offer
+    from advisor.service.machine_here import MachineHere
     from advisor.service.ran_on import Place
-    from advisor.service.whereabouts import Whereabouts
 
 _S_PER_H = 3600.0
 
@@ -35,7 +35,7 @@ class RunCost:
 
 
 def cost_of(
-    where: Whereabouts, duration_s: float, config: Config, *, usd: float | None, usd_per_h: float | None
+    where: MachineHere, duration_s: float, config: Config, *, usd: float | None, usd_per_h: float | None
 ) -> RunCost:
     """What a run cost.
 
@@ -59,7 +59,7 @@ def cost_of(
     )
 
 
-def _price(where: Whereabouts, config: Config) -> tuple[float | None, datetime | None]:
+def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
     """USD per hour of the GPUs that a command has, and when that was true."""
     offer = _offer(where, config)
     if offer is not None:
@@ -72,7 +72,7 @@ def _num_nodes(place: Place, offer: Offer) -> float:
     return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
 
 
-def _offer(where: Whereabouts, config: Config) -> Offer | None:
+def _offer(where: MachineHere, config: Config) -> Offer | None:
     """The offer behind a rented machine: that of its zone, else the cheapest of its region."""
     from advisor.service.plan_facts import cheapest_at
 
@@ -92,7 +92,7 @@ def _offer(where: Whereabouts, config: Config) -> Offer | None:
 
 def _own_price(place: Place, config: Config) -> float | None:
     """Of a machine of one's own."""
-    from advisor.service.own_machines import own_machines
+    from advisor.service.recommend.own_machines import own_machines
 
     try:
         machines = own_machines(config.settings, Silence())

@@ -38,8 +38,8 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
         InputError: the log cannot be read or watched nothing, or the file cannot be written.
     """
     from advisor.service.live import now
-    from recommender.availability.history_files import write_history
-    from recommender.availability.spot_log import read_spot_log
+    from advisor.site_files.fitted_files import write_history
+    from advisor.site_files.spot_logs import read_spot_log
 
     with listener.step(f"reading {log.name}"):
         history = read_spot_log(log, now())
@@ -52,7 +52,7 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
     from advisor.core.values import Market
     from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
-    from recommender.availability.shrunk import start_with_history, with_history
+    from recommender.availability.series import start_with_history, with_history
 
     gpu, num_gpus = _gpus_of(machine)
     assumed = spot_odds(gpu or "", num_gpus)

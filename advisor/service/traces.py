@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.values import Trace
-from advisor.service.second_world import with_second_world
+from advisor.service.second_profile import with_second_profile
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import ProfileSettings
     from advisor.service.listening import Listener
 
 # These settings may be there for scripts; as arguments of a call they are meant for this one.
@@ -51,7 +52,7 @@ def trace_of(request: TraceRequest, config: Config, listener: Listener) -> Trace
         return source
     check_exists(source)
     if not holds_data(source):
-        return profile_script(request, config, listener)
+        return profile_script(request, config.settings.profile, listener)
     _refuse_profiling(request, config, listener, repr(str(source)))
     from advisor.formats.trace_files import is_trace, read_trace
 
@@ -112,7 +113,7 @@ def holds_data(source: Path | Trace) -> bool:
     return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
 
 
-def profile_script(request: TraceRequest, config: Config, listener: Listener) -> Trace:
+def profile_script(request: TraceRequest, settings: ProfileSettings, listener: Listener) -> Trace:
     """Profile a script now.
 
     Raises:
@@ -124,7 +125,7 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
     from advisor.profile.sandbox import warning_for_root
 
     assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101
-    script, settings = request.source, config.settings.profile
+    script, settings = request.source, settings
     backend = _backend(request, settings.backend, listener)
     listener.warn(warning_for_root(in_sandbox=settings.sandbox))
 
@@ -148,7 +149,7 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
             )
 
     trace = profiled(f"profiling {script.name}", backend, request.world_size)
-    return with_second_world(
+    return with_second_profile(
         trace,
         script,
         lambda size: profiled(f"profiling {script.name} as one of {size}", "fake", size),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from advisor.core.findings import Finding
     from advisor.service.listening import Listener
     from recommender.queue.fitted import WaitBin, WaitQuantiles
-    from recommender.queue.foresight import QueueCheck
-    from recommender.queue.job_log import JobLog
+    from recommender.queue.jobs import JobLog
+    from recommender.queue.scoring import QueueCheck
 
 
 def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
@@ -30,8 +30,8 @@ def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | N
         InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
             written.
     """
+    from advisor.site_files.fitted_files import write_fit
     from recommender.queue.fitted import fit
-    from recommender.queue.wait_files import write_fit
 
     with listener.step(f"reading {log.name}"):
         fitted = fit(_read(log, timezone, listener))
@@ -47,7 +47,7 @@ def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> Q
     Raises:
         InputError: no such time zone, the log cannot be read or has too few jobs.
     """
-    from recommender.queue.foresight import check
+    from recommender.queue.scoring import check
 
     with listener.step(f"reading {log.name}"):
         return check(_read(log, timezone, listener))
@@ -59,7 +59,7 @@ def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) 
     Raises:
         InputError: it is neither.
     """
-    from recommender.queue.wait_files import load_fit
+    from advisor.site_files.fitted_files import load_fit
 
     with listener.step(f"reading {source.name}"):
         return load_fit(source, timezone)
@@ -109,8 +109,8 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 
 
 def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
-    from recommender.queue.job_log import read_job_log
-    from recommender.queue.log_clock import zone_named
+    from advisor.site_files.job_logs import read_job_log
+    from advisor.site_files.log_rows import zone_named
 
     log = read_job_log(path, None if timezone is None else zone_named(timezone))
     for reason, count in log.left_out.items():

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         help="one a seed, else what is shipped",
     )
     add("--json", type=Path, metavar="OUT", help="write everything as JSON")
-    add("--report", type=Path, metavar="DIR", help="write README.md and charts")
+    add("--report", type=Path, metavar="DIR", help="write report.md and charts")
     return parser
 
 

@@ -16,7 +16,7 @@ _TEXT = """\
 # Model card: learned efficiency of kernels
 
 Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How it works:
-[methods/learned.md](../methods/learned.md); all figures: [README.md](README.md).
+[methods/learned.md](../methods/learned.md); all figures: [report.md](report.md).
 
 - **Predicts** seconds of one operator call on a GPU: the data sheet's rates, or on tensor cores what a
   GPU was fitted to reach of them, times what a network of two hidden layers says is lost. {members}

@@ -1,4 +1,4 @@
-"""The report of an evaluation: ``README.md`` with all tables, and charts beside it."""
+"""The report of an evaluation: ``report.md`` with all tables, and charts beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ name of an operator is a tensor with a number."""
 
 
 def write_report(results: Results, folder: Path) -> None:
-    """Write ``README.md``, its charts, ``model-card.md`` and ``results.json``; the folder is made.
+    """Write ``report.md``, its charts, ``model-card.md`` and ``results.json``; the folder is made.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -42,7 +42,7 @@ def write_report(results: Results, folder: Path) -> None:
     images = "\n\n".join(f"![{caption}]({name})" for name, caption in captions.items())
     sections = [f"## {title}\n\n{text}" for title, text in all_tables(results)]
     page = "\n\n".join([_head(results), sections[0], images, *sections[1:]])
-    write_atomically(folder / "README.md", f"{page}\n".encode())
+    write_atomically(folder / "report.md", f"{page}\n".encode())
     document = json.dumps(_rounded(results.to_publish()), indent=0, allow_nan=False)
     write_atomically(folder / "results.json", f"{document}\n".encode())
     write_atomically(folder / "model-card.md", model_card(results, catalog_path(CARD).parent).encode())

@@ -1,33 +1,33 @@
-"""Plans + IterationEstimates -> Options: time, cost, odds and risk of one job."""
+"""Workloads x plans -> options: time, cost, odds and risk of one job."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import fed, reading
 from advisor.core.values import (
-    GpuSpec,
+    Interval,
     IterationEstimate,
     Job,
+    Layout,
     Means,
     Option,
     Plan,
     Quantiles,
-    Trace,
+    Workload,
 )
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
-from recommender.outcome.known import EstimateKey, Work, known_of
-from recommender.outcome.local_disks import surer_read
-from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of
-from recommender.outcome.reading import read_s, reading_note
-from recommender.outcome.reasons import changes_of, reasons_of, risk_of
-from recommender.outcome.refusal import refusal
-from recommender.outcome.spot import SpotTerms, restarting
+from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
+from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
+from recommender.outcome.reasons import changes_of, reasons_of, refusal, risk_of
+from recommender.outcome.spot import SpotTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,59 +62,81 @@ class _Figures:
     odds: Mapping[str, float | None]
 
 
-def evaluate(
-    plan: Plan,
-    estimate: IterationEstimate,
-    gpu: GpuSpec,
-    trace: Trace,
-    job: Job,
-    draws: Draws,
-    spot: SpotTerms,
-) -> Option:
-    """What one plan means for the job; it copies its data to the machine's own disks where that is faster.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fed:
+    """A workload on a kind of machine; plans with equal ones train alike.
 
-    Raises:
-        InputError: the number of iterations is unknown.
+    Attributes:
+        estimate: the workload's, fed by the machine's vCPUs and by what holds the data.
+        read_s: seconds to read what an iteration takes; None where nothing is read.
+        work_s: draws [n] of the training without preemptions.
     """
-    estimates, gpus = {(plan.gpu, plan.layout): estimate}, {plan.gpu: gpu}
-    (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda one: restarting(one, spot))
-    return judged.option
+
+    workload: Workload
+    estimate: IterationEstimate
+    read_s: Interval | None
+    work_s: Array
 
 
 def evaluate_all(
+    workloads: Iterable[Workload],
     plans: Sequence[Plan],
-    estimates: Mapping[EstimateKey, IterationEstimate],
-    gpus: Mapping[str, GpuSpec],
-    trace: Trace,
     job: Job,
     draws: Draws,
     terms_of: Callable[[Plan], SpotTerms],
 ) -> Iterator[Judged]:
     """What each plan means for the job; plans with the same GPUs share their draws.
 
-    A plan of an option may differ from the one given: it copies its data first where that is faster.
+    A plan of an option may differ from the one given: it copies its data to its own disks first where that is
+    faster.
 
-    Raises:
-        InputError: the number of iterations is unknown.
+    Args:
+        workloads: of one variant of the script, one for each GPU and layout of the plans.
+        plans: what could be rented or used.
+        job: with its limits.
+        draws: of luck and ignorance, n of each.
+        terms_of: how often a plan is preempted.
     """
-    known = known_of(estimates, trace, job, draws)
+    feed = _feeding(workloads, draws)
 
     def p90_s(plan: Plan) -> float:
-        iterations = known.work(plan.num_gpus).iterations
-        return iterations * known.estimate(*known.machine(plan)).iteration_s.p90
+        fed = feed(plan)
+        return fed.workload.iterations * fed.estimate.iteration_s.p90
 
     plans = [surer_read(plan, p90_s, terms_of) for plan in plans]
-    terms, machines = [terms_of(plan) for plan in plans], [known.machine(plan) for plan in plans]
-    figures = _figures_of(plans, [known.work_s(*machine) for machine in machines], terms, draws, job)
+    terms, machines = [terms_of(plan) for plan in plans], [feed(plan) for plan in plans]
+    figures = _figures_of(plans, [machine.work_s for machine in machines], terms, draws, job)
     for plan, machine, spot, own in zip(plans, machines, terms, figures, strict=True):
-        estimate, there = known.estimate(*machine), known.work(plan.num_gpus)
         train_s, time_s, counted_usd = own.drawn
         yield Judged(
-            option=_option(plan, estimate, gpus[plan.gpu], there, job, own, spot),
+            option=_option(plan, machine, job, own, spot),
             train_s=train_s,
             time_s=time_s,
             cost_usd=counted_usd,
         )
+
+
+def _feeding(workloads: Iterable[Workload], draws: Draws) -> Callable[[Plan], _Fed]:
+    """The workload of a plan on its machine, worked out once for machines that are alike."""
+    by_layout = {(workload.gpu.name, workload.layout): workload for workload in workloads}
+
+    @cache
+    def alike(gpu: str, layout: Layout, vcpus: float, read_s: Interval | None) -> _Fed:
+        workload = by_layout[gpu, layout]
+        estimate = fed(workload.estimate, vcpus)
+        estimate = estimate if read_s is None else reading(estimate, read_s)
+        return _Fed(
+            workload=workload,
+            estimate=estimate,
+            read_s=read_s,
+            work_s=work_of(estimate, workload.iterations, draws),
+        )
+
+    def feed(plan: Plan) -> _Fed:
+        per_epoch = by_layout[plan.gpu, plan.layout].iterations_per_epoch
+        return alike(plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, per_epoch))
+
+    return feed
 
 
 def _figures_of(
@@ -221,20 +243,13 @@ def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
     return odds
 
 
-def _option(
-    plan: Plan,
-    estimate: IterationEstimate,
-    gpu: GpuSpec,
-    work: Work,
-    job: Job,
-    figures: _Figures,
-    terms: SpotTerms,
-) -> Option:
-    work_s, usd = work.iterations * estimate.iteration_s.p50, figures.cost_usd.p50
+def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotTerms) -> Option:
+    workload, estimate = machine.workload, machine.estimate
+    work_s, usd = workload.iterations * estimate.iteration_s.p50, figures.cost_usd.p50
     return Option(
         plan=plan,
         estimate=estimate,
-        iterations=work.iterations,
+        iterations=workload.iterations,
         wait_s=plan.wait_s,
         train_s=figures.train_s,
         time_s=figures.time_s,
@@ -245,13 +260,14 @@ def _option(
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
         risk=risk_of(plan, terms, figures.expected.run_days),
-        script_changes=tuple(changes_of(plan, gpu, work.trace, work.steps, terms, work_s)),
+        script_changes=tuple(changes_of(plan, workload, terms, work_s)),
         reasons=(
             *_refused(plan, work_s, terms, job, figures),
             *_misses(job, figures),
-            *reasons_of(plan, estimate, gpu, work.trace, work.steps),
-            *_reading(plan, estimate, work),
+            *reasons_of(plan, workload, estimate),
+            *_reading(plan, machine),
         ),
+        what_if=workload.variant.name,
     )
 
 
@@ -269,8 +285,8 @@ def _refused(
     return () if refused is None else (refused,)
 
 
-def _reading(plan: Plan, estimate: IterationEstimate, work: Work) -> tuple[()] | tuple[Finding]:
-    note = reading_note(plan, estimate, read_s(plan, work.per_epoch))
+def _reading(plan: Plan, machine: _Fed) -> tuple[()] | tuple[Finding]:
+    note = reading_note(plan, machine.estimate, machine.read_s)
     return () if note is None else (note,)
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
-from recommender.outcome.bill import cost_usd, costs_usd
+from recommender.outcome.bill import cost_usd, costs_usd, is_guessed, price_rise, rent_factors
 from recommender.outcome.draws import Array, Draws, log_normal
-from recommender.outcome.gangs import drawn_over_median
-from recommender.outcome.reading import EITHER_SIDE
-from recommender.outcome.rent import is_guessed, price_rise, rent_factors
+from recommender.outcome.feeding import EITHER_SIDE
+from recommender.outcome.nodes import drawn_over_median
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
 # Spot runs that are drawn together: enough to hide the cost of a call, few enough for the cache.

@@ -1,25 +1,76 @@
-"""What the user must know about a plan, and change in the script for it."""
+"""What the user must know about a plan, change in the script for it, and why one is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
-from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Sharding, Split, Tier, Trace
-from advisor.predict.exchange.collectives import is_known_at, sharded_over
-from advisor.predict.loading import assumed_note, input_note
+from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Workload
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
-from recommender.outcome.gangs import times_of_one
-from recommender.outcome.rent import price_rise
-from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
-from recommender.outcome.steps import Source, Steps
-from recommender.outcome.vcpus import vcpus_per_gpu
-from recommender.plans import software
+from recommender.outcome.bill import cost_usd, price_rise
+from recommender.outcome.feeding import vcpus_per_gpu
+from recommender.outcome.nodes import times_of_one
+from recommender.outcome.spot import (
+    SpotTerms,
+    best_checkpoint_interval_h,
+    is_spot,
+    makespan_and_billed_h,
+)
 
-# Changes that a reason names; all are in the estimate.
-_MOST_REMEDIES = 3
+# --- Whether PyTorch still runs on a GPU, by compute capability; what the host asks of the packages ------
+#
+# Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
+# removed). PyTorch's wheels follow the CUDA version they are built with.
+
+
+CUDA_12_LEAST = (5, 0)
+CUDA_13_LEAST = (7, 5)
+ARM = "arm64"
+
+
+def capability(gpu: GpuSpec) -> tuple[int, int] | None:
+    """``(7, 5)`` for "7.5"; None for what is no CUDA device."""
+    major, dot, minor = gpu.compute_capability.partition(".")
+    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+
+
+def is_unsupported(gpu: GpuSpec) -> bool:
+    """True where no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80)."""
+    version = capability(gpu)
+    return version is not None and version < CUDA_12_LEAST
+
+
+def why_unsupported(gpu: GpuSpec) -> Finding | None:
+    """Why PyTorch no longer runs on the GPU; None where it does."""
+    if not is_unsupported(gpu):
+        return None
+    return finding(Code.SOFTWARE, compute_capability=gpu.compute_capability)
+
+
+def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
+    """What the user's environment needs to run there."""
+    needed = []
+    version = capability(gpu)
+    if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
+        needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
+    if version is None:
+        needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
+    if plan.offer is not None and plan.offer.architecture == ARM:
+        needed.append(finding(Code.INSTALL_AARCH64))
+    return needed
+
+
+# --- What the user must know about a plan, and change in the script for it -------------------------------
+
+
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
@@ -29,23 +80,22 @@ _RISKS = {
 }
 
 
-def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
-    """Whether the trace is of a rank that holds a part of the model, and tells nothing of so many ranks."""
-    return not is_known_at(trace, num_gpus)
+def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> Iterator[Finding]:
+    """Why it fits or not, what feeds it, and which of its figures are unknown or assumed.
 
-
-def reasons_of(
-    plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, steps: Steps
-) -> Iterator[Finding]:
-    """Why it fits or not, what feeds it, and which of its figures are unknown or assumed."""
+    Args:
+        plan: what to rent or use.
+        workload: on its GPUs.
+        estimate: the workload's, fed by the plan's machine.
+    """
     if plan.blocked is not None:
         yield plan.blocked
-    if (why := software.why_unsupported(gpu)) is not None:
+    if (why := why_unsupported(workload.gpu)) is not None:
         yield why
     yield from (note for note in estimate.assumptions if note.code is Code.ATTENTION)
-    yield from _memory(plan, estimate, trace)
+    yield from workload.memory_notes
     yield from _input(plan, estimate)
-    yield from _scaling(plan.num_gpus, trace, steps)
+    yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
@@ -55,38 +105,6 @@ def reasons_of(
     yield from plan.notes
     if plan.wait_s is None:
         yield finding(Code.WAIT_UNKNOWN)
-
-
-def _memory(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
-    if is_of_another_world(trace, plan.num_gpus):
-        yield finding(Code.SHARDING, num_ranks=sharded_over(trace), num_gpus=plan.num_gpus)
-    elif estimate.fits_memory is None:
-        yield finding(Code.MEMORY_UNKNOWN)
-    if estimate.fits_memory is False:
-        yield _does_not_fit(estimate, trace)
-    elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
-        yield finding(
-            Code.MEMORY_TIGHT,
-            needed_bytes=estimate.memory_bytes,
-            needed_p90_bytes=round(estimate.memory.need_bytes.p90),
-            available_bytes=estimate.memory_limit_bytes,
-        )
-
-
-def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
-    largest = estimate.largest_batch
-    return finding(
-        Code.MEMORY,
-        needed_bytes=estimate.memory_bytes,
-        available_bytes=estimate.memory_limit_bytes,
-        fitting_share=None if largest is None else largest.share,
-        batch_size=trace.batch_size,
-        fitting_batch_size=None if largest is None else largest.likely,
-        remedies=[
-            {"changes": one.changes, "needed_bytes": round(one.need_bytes.p50), "slower": one.slower.p50}
-            for one in estimate.remedies[:_MOST_REMEDIES]
-        ],
-    )
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -99,36 +117,14 @@ def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
         yield assumed
 
 
-def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
-    """What the steps on more or fewer GPUs than were profiled rest on."""
-    if num_gpus == steps.num_ranks:
-        return
-    source = str(steps.source)
-    if steps.scaling is Scaling.STRONG:
-        yield finding(
-            Code.GLOBAL_BATCH_HELD,
-            source=source,
-            global_batch_size=steps.global_batch_size(num_gpus),
-            batch_size=trace.batch_size,
-        )
-    elif steps.source is Source.ASSUMED and steps.scaling is Scaling.UNSHARED:
-        if steps.copies(num_gpus) > 1:
-            yield finding(Code.SHARING_UNKNOWN)
-    elif steps.source is Source.ASSUMED and (steps.batch_size is None or trace.world_size is not None):
-        yield finding(Code.SCALING_ASSUMED, batch_size=steps.batch_size, num_gpus=num_gpus)
-
-
-def changes_of(
-    plan: Plan, gpu: GpuSpec, trace: Trace, steps: Steps, spot: SpotTerms, train_s: float
-) -> Iterator[Finding]:
+def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) -> Iterator[Finding]:
     """What to change in the script; ``train_s`` is without preemptions."""
-    yield from software.changes(plan, gpu)
+    work = workload.script_work
+    yield from work.change
+    yield from software_changes(plan, workload.gpu)
     if plan.copied_s:
         yield finding(Code.USE_NVME)
-    if plan.num_gpus > 1 and not steps.split.is_none:
-        yield from _division(steps.split)
-    elif plan.num_gpus > 1 and not _is_parallel(trace) and steps.scaling is not Scaling.UNSHARED:
-        yield from _data_parallel(trace)
+    yield from work.sharing
     if plan.num_nodes > 1:
         yield finding(
             Code.START_ON_NODES,
@@ -136,9 +132,7 @@ def changes_of(
             gpus_per_node=plan.layout.gpus_per_node,
             is_rented=plan.offer is not None,
         )
-    batch_size, profiled = (steps.global_batch_size(count) for count in (plan.num_gpus, steps.num_ranks))
-    if batch_size != profiled:
-        yield finding(Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size, batch_size=profiled)
+    yield from work.tuning
     interval_h = spot.checkpoint_interval_h
     needed = is_spot(plan) and spot.preemptions_per_h > 0
     if needed and interval_h is not None and train_s > interval_h * HOUR_S:
@@ -161,26 +155,85 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     )
 
 
-def _is_parallel(trace: Trace) -> bool:
-    # A script that made a group elsewhere does so under torchrun.
-    return bool(trace.collectives) or trace.work_elsewhere is not None
+# --- Spot plans that preemptions make hopeless, refused with the figures ---------------------------------
 
 
-def _data_parallel(trace: Trace) -> Iterator[Finding]:
-    """How several GPUs come to share the data of a script that was not seen to use more than one."""
-    if trace.parallel_by is not None:
-        yield finding(Code.START_WITH_TORCHRUN, library=trace.parallel_by)
-        return
-    yield finding(Code.WRAP_IN_DDP)
-    if trace.has_sparse_gradients:
-        yield finding(Code.GATHER_SPARSE_GRADIENTS)
-    if trace.accumulation > 1:
-        yield finding(Code.USE_NO_SYNC)
+# A plan whose expected makespan is more than this many times the undisturbed one is no plan.
+HOPELESS_TIMES = 5.0
 
 
-def _division(split: Split) -> Iterator[Finding]:
-    """How the model is to be divided, which no script is seen to do by itself."""
-    if split.sharding is not Sharding.NONE:
-        yield finding(Code.SHARD_MODEL, sharding=str(split.sharding))
-    if split.divides_layers:
-        yield finding(Code.DIVIDE_LAYERS, tensor=split.tensor, pipeline=split.pipeline)
+def refusal(
+    plan: Plan,
+    work_s: float,
+    terms: SpotTerms,
+    *,
+    median_time_s: float,
+    deadline_s: float | None,
+    p_within_deadline: float | None,
+) -> Finding | None:
+    """Why preemptions make the plan hopeless; None where they do not.
+
+    It is if the expected makespan exceeds five times the time on demand, or half of the draws never end;
+    without checkpoints, also if no draw meets a deadline that the same machine would meet on demand.
+    """
+    if not is_spot(plan):
+        return None
+    makespan_h, _ = _expected_h(work_s / HOUR_S, *_figures(terms))
+    work_h = work_s / HOUR_S
+    saves = terms.checkpoint_interval_h is not None
+    in_time = deadline_s is not None and plan.startup_s + work_s <= deadline_s
+    too_late = not saves and in_time and p_within_deadline == 0
+    ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
+    if ends and not too_late:
+        return None
+    return finding(
+        Code.SPOT,
+        training_h=makespan_h,
+        cost_usd=_expected_usd(plan, work_s, terms),
+        checkpoint_interval_h=terms.checkpoint_interval_h,
+        on_demand_h=work_h,
+        best=_better(plan, work_s, terms, makespan_h),
+    )
+
+
+def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
+    """What the best checkpoint interval would make of it, if it helps."""
+    interval_h = best_checkpoint_interval_h(terms)
+    if not 0 < interval_h < work_s / HOUR_S:
+        return None
+    best = replace(terms, checkpoint_interval_h=interval_h)
+    best_h, _ = _expected_h(work_s / HOUR_S, *_figures(best))
+    if best_h >= makespan_h:
+        return None
+    usd = _expected_usd(plan, work_s, best)
+    return {"checkpoint_interval_h": interval_h, "training_h": best_h, "cost_usd": usd}
+
+
+def _expected_usd(plan: Plan, work_s: float, terms: SpotTerms) -> float:
+    """Dollars at the median rate."""
+    hours = _expected_h(work_s / HOUR_S, *_figures(terms))
+    kept_s, run_s = (np.array([plan.startup_s + each * HOUR_S]) for each in hours)
+    return float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
+
+
+def _figures(terms: SpotTerms) -> tuple[float, float, float | None, float, float]:
+    """All that the expectation depends on."""
+    cadence = (terms.checkpoint_interval_h, terms.checkpoint_h, terms.restart_h)
+    return terms.preemptions_per_h, terms.reacquire_h, *cadence
+
+
+@lru_cache(maxsize=1024)
+def _expected_h(
+    work_h: float,
+    preemptions_per_h: float,
+    reacquire_h: float,
+    interval_h: float | None,
+    checkpoint_h: float,
+    restart_h: float,
+) -> tuple[float, float]:
+    """Hours of training and hours billed at the median rate; thousands of plans share a few."""
+    cadence = SpotTerms(checkpoint_interval_h=interval_h, checkpoint_h=checkpoint_h, restart_h=restart_h)
+    makespan_h, billed_h = makespan_and_billed_h(
+        np.array([work_h]), cadence, rate_per_h=preemptions_per_h, reacquire_h=reacquire_h
+    )
+    return float(makespan_h[0]), float(billed_h[0])

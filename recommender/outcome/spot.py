@@ -27,9 +27,8 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
 from advisor.pricing.catalog.interruptions import Interruptions
 from advisor.pricing.catalog.spot_odds import SpotOdds, spot_odds
-from recommender.availability.series import Watched
-from recommender.availability.shrunk import with_history
-from recommender.outcome.gangs import slowest_boot, times_of_one
+from recommender.availability.series import Watched, with_history
+from recommender.outcome.nodes import slowest_boot, times_of_one
 
 Array = NDArray[np.float64]
 
@@ -128,7 +127,7 @@ def terms_of_plans(
 ) -> Callable[[Plan], SpotTerms]:
     """``terms_at`` for many plans: those of one class get the same object."""
     of_class: dict[tuple[str, int, int], SpotTerms] = {}
-    of_gang: dict[tuple[int, int], SpotTerms] = {}
+    of_nodes: dict[tuple[int, int], SpotTerms] = {}
     of_copy: dict[tuple[int, float], tuple[SpotTerms, SpotTerms]] = {}
 
     def of(plan: Plan) -> SpotTerms:
@@ -148,8 +147,8 @@ def terms_of_plans(
         if plan.num_nodes == 1:
             return of_one
         if of_one is not of_class[key]:
-            return _of_gang(of_one, plan.num_nodes)
-        return of_gang.setdefault((id(of_one), plan.num_nodes), _of_gang(of_one, plan.num_nodes))
+            return _of_nodes(of_one, plan.num_nodes)
+        return of_nodes.setdefault((id(of_one), plan.num_nodes), _of_nodes(of_one, plan.num_nodes))
 
     return of
 
@@ -159,7 +158,7 @@ def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:
     return replace(terms, restart_h=terms.restart_h + plan.copied_s / HOUR_S) if plan.copied_s else terms
 
 
-def _of_gang(terms: SpotTerms, num_nodes: int) -> SpotTerms:
+def _of_nodes(terms: SpotTerms, num_nodes: int) -> SpotTerms:
     """Of several machines that stop where one goes, and go on when all are back."""
     times = times_of_one(num_nodes)
     return replace(

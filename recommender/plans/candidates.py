@@ -4,28 +4,90 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import repeat
 from operator import itemgetter, le
-from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W
-from advisor.core.values import Fabric, Layout, Offer, Plan, Price, Quantiles, Tier
-from advisor.pricing.answer.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
+from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
+from advisor.pricing.answer.node_counts import (
+    USEFUL,
+    NodeLimits,
+    fabric_of_offer,
+    numbers_of_nodes,
+    useful_counts,
+)
 from advisor.pricing.bills.storage import Rate, load_rates
-from recommender.outcome.gangs import slowest_boot
-from recommender.outcome.rent import rents_to_compare
+from recommender.outcome.bill import rents_to_compare
+from recommender.outcome.nodes import slowest_boot
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
-from recommender.plans.layouts import layout_of, layout_on
-from recommender.plans.quotas import over_quota
-from recommender.plans.start_waits import gang_note, together, wait_of
+from recommender.plans.start_waits import nodes_note, together, wait_of
 
-if TYPE_CHECKING:
-    from advisor.config.rent_settings import QuotaSettings
+# --- Quotas: what an account may start at once in a region -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What an account may run at once of machines that match; wildcards stand for any."""
+
+    provider: str
+    vcpus: int
+    instance_types: tuple[str, ...] = ("*",)
+    regions: tuple[str, ...] = ("*",)
+    markets: tuple[Market, ...] = (Market.ON_DEMAND, Market.SPOT)
+
+
+def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Finding | None:
+    """Why the account may not start so many of a machine; None if no quota is known to forbid it.
+
+    Of several quotas that match, each must hold. A machine of unknown size is not judged.
+    """
+    if offer.num_vcpus is None:
+        return None
+    for quota in quotas:
+        if is_among(offer, quota) and offer.num_vcpus * num_nodes > quota.vcpus:
+            return finding(
+                Code.QUOTA,
+                num_vcpus=offer.num_vcpus * num_nodes,
+                most_vcpus=quota.vcpus,
+                instance_types=quota.instance_types,
+                region=offer.region,
+                provider=quota.provider,
+            )
+    return None
+
+
+# --- How the GPUs of machines are laid out, rented or one's own ------------------------------------------
+
+
+def layout_of(offer: Offer, num_nodes: int = 1) -> Layout:
+    """So many machines of an offer, with as much of their fabric as the GPUs exchange over.
+
+    Plans that exchange over the same share an estimate, whatever else differs between their machines.
+    """
+    return layout_on(fabric_of_offer(offer), offer.num_gpus, num_nodes)
+
+
+@cache
+def layout_on(
+    fabric: Fabric | None, gpus_per_node: int, num_nodes: int, power_limit_w: float | None = None
+) -> Layout:
+    """So many nodes with as much of a fabric as they use, and what each GPU may draw."""
+    used = None if fabric is None else _used_of(fabric, gpus_per_node, num_nodes)
+    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=used, power_limit_w=power_limit_w)
+
+
+def _used_of(fabric: Fabric, gpus_per_node: int, num_nodes: int) -> Fabric | None:
+    """No network within one node, and nothing at all for one GPU."""
+    if num_nodes > 1:
+        return fabric
+    return replace(fabric, network=None, network_bytes_per_s=None) if gpus_per_node > 1 else None
+
 
 # As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
 _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
@@ -167,7 +229,7 @@ def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[
     if machine.wait_s is None or layout.num_nodes == 1:
         return machine.wait_s, ()
     wait_s = together(machine.wait_s, layout.num_nodes)
-    return wait_s, (gang_note(wait_s, layout.num_nodes),)
+    return wait_s, (nodes_note(wait_s, layout.num_nodes),)
 
 
 def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:
@@ -182,7 +244,7 @@ def plans_of_offers(
     *,
     terms: CloudTerms,
     catalog: Sequence[Rate] | None = None,
-    quotas: Sequence[QuotaSettings] = (),
+    quotas: Sequence[Quota] = (),
     prices: Sequence[Price] | None = None,
     node_counts: Callable[[Offer], Iterable[int]] = lambda _: (1,),
 ) -> list[Plan]:
@@ -224,10 +286,8 @@ def plans_of_offers(
     ]
 
 
-def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
-    from advisor.config.rent_settings import QuotaSettings as Quota
-
-    check_each("quotas", quotas, Quota, "advisor.config.rent_settings.QuotaSettings makes one")
+def _check_quotas(quotas: Sequence[Quota]) -> None:
+    check_each("quotas", quotas, Quota, "recommender.plans.candidates.Quota makes one")
 
 
 def _cloud_plan(

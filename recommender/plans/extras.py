@@ -1,7 +1,7 @@
 """What a cloud bills besides the machine: disks and data that moves; and the time data takes to arrive.
 
 Data that lies in the machine's region is read where it is: it takes no money and no disk of its own. What
-each epoch takes to read is part of the iteration (recommender/outcome/reading.py).
+each epoch takes to read is part of the iteration (recommender/outcome/feeding.py).
 Any other data is copied once to a disk of the machine, which stays while a spot machine is away. What leaves
 a cloud is billed where it leaves, to another region or to the internet; sending data in costs nothing.
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.
@@ -20,9 +20,9 @@ from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.bills.storage import Charge, Rate, RateKind, charge
 from recommender.availability.series import Watched
+from recommender.outcome.bill import MOVING, RESULT, STORAGE
 
 # Lines of the bill; docs/json.md names them.
-STORAGE, RESULT, MOVING = "storage", "data transfer", "moving the data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from functools import cache
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
 from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
-from recommender.availability.series import Watched
-from recommender.availability.shrunk import start_with_history
-from recommender.outcome.gangs import all_at_once, times_of_one
+from recommender.availability.series import Watched, start_with_history
+from recommender.outcome.nodes import all_at_once, times_of_one
 
 
 def wait_of(
@@ -29,7 +28,7 @@ def wait_of(
     if num_nodes == 1:
         return of_one, notes
     wait = together(of_one, num_nodes)
-    return wait, (*notes, gang_note(wait, num_nodes))
+    return wait, (*notes, nodes_note(wait, num_nodes))
 
 
 def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tuple[Finding, ...]]:
@@ -59,7 +58,7 @@ def together(of_one: Quantiles, num_nodes: int) -> Quantiles:
     return longer
 
 
-def gang_note(wait_s: Quantiles, num_nodes: int) -> Finding:
+def nodes_note(wait_s: Quantiles, num_nodes: int) -> Finding:
     """What the wait for all of them is taken to be."""
     p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
     times = times_of_one(num_nodes)

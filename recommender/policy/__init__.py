@@ -1,7 +1,7 @@
-"""Policies of an organisation, its teams and projects: read, merge, and say which rule removes a plan.
+"""Policies of an organisation, its teams and projects: merge, and say which rule removes a plan.
 
-``read_policies(paths) -> Policy``; ``judge_plan`` before anything is computed, ``judge_options`` after,
-``everything_removed`` where nothing is left. Only reading touches files.
+``judge_plan`` before anything is computed, ``judge_options`` after, ``everything_removed`` where nothing is
+left. ``advisor.site_files.policy_files`` reads policies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from recommender.policy.judge import (
 )
 from recommender.policy.merge import Fault, Policy
 from recommender.policy.model import Layer, json_schema
-from recommender.policy.reading import check_policies, policy_error, read_policies
 
 __all__ = [
     "Facts",
@@ -34,7 +33,6 @@ __all__ = [
     "Removal",
     "Spent",
     "Verdict",
-    "check_policies",
     "everything_removed",
     "explain",
     "json_schema",
@@ -42,8 +40,6 @@ __all__ = [
     "judge_option",
     "judge_options",
     "judge_plan",
-    "policy_error",
-    "read_policies",
     "start_of_month",
     "would_give_way",
 ]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_kind
 from advisor.core.errors import PolicyViolationError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option, Plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.policy.merge import Policy
-from recommender.policy.plan_rules import ApprovalRule
-from recommender.policy.rules import Effect, Judgement, Rule
+from recommender.policy.rules import ApprovalRule, Effect, Judgement, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,3 +190,39 @@ def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViola
 
 def _removal(rule: Rule, detail: str) -> Removal:
     return Removal(rule=rule.text, file=str(rule.origin), detail=detail)
+
+
+# --- Options under a policy: what it removes is no longer feasible, and says by which rule ---------------
+
+
+def under_policy(
+    options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms
+) -> tuple[Option, ...]:
+    """The options in the same order, with the rules that remove them and the approvals they need as reasons.
+
+    Args:
+        options: evaluated ones.
+        policy: merged from all its files.
+        spent: what this month's runs have cost so far.
+        spot: for rules about preemptions and checkpoints.
+
+    Raises:
+        PolicyViolationError: the policy removes every option; names the rules that would have to give way.
+    """
+    verdicts = judge_options(options, policy, spent, spot)
+    if options and all(verdicts[option.plan.id].removals for option in options):
+        raise everything_removed({plan_id: verdict.removals for plan_id, verdict in verdicts.items()})
+    return tuple(_judged(option, verdicts[option.plan.id]) for option in options)
+
+
+def _judged(option: Option, verdict: Verdict) -> Option:
+    reasons = (*map(_removed_by, verdict.removals), *map(_approval, verdict.approvals))
+    return replace(option, reasons=(*reasons, *option.reasons)) if reasons else option
+
+
+def _removed_by(removal: Removal) -> Finding:
+    return finding(Code.POLICY, rule=removal.rule, file=removal.file, detail=removal.detail)
+
+
+def _approval(approval: NeededApproval) -> Finding:
+    return finding(Code.APPROVAL_NEEDED, by=approval.by, file=approval.file, detail=approval.detail)

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from advisor.core.values import PickName
-from recommender.policy.model import Layer, PolicyFile, section_models
-from recommender.policy.names import gpu_members, may_overlap
-from recommender.policy.order_rules import ObjectiveRule, PreferRule
-from recommender.policy.plan_rules import ApprovalRule, LimitRule, NameRule, SpotRule
-from recommender.policy.rules import Merging, Origin, Rule
+from recommender.policy.model import Layer, PolicyFile, gpu_members, may_overlap, section_models
+from recommender.policy.rules import (
+    ApprovalRule,
+    LimitRule,
+    Merging,
+    NameRule,
+    ObjectiveRule,
+    Origin,
+    PreferRule,
+    Rule,
+    SpotRule,
+)
 
 Lines = Mapping[tuple[str | int, ...], int]
 

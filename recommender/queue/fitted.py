@@ -10,9 +10,8 @@ import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Code, Finding, finding
-from recommender.queue.correction import FORGOTTEN_S, Reading
-from recommender.queue.grids import LEVELS, level_index, to_waits_s
-from recommender.queue.job_log import GPUS, JobLog
+from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
+from recommender.queue.jobs import GPUS, JobLog
 from recommender.queue.waits import (
     ALL,
     FEWEST_JOBS,

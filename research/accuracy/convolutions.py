@@ -3,7 +3,7 @@ r"""Convolutions on tensor cores and on AMD, and whole training steps of timm's 
     python -m research.accuracy.convolutions --deepbench FILE --miopen FILE --steps FILE --recorded DIR \
         --forward DIR
 
-writes docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a hash, before
+writes research/docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a hash, before
 any training (``research/training/convolution_calls.py``, ``research/training/whole_steps.py``).
 """
 
@@ -32,7 +32,7 @@ from research.training.overhead import floors_of
 from research.training.samples import Samples
 from research.training.whole_steps import LAYOUTS, Step, read_steps
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "accuracy" / "convolutions.md"
+PAGE = Path(__file__).resolve().parents[2] / "research" / "docs" / "accuracy" / "convolutions.md"
 
 
 def kernel_errors(samples: Samples) -> list[KernelErrors]:

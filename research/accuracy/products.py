@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
+from advisor.core.values.interval import Z90
 from advisor.formats.recording_files import Measurement
 from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
 from advisor.predict.calibration.calibrating import learned_kernels, learned_offsets
-from advisor.predict.interval import Z90
 from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
 from advisor.predict.learned.numbers import numbers_of
 from benchmarks.accuracy.op_predictions import kernel_times

@@ -3,7 +3,7 @@
     python -m research.accuracy.rebuild --kernels ../shared/measurements/kernels
 
 Only hashes and results are committed. ``folds/GROUP/SHA256SUMS`` lists the files of each training; those that
-are there already are kept. Then run the command that docs/accuracy/README.md names.
+are there already are kept. Then run the command that research/docs/accuracy/report.md names.
 """
 
 from __future__ import annotations

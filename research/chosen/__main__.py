@@ -30,7 +30,7 @@ def main() -> None:
     rows = list(judge_all(asked.shared))
     print(table(rows), end="")
     if asked.report:
-        write_report(rows, ROOT / "docs" / "methods")
+        write_report(rows, ROOT / "research" / "docs" / "methods")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from research.chosen.panels import Panel, aws_zones, cheapest, day_text, gcp_wee
 from research.chosen.report import BEGIN, END, PAGE, RESULTS, Judged, table
 from tests.shared import SHARED, needs_shared
 
-METHODS = Path(__file__).resolve().parents[2] / "docs" / "methods"
+METHODS = Path(__file__).resolve().parents[2] / "research" / "docs" / "methods"
 FIRST = date(2024, 1, 1).toordinal()
 
 
@@ -198,7 +198,7 @@ def test_the_shipped_catalogs_are_what_the_fit_writes(tmp_path: Path) -> None:
     zones = aws_zones(SHARED)
     write_catalogs(gcp_weekly(SHARED), zones, derived_prices(SHARED, zones), tmp_path)
     for name in (DRIFT_FILE, RATIO_FILE):
-        assert (tmp_path / name).read_text() == (METHODS.parents[1] / "catalogs" / name).read_text()
+        assert (tmp_path / name).read_text() == (METHODS.parents[2] / "catalogs" / name).read_text()
 
 
 # --- what is committed ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tests.published import recorded_llama
 from tests.shared import SHARED, needs_shared
 
 H200 = resolve_gpu("H200-SXM-141GB")
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "llama.md"
+PAGE = Path(__file__).parents[2] / "research" / "docs" / "accuracy" / "llama.md"
 COLUMNS = ("gpu", "sdpa_backend", "batch_per_gpu", "sequence_length", "step_ms")
 
 

@@ -15,7 +15,7 @@ from research.mlperf_floor import BATCH_SIZE, FILE, TOLERANCE, best_submissions,
 from tests.published import recorded_cases
 from tests.shared import SHARED, needs_shared
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "mlperf.md"
+PAGE = Path(__file__).parents[2] / "research" / "docs" / "accuracy" / "mlperf.md"
 ROW = {
     "benchmark": "resnet", "gpu": "NVIDIA A100-SXM4-80GB (400W)", "num_nodes": "1", "num_gpus": "8",
     "samples_per_s": "24000", "check_flag": "", "submitter": "A", "round": "v1.0",

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from recommender.queue import correction, waits
+from recommender.queue import grids, waits
 from recommender.queue.fitted import fit
-from recommender.queue.foresight import check
+from recommender.queue.scoring import check
 from research.former_queue_waits import former_scores
 from research.queue_waits import CHOICES, PAGE, RESULTS, judged, with_tables
 from tests.jobs import job_log, make_job
@@ -55,7 +55,7 @@ def test_the_page_holds_the_results():
 
 def test_no_other_constants_have_half_a_percent_less_loss():
     """On the rows that chose."""
-    used = waits.WIDER_BIN_JOBS, correction.MEMORY_S / 86_400, correction.RIGHT_ONES
+    used = waits.WIDER_BIN_JOBS, grids.MEMORY_S / 86_400, grids.RIGHT_ONES
     tried = json.loads(RESULTS.read_text())["chosen"]
     loss = {(one["wider_bin_jobs"], one["memory_days"], one["right_ones"]): one["loss"] for one in tried}
     assert set(loss) == set(CHOICES)

@@ -100,7 +100,7 @@ def test_the_same_traces_give_the_catalogs_that_ship(tmp_path: Path) -> None:
 @needs_shared
 @pytest.mark.parametrize("basis", ["defaults", "first half"])
 def test_p90_covers_what_it_says(basis: str) -> None:
-    """With all lengths and starts: docs/methods/spot.md; thinned out a little wider."""
+    """With all lengths and starts: research/docs/methods/spot.md; thinned out a little wider."""
     figures = of_basis(basis)
     assert 0.84 <= figures["bill_covered"] <= 0.95
     assert 0.84 <= figures["time_covered"] <= 0.96
@@ -167,7 +167,7 @@ def test_the_assumption_before_covered_far_less() -> None:
 
 
 def test_the_published_figures_keep_the_promise() -> None:
-    published = json.loads((ROOT / "docs" / "methods" / "spot_replay.json").read_text())
+    published = json.loads((ROOT / "research" / "docs" / "methods" / "spot_replay.json").read_text())
     for basis in ("defaults", "first half"):
         figures = published[basis]["all"]
         assert 0.86 <= figures["bill_covered"] <= 0.94

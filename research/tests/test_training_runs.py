@@ -26,7 +26,7 @@ from research.training_runs.runs import FLASH_2, MISCELLANY, Run
 from tests.shared import SHARED, needs_shared
 
 A100, H100 = resolve_gpu("A100-SXM-80GB"), resolve_gpu("H100-SXM-80GB")
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "training-runs.md"
+PAGE = Path(__file__).parents[2] / "research" / "docs" / "accuracy" / "training-runs.md"
 INTERN = ("--layers", "32", "--length", "2048", "--batch", "2", "--passes", "4")
 RECIPE = mpt_recipe("125m", length=2048, batch=32)
 MOSAIC_ROW = {

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
+from advisor.core.values.interval import Z90
 from advisor.operators.cycles import COSTS
 from advisor.predict.constants import constants_for
-from advisor.predict.interval import Z90
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from research.training.drawn import fraction_of
 from research.training.stream_tables import ORIGIN, MeasuredStream, read_streams

@@ -22,8 +22,8 @@ THIRD_PARTY = SHARED / "measurements" / "third_party"
 KERNELS = SHARED / "measurements" / "kernels"
 
 
-METHODS = ROOT / "docs" / "methods"
-ACCURACY = ROOT / "docs" / "accuracy"
+METHODS = ROOT / "research" / "docs" / "methods"
+ACCURACY = ROOT / "research" / "docs" / "accuracy"
 FOLDS = ROOT / "research" / "accuracy" / "folds"
 
 
@@ -71,7 +71,7 @@ def test_a_recorded_trace_is_what_profiling_gives(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, Any]:
-    """What the command in docs/accuracy/README.md gave, on weights that are not committed."""
+    """What the command in research/docs/accuracy/report.md gave, on weights that are not committed."""
     document: dict[str, Any] = json.loads((ACCURACY / "results.json").read_text())
     return document
 
@@ -100,7 +100,7 @@ def test_the_recorded_results_are_no_worse_than_stated(recorded: dict[str, Any])
 def test_the_page_shows_the_recorded_results(recorded: dict[str, Any]) -> None:
     from benchmarks.accuracy.summary import table
 
-    page = (ACCURACY / "README.md").read_text()
+    page = (ACCURACY / "report.md").read_text()
     for part in (recorded["summary"], recorded["shipped"]):
         assert table(part) in page
     assert recorded["command"] in page

@@ -15,9 +15,8 @@ from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Tier, Trace
 from advisor.profile import profile
-from recommender.engine import recommend
-from recommender.outcome.estimates import estimates_for
 from tests.builders import make_plan
+from tests.recommending import estimates_for, recommend
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 

@@ -15,7 +15,7 @@ from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.exchange.other_worlds import resharded
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
-from recommender.outcome.steps import seen_scaling
+from advisor.workloads.steps import seen_scaling
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.findings import named, said
 

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market, Plan
 from advisor.pricing.bills.storage import Rate, RateKind, charge, usd_of
-from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
+from recommender.outcome.bill import (
+    TOLERANCE,
+    billed_time_s,
+    breakdown_usd,
+    cost_usd,
+    price_rise,
+    rent_over_median,
+)
 from recommender.outcome.draws import Array, make_draws
-from recommender.outcome.rent import price_rise, rent_over_median
 from recommender.plans.candidates import cheapest_plans
 from tests.builders import make_offer, make_plan, make_price
 

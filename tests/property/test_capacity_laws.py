@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Plan, Quantiles, Recommendation, StartWait
 from recommender.availability.series import Watched
-from recommender.engine import recommend
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.outcomes import Run, costs_of, runs_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
@@ -27,6 +26,7 @@ from tests.builders import (
     make_trace,
     quantiles_of,
 )
+from tests.recommending import recommend
 
 DRAWS = make_draws(np.random.default_rng(1))
 GPUS = st.sampled_from([*load_gpus(), "a GPU of tomorrow"])

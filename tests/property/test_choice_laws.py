@@ -18,9 +18,9 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.pricing.answer.answering import DERIVED
-from recommender.engine import recommend
 from recommender.ranking.value import preference, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.recommending import recommend
 
 Case = tuple[Plan, IterationEstimate]
 # Few distinct values, so that ties and near ties are common.

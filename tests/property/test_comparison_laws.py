@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code, Finding
 from advisor.core.values import IterationEstimate, Job, Layout, Plan
 from recommender.comparison import PlanComparison, compared
-from recommender.engine import judge, recommend
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.value import total_usd, worth_for
 from recommender.scaling_curve import scaling_curve
 from tests.builders import make_gpu, make_job, make_trace
 from tests.property.test_recommend_laws import plans_and_estimates
+from tests.recommending import judge, recommend
 
 PAIRS = plans_and_estimates().filter(lambda pair: len(pair[0]) > 1)
 VALUES = st.sampled_from([0.01, 2.0, 500.0])

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
+from advisor.site_files.job_logs import read_job_log
 from recommender.queue.fitted import fit
-from recommender.queue.job_log import read_job_log
 from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
 
 JOBS = [make_job(i, size=2**i, wait_s=600.0 * i, walltime_s=90000.0, queue="7") for i in range(12)]

@@ -15,8 +15,7 @@ from advisor.core.values import Market, Tier
 from recommender.policy import Facts, Spent, judge_facts, would_give_way
 from recommender.policy.judge import Removal
 from recommender.policy.merge import Source, merge
-from recommender.policy.model import Layer, PolicyFile
-from recommender.policy.names import matches, may_overlap
+from recommender.policy.model import Layer, PolicyFile, matches, may_overlap
 
 REGIONS = ("us-east-1", "us-west-2", "eu-west-1")
 GLOBS = st.lists(st.sampled_from(["us-*", "*-west-?", "*", "eu-west-1"]), min_size=1, max_size=3)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
+from advisor.core.input_time import fed
 from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
 from advisor.predict.iteration import predict, predict_counts
-from advisor.predict.loading import fed
 from advisor.predict.roofline import op_time
 from advisor.predict.samples import assumed_cpu_s
 from tests.builders import make_op, make_trace

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.answer.likely import likely_prices
 from advisor.pricing.catalog.price_drift import Drift, PriceModel, load_price_model
-from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import cheapest_plans, plans_of_offers
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_trace
+from tests.recommending import recommend
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TERMS = CloudTerms(startup_s=0.0)

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.units import DAY_S
+from advisor.site_files.job_logs import read_job_log
 from recommender.outcome.draws import waits as drawn
 from recommender.queue.fitted import WaitQuantiles, fit
-from recommender.queue.foresight import check
 from recommender.queue.grids import LEVELS, grid_of, to_log_minutes, to_waits_s
-from recommender.queue.job_log import QueuedJob, read_job_log
-from recommender.queue.scoring import pinball
+from recommender.queue.jobs import QueuedJob
+from recommender.queue.scoring import check, pinball
 from recommender.queue.waits import ALL, WALLTIME_BINS, Waits, replay, size_bin, walltime_bin, widened
 from tests.jobs import BEGINNING_S, job_log, make_job
 

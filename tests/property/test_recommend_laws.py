@@ -21,12 +21,12 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from recommender.engine import recommend
 from recommender.outcome.draws import make_draws, waits
 from recommender.outcome.spot import SpotTerms, makespan_and_billed_h
-from recommender.ranking.safety import risk_key
+from recommender.ranking.choice import risk_key
 from recommender.ranking.value import change_s
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace, quantiles_of
+from tests.recommending import recommend
 
 PRICES = st.floats(0.05, 100)
 EXTRAS = st.just(0.0) | st.floats(0.01, 10)

@@ -24,15 +24,14 @@ from advisor.core.values import (
 )
 from advisor.predict.interval import widened
 from advisor.predict.what_if.autocast import under_autocast
-from advisor.predict.what_if.making import changes
+from advisor.predict.what_if.change import Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE
 from advisor.predict.what_if.tf32 import allow_tf32
 from advisor.report.words import sentence
-from recommender.engine import recommend
-from recommender.outcome.estimates import estimates_for
-from recommender.plans.software import capability
-from recommender.ranking.best_change import best_what_if
-from recommender.ranking.what_if import LEAST_SAVING_SHARE, MOST_NEAREST, ground_of, with_what_ifs
+from recommender.outcome.reasons import capability
+from recommender.ranking.variants import LEAST_SAVING_SHARE, MOST_NEAREST, best_what_if
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
+from tests.recommending import estimates_for, recommend, with_changes
 
 CATALOG = load_gpus()
 GPUS = st.sampled_from(list(CATALOG.values()))
@@ -66,18 +65,23 @@ TRACES = st.builds(
 DTYPES = st.sampled_from(["bfloat16", "float16"])
 
 
+def suited_changes(gpu: GpuSpec) -> set[str]:
+    made = (CHANGES[name](make_trace()) for name in ONE_LINE)
+    return {one.name for one in made if isinstance(one, Change) and one.why_not_on(gpu) is None}
+
+
 def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     plans = [make_plan(name, 1.0 + i) for i, name in enumerate(by_name)]
     estimates = estimates_for(trace, plans, by_name)
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(0)
     return recommend(trace, estimates, by_name, plans, make_job(**limits), rng=rng)
 
 
 def changed_answer(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     answer = answer_for(trace, gpus, **limits)
-    return with_what_ifs(ground_of(answer, by_name, rng=np.random.default_rng(7)), trace)
+    return with_changes(answer, by_name, trace, ONE_LINE)
 
 
 def total_flops(ops: tuple[Op, ...]) -> int:
@@ -141,7 +145,7 @@ def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace: Trace, gpus: l
 
 @pytest.mark.parametrize("gpu", CATALOG.values(), ids=lambda gpu: gpu.name)
 def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
-    names = {change.name for change in changes(make_trace()) if change.why_not_on(gpu) is None}
+    names = suited_changes(gpu)
     if not gpu.tensor_flops_per_s:
         assert not names
     if "tf32" in names:
@@ -162,7 +166,7 @@ def test_each_gpu_gets_what_its_tensor_cores_can_do(gpu: GpuSpec) -> None:
 )
 def test_suited_changes(capability_: str, tensor: dict[str, float], expected: set[str]) -> None:
     gpu = make_gpu(compute_capability=capability_, tensor_flops_per_s=tensor)
-    assert {change.name for change in changes(make_trace()) if change.why_not_on(gpu) is None} == expected
+    assert suited_changes(gpu) == expected
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1, 3), st.floats(1, 3), st.floats(0, 1))
@@ -213,12 +217,7 @@ def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
 
 
 def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommendation]:
-    return [
-        with_what_ifs(
-            ground_of(answer, gpus, rng=np.random.default_rng(7)), make_trace(), best_only=best_only
-        )
-        for best_only in (False, True)
-    ]
+    return [with_changes(answer, gpus, make_trace(), names) for names in (ONE_LINE, None)]
 
 
 @settings(max_examples=25, deadline=None)
@@ -243,7 +242,7 @@ def test_so_it_is_among_more_than_are_looked_at() -> None:
         if gpu.vendor == "NVIDIA"
     ]
     assert len(plans) > 3 * MOST_NEAREST
-    trace, rng = make_trace(), np.random.default_rng(7)
+    trace, rng = make_trace(), np.random.default_rng(0)
     answer = recommend(trace, estimates_for(trace, plans, CATALOG), CATALOG, plans, make_job(), rng=rng)
     best = both_ways(answer, CATALOG)
     assert best_what_if(best[0]) == best_what_if(best[1])

@@ -7,7 +7,8 @@ import unicodedata
 from hypothesis import strategies as st
 
 from advisor.core.findings import Code, Finding, quoted
-from advisor.core.values import Collective, Market, Option, Quantiles, Recommendation, Trace
+from advisor.core.values import Collective, Job, Market, Option, Quantiles, Recommendation, Trace
+from advisor.workloads.script_versions import as_written
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
 from tests.recommendations import make_option, many_options
 
@@ -58,6 +59,7 @@ def recommendation_with(text: str) -> Recommendation:
     others = many_options(3, num_frontier=1)
     chosen = option_with(text, wait_s=Quantiles(p50=1.0, p90=2.0))
     return Recommendation(
+        script=as_written(trace_with(text), {}, Job(iterations=1)).script,
         job=others.job,
         options=(chosen, *others.options),
         frontier=(text, *others.frontier),

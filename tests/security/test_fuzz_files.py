@@ -30,11 +30,11 @@ from advisor.kineto.export import read_kineto
 from advisor.predict.calibration import calibration_files
 from advisor.predict.learned.weights import read_networks
 from advisor.pricing.sources.rate_files import read_rates
-from advisor.report.recording import by_family, reasons
-from recommender.policy import check_policies
+from advisor.report.gpus import by_family, reasons
+from advisor.site_files.fitted_files import load_fit, write_fit
+from advisor.site_files.job_logs import read_job_log
+from advisor.site_files.policy_files import check_policies
 from recommender.queue.fitted import fit
-from recommender.queue.job_log import read_job_log
-from recommender.queue.wait_files import load_fit, write_fit
 from tests.jobs import csv_of, job_log, make_job, sacct_of, swf_of
 from tests.property.test_damaged_traces import DOCUMENTS
 from tests.recordings import make_header, make_measurement

@@ -17,19 +17,18 @@ from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
 from advisor.cli.listening import note, warn
-from advisor.cli.recommend_options import ViewOptions
+from advisor.cli.options import ViewOptions
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
-from advisor.report.checks import checks_document
 from advisor.report.document import Fact, Section
-from advisor.report.estimates import estimates_document
-from advisor.report.history import history_document
-from advisor.report.notebook import html_of
-from advisor.report.offers import offers_document
+from advisor.report.estimates import estimates_document, trace_document
+from advisor.report.logs import queue_fit_document as fit_document
+from advisor.report.logs import wait_document
+from advisor.report.option_charts import time_over_cost
 from advisor.report.plain import (
     HEAD,
     MOST,
@@ -40,19 +39,16 @@ from advisor.report.plain import (
     shown_lines,
     status_text,
 )
-from advisor.report.prices import findings_document, sources_document
+from advisor.report.prices import findings_document, history_document, offers_document, sources_document
 from advisor.report.printing import Format, print_document
-from advisor.report.queue import fit_document, wait_document
+from advisor.report.python_face import html_of
 from advisor.report.runs import runs_document
-from advisor.report.scatter import time_over_cost
-from advisor.report.trace import trace_document
-from advisor.report.writers import page as pages_of_their_own
-from advisor.report.writers.csv_text import to_csv
+from advisor.report.settings import checks_document
+from advisor.report.writers import html as pages_of_their_own
 from advisor.report.writers.html import to_html
-from advisor.report.writers.json_text import to_json
-from advisor.report.writers.markdown import to_markdown
+from advisor.report.writers.text_formats import to_csv, to_json, to_markdown
 from advisor.service.checks import Check
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin
 from tests.builders import make_price
 from tests.cpu_time import at_most
@@ -85,7 +81,7 @@ def printed(print_it: Callable[[], object]) -> str:
 
 def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     recommendation, trace = recommendation_with(text), trace_with(text)
-    answer = RecommendAnswer(recommendation=recommendation, trace=trace, best_what_if=None, entry_id=None)
+    answer = RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=None)
     explained = text if output in (Format.TABLE, Format.JSON) else None
     hand_out = partial(print_document, output=output)
     yield lambda: show(answer, ViewOptions(), output, hand_out)

@@ -14,10 +14,10 @@ from advisor.core.values import (
     Recommendation,
     Trace,
 )
-from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms
 from tests.builders import HOUR_S, make_gpu, make_trace
 from tests.findings import said
+from tests.recommending import recommend
 
 TOLERANCE = 1e-4
 

@@ -143,7 +143,7 @@ def test_python_and_the_command_line_give_the_same_options(
         assert type(error) is type(refused)
         return
     assert type(error) is (NothingFeasibleError if answer.recommended is None else type(None))
-    assert json.loads(shown) == json_of(recommendation_document(answer, TRACE, top=None))
+    assert json.loads(shown) == json_of(recommendation_document(answer, top=None))
 
 
 def outcome(call: Callable[[], Recommendation | None]) -> tuple[Recommendation | None, AdvisorError | None]:

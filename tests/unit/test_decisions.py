@@ -31,12 +31,13 @@ from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.ranking.best_change import best_what_if
-from recommender.ranking.nearest import nearest
+from recommender.ranking.neighbours import nearest
 from recommender.ranking.value import Worth, preference
+from recommender.ranking.variants import best_what_if
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 from tests.recommendations import make_option
+from tests.recommending import make_script
 from tests.unit.decisions import TOLERANCE, around, cost_usd, decide, reasons, time_h
 from tests.unit.report.printed import on_screen
 
@@ -438,7 +439,8 @@ class TestCase19WhatIfOnTheSameMachine:
             for name, hours, usd in changed
         )
         return Recommendation(
-            job=make_job(), options=(m, k), frontier=("M",), recommended="M", rule=None, warnings=(),
+            script=make_script(), job=make_job(), options=(m, k),
+            frontier=("M",), recommended="M", rule=None, warnings=(),
             what_ifs=tuple(what_ifs),
         )  # fmt: skip
 
@@ -451,7 +453,7 @@ class TestCase19WhatIfOnTheSameMachine:
 
     def test_it_says_so_in_two_sentences(self) -> None:
         answer = self.answer()
-        document = recommendation_document(answer, make_trace(), top=None, what_if=best_what_if(answer))
+        document = recommendation_document(answer, top=None, what_if=best_what_if(answer))
         text = on_screen(document, 200)
         assert "2 h for $19.46 instead of 3 h 33 min for $34.54: $15.08 and 1 h 33 min less" in text
         assert "Then aws k.xlarge us-east-1 on-demand, 3 h 32 min for $15.65, would be recommended." in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
-from recommender.plans.software import capability, changes, is_unsupported, why_unsupported
+from recommender.outcome.reasons import capability, changes, is_unsupported, why_unsupported
 from tests.builders import make_offer, make_plan
 from tests.findings import said
 

@@ -37,8 +37,8 @@ def load_fake(child):
     """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
     child.load_payload("lazy_dynamo").install()
     child.load_payload("session")
-    for name in child.load_payload("fake.patching").ORDER:
-        child.load_payload(f"fake.patches.{name}")
+    for file in set(child.load_payload("fake.patching").PATCHES.values()):
+        child.load_payload(f"fake.patches.{file}")
     for name in LATE:
         importlib.import_module(name)
 

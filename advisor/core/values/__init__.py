@@ -1,8 +1,8 @@
 """The values that flow through the house, frozen once made; standard library only.
 
-``script -> Trace -> IterationEstimate -> Offer -> Plan -> Option -> Recommendation``. Each stage makes
-a new value from the ones before it; no value is filled in later. Units end the names. Everybody imports them
-from here; a file of ``advisor/core/values`` holds what changes together.
+``script -> Trace -> IterationEstimate -> Workload -> Offer -> Plan -> Option -> Recommendation``. Each stage
+makes a new value from the ones before it; no value is filled in later. Units end the names. Everybody imports
+them from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
 from advisor.core.values.ending import CostKind, RunStatus
@@ -36,7 +36,6 @@ from advisor.core.values.option import (
     PickName,
     Plan,
     Recommendation,
-    Scaling,
     Tier,
 )
 from advisor.core.values.place import DataPlace, DataSet
@@ -58,8 +57,19 @@ from advisor.core.values.trace import (
     TensorSpec,
     Trace,
 )
+from advisor.core.values.workload import (
+    AS_WRITTEN,
+    Scaling,
+    ScalingSource,
+    Script,
+    ScriptWork,
+    Steps,
+    Variant,
+    Workload,
+)
 
 __all__ = [
+    "AS_WRITTEN",
     "WHOLE",
     "AttributeValue",
     "Bound",
@@ -113,13 +123,19 @@ __all__ = [
     "Role",
     "RunStatus",
     "Scaling",
+    "ScalingSource",
     "Schedule",
     "Scheduler",
+    "Script",
+    "ScriptWork",
     "Sharding",
     "Split",
     "StartWait",
     "StepWork",
+    "Steps",
     "TensorSpec",
     "Tier",
     "Trace",
+    "Variant",
+    "Workload",
 ]

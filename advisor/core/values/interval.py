@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Z90 = 1.2815515655446004
+"""The normal distribution's 90 % quantile."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:

@@ -15,6 +15,7 @@ from advisor.core.values.layout import Layout
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
 from advisor.core.values.split import WHOLE, Split
+from advisor.core.values.workload import Scaling, Script
 
 
 class Tier(StrEnum):
@@ -166,14 +167,6 @@ class PickName(StrEnum):
     SAFEST = "safest"
 
 
-class Scaling(StrEnum):
-    """What a script holds when GPUs are added."""
-
-    WEAK = "weak"  # the batch of one GPU: steps grow larger and fewer
-    STRONG = "strong"  # the batch of all of them: each GPU takes less of it
-    UNSHARED = "unshared"  # the whole step: no GPU takes a part of it, so more of them bring nothing
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
@@ -247,11 +240,13 @@ class Recommendation:
     """The answer: every option, the ids of the frontier in order of time, the one to take and why.
 
     Attributes:
+        script: what the options are for.
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
         gains: of the changes that were asked for, what surely saves most first.
         summary: what to take; its cost and time; what could go wrong, and what would change the advice.
     """
 
+    script: Script
     job: Job
     options: tuple[Option, ...]
     frontier: tuple[str, ...]

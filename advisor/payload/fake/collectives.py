@@ -6,20 +6,73 @@ the gathers of FSDP2, redistributed DTensors) as one of torch's few collective o
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves, tree_map
 
 from ..protocol import Communication
-from . import equal_ranks
-from .patches.streams import is_on_main_stream
+from . import values
+from .patches.cuda_device import is_on_main_stream
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs, Types
-    from .making import Maker
+    from ..composite import Args, Kwargs, Types
+    from .rescue import Maker
+
+
+# Values of what collectives write: those of a group in which each rank holds what this one holds.
+#
+# Torch's fake group copies what is gathered and leaves what is reduced, and tells nobody that it
+# wrote. Sizes and counts go this way, so wrong ones lead to wrong shapes.
+
+# ReduceOp.AVG, MIN and MAX of equal values are those values.
+_SUM = 0
+_NAMES = {"sum": _SUM, "avg": 1, "min": 3, "max": 4}
+_COMPUTED = (None, *_NAMES.values())
+
+
+def run_equal_ranks(func: OpOverload, args: Args, kwargs: Kwargs, num_ranks: int) -> object:
+    """The operator on CPU tensors."""
+    result = func(*args, **kwargs)
+    written = args[0] if func.namespace == "c10d" else result
+    if _operation(func, args, kwargs) == _SUM:
+        for tensor in _tensors(written):
+            if tensor.dtype is not torch.bool:
+                tensor.data.mul_(num_ranks)
+    return result
+
+
+def follow_equal_ranks(func: OpOverload, args: Args, kwargs: Kwargs, num_ranks: int) -> None:
+    """Keep the values that a ``c10d`` operator gives its outputs where they are known, forget the others."""
+    computed = None
+    is_known = all(values.of(tensor) is not None for tensor in _tensors(args))
+    if is_known and _operation(func, args, kwargs) in _COMPUTED:
+        on_cpu = tree_map(_copied_value, args)
+        with contextlib.suppress(Exception):
+            run_equal_ranks(func, on_cpu, kwargs, num_ranks)
+            computed = _tensors(on_cpu[0])
+    written = _tensors(args[0])
+    values.forget(written)
+    for tensor, value in zip(written, computed or (), strict=False):
+        values.remember(tensor, value)
+
+
+def _operation(func: OpOverload, args: Args, kwargs: Kwargs) -> int | None:
+    names = [argument.name for argument in func._schema.arguments]
+    operation: Any = {**dict(zip(names, args, strict=False)), **kwargs}.get("reduce_op")
+    if isinstance(operation, str):
+        return _NAMES.get(operation.lower(), -1)
+    return None if operation is None else int(operation.op())
+
+
+def _copied_value(leaf: object) -> object:
+    known = values.of(leaf) if isinstance(leaf, FakeTensor) else None
+    return leaf if known is None else known.clone()
+
 
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Each stands in the names of its operators, underscores aside; "reduce" is a part of two others.
@@ -68,12 +121,12 @@ class Collectives:
         tensors = _tensors((args, kwargs))
         is_real = not any(tensor.device.type == "cuda" for tensor in tensors)
         if func.namespace == "c10d":
-            act = equal_ranks.run if is_real else equal_ranks.follow
+            act = run_equal_ranks if is_real else follow_equal_ranks
             act(func, args, kwargs, _group_size(func, args, kwargs))
             result = _done(func, args[0])
         elif is_real:
             num_ranks = 1 if _kind(func) is None else _group_size(func, args, kwargs)
-            result = equal_ranks.run(func, args, kwargs, num_ranks)
+            result = run_equal_ranks(func, args, kwargs, num_ranks)
         else:
             result = mode.pretend(func, types, args, kwargs)
         self._count(func, args, kwargs, [*tensors, *_tensors(result)])

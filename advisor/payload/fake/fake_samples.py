@@ -11,11 +11,11 @@ import torch
 from torch.utils.data import Dataset, IterableDataset
 
 from ..protocol import Notice, SampleField, Warned, notice
-from ..recording.extent import length
+from ..recording.batches import length
 from ..replacing import replace
 
 if TYPE_CHECKING:
-    from ..dispatch import Args, Kwargs
+    from ..composite import Args, Kwargs
 
 _CLASS_NAMES = ("classes", "class_to_idx")
 # For a data set that is missing and whose length nobody knows: it makes samplers work, and is not told.

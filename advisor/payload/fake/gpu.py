@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from ..protocol import Gpu
+from ..protocol import Gpu, Notice, Warned, notice
 
 
 @dataclass(frozen=True)
@@ -28,3 +29,65 @@ class PretendedGpu:
             num_sms=facts["num_sms"],
             memory_bytes=facts["memory_bytes"],
         )
+
+
+# The processes that the script believes to be one of.
+
+# What torchrun tells each process that it starts; the numbers of ranks and GPUs are the world's.
+_TORCHRUN = {
+    "RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "ROLE_RANK": "0", "ROLE_NAME": "default",
+    "WORLD_SIZE": "{size}", "LOCAL_WORLD_SIZE": "{local}", "GROUP_WORLD_SIZE": "{nodes}",
+    "ROLE_WORLD_SIZE": "{size}", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+    "TORCHELASTIC_RUN_ID": "advisor", "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
+}  # fmt: skip
+_MOST_GPUS_PER_NODE = 8
+
+
+class World:
+    """Rank 0 of as many processes as the user asked for, one GPU each.
+
+    Attributes:
+        asked: ``--world``; None if the user said nothing.
+        used: processes of the group that the script made; None before.
+        is_sharded: this rank holds a part of some parameter, be it the only one.
+    """
+
+    def __init__(self, asked: int | None = None) -> None:
+        self.asked = asked
+        self.used: int | None = None
+        self.is_sharded = False
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs this node pretends to have: nodes are equal and have 8 at most."""
+        size = self.asked or 1
+        return max(count for count in range(1, _MOST_GPUS_PER_NODE + 1) if size % count == 0)
+
+    def set_environment(self) -> None:
+        """Say what torchrun would; nothing of an outer torchrun where the user asked for no world."""
+        for name in _TORCHRUN:
+            os.environ.pop(name, None)
+        if self.asked is not None:
+            local = self.gpus_per_node
+            numbers = {"size": self.asked, "local": local, "nodes": self.asked // local}
+            os.environ.update({name: value.format(**numbers) for name, value in _TORCHRUN.items()})
+
+    def size_of_group(self, given: int) -> int:
+        """Processes of the group that the script makes, from its own argument where it has one."""
+        size = given if given > 0 else int(os.environ.get("WORLD_SIZE", self.asked or 1))
+        self.used = size
+        return size
+
+    def is_asked_by(self, error: KeyError) -> bool:
+        """Whether the script stopped because torchrun's environment is not there."""
+        return self.asked is None and bool(error.args) and error.args[0] in _TORCHRUN
+
+    def warnings(self) -> list[Notice]:
+        """What the user should know about the number of processes."""
+        if self.used is None and self.asked is not None:
+            return [notice(Warned.WORLD_UNUSED, world_size=self.asked)]
+        if self.used is not None and self.asked is not None and self.used != self.asked:
+            return [notice(Warned.WORLD_OF_SCRIPT, num_ranks=self.used, world_size=self.asked)]
+        if self.used == 1:
+            return [notice(Warned.WORLD_OF_ONE)]
+        return []

@@ -19,7 +19,7 @@ from . import values
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs, Types
+    from ..composite import Args, Kwargs, Types
     from ..recording.recorder import Description
 
 CUDA = torch.device("cuda", 0)

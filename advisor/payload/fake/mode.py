@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
+import mmap
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -13,18 +15,41 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..composite import is_composite, take_apart
+from ..progress import Stopper
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
-from ..stop import Stopper
 from . import rescue, sparse, values
 from .collectives import Collectives
 from .known_forms import KnownCall, KnownForms
-from .untouched import untouched_zeros
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs, Types
+    from ..composite import Args, Kwargs, Types
+
+
+# Zeros in main memory that stand for values of the GPU and take room only where they are written.
+
+# A private mapping is read without taking memory, and promises none that a machine may not have.
+_FLAGS = ("MAP_PRIVATE", "MAP_ANONYMOUS", "MAP_NORESERVE")
+# Below it, ordinary zeros are faster and can be resized.
+_SMALL_BYTES = 2**20
+
+
+def untouched_zeros(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros of this form: pages of a fresh mapping if they are many."""
+    num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+        return torch.empty_strided(shape, stride, dtype=dtype).zero_()
+    pages = _map(num_elements * dtype.itemsize)
+    return torch.frombuffer(pages, dtype=torch.uint8).view(dtype).as_strided(shape, stride)
+
+
+def _map(num_bytes: int) -> mmap.mmap:
+    # Windows has no such flags, and others not all of them.
+    flags = sum(getattr(mmap, name, 0) for name in _FLAGS)
+    return mmap.mmap(-1, num_bytes, flags=flags) if flags else mmap.mmap(-1, num_bytes)
+
 
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)

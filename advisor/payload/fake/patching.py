@@ -6,28 +6,31 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.payload.session import Session
+    from ..session import Session
 
-ORDER = (
-    "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
-    "conversion", "lazy_modules", "autocast", "scaler", "dropout", "single_kernels", "attention",
-    "ctc_loss", "batch_norm", "memory_format", "rnn", "rnn_cells", "optimizers", "initialisation",
-    "compiling", "exporting", "fake_data", "data_loader", "data_parallel", "process_group",
-    "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded", "dtensor", "storage",
-    "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries", "safetensors_files",
-    "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types", "torchvision_ops",
-    "transformers_tracing", "deepspeed",
-)  # fmt: skip
+# Patch -> its file in `patches`, in the order of application; its function is `install_PATCH`.
+PATCHES = {
+    "subclass": "cuda_device", "device": "cuda_device", "streams": "cuda_device",
+    "accelerator": "cuda_device", "factories": "tensors", "tensor_device": "tensors",
+    "tensor_values": "tensors", "conversion": "tensors", "lazy_modules": "tensors",
+    "autocast": "autocast", "scaler": "autocast", "dropout": "kernels", "single_kernels": "kernels",
+    "attention": "kernels", "ctc_loss": "kernels", "batch_norm": "kernels", "memory_format": "kernels",
+    "rnn": "kernels", "rnn_cells": "kernels", "optimizers": "kernels", "initialisation": "kernels",
+    "compiling": "compiling", "exporting": "exporting", "fake_data": "loaders", "data_loader": "loaders",
+    "data_parallel": "distributed", "process_group": "distributed", "object_collectives": "distributed",
+    "spawning": "distributed", "distributed_data_parallel": "distributed",
+    "fully_sharded": "distributed", "dtensor": "distributed", "storage": "tensors", "saving": "saving",
+    "restoring": "saving", "saved_paths": "file_system", "removed_paths": "file_system",
+    "saving_libraries": "saving", "safetensors_files": "saving", "distributed_checkpoint": "saving",
+    "loggers": "loggers", "downloads": "downloads", "threads": "cuda_device", "legacy_types": "tensors",
+    "torchvision_ops": "libraries", "transformers_tracing": "libraries", "deepspeed": "libraries",
+}  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.
-_NO_TRACE = (
-    "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries", "safetensors_files",
-    "loggers", "downloads",
+_ON_REAL_DEVICE = (
+    "compiling", "fake_data", "data_loader", "saving", "restoring", "saved_paths", "removed_paths",
+    "saving_libraries", "safetensors_files", "loggers", "downloads",
 )  # fmt: skip
-ON_REAL_DEVICE = {
-    "cpu": ("compiling", "fake_data", "data_loader", *_NO_TRACE),
-    "cuda": ("compiling", "fake_data", "data_loader", *_NO_TRACE),
-}
 
 
 def install(session: Session, skip: frozenset[str] = frozenset()) -> None:
@@ -36,10 +39,11 @@ def install(session: Session, skip: frozenset[str] = frozenset()) -> None:
     Raises:
         ValueError: ``skip`` names no patch.
     """
-    unknown = skip.difference(ORDER)
+    unknown = skip.difference(PATCHES)
     if unknown:
-        raise ValueError(f"no such patches: {sorted(unknown)}; there are {', '.join(ORDER)}")
-    wanted = ON_REAL_DEVICE.get(session.backend, ORDER)
-    for name in ORDER:
+        raise ValueError(f"no such patches: {sorted(unknown)}; there are {', '.join(PATCHES)}")
+    wanted = PATCHES if session.backend == "fake" else _ON_REAL_DEVICE
+    for name, file in PATCHES.items():
         if name in wanted and name not in skip:
-            importlib.import_module(f".patches.{name}", __package__).install(session)
+            module = importlib.import_module(f".patches.{file}", __package__)
+            getattr(module, f"install_{name}")(session)

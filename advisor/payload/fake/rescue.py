@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -15,16 +15,119 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
-from . import choices, recurrent, sparse, values
-from .sync_batch_norm import SYNC_BATCH_NORM_RULES
+from . import sparse, values
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs
-    from .making import Maker
+    from ..composite import Args, Kwargs, Types
+
+
+# How operators without a shape rule of torch's come to their results on the pretended GPU.
+
+
+class Maker(Protocol):
+    """The part of the dispatch mode that makes results.
+
+    Attributes:
+        unknown_operators: names of those that nothing is known of, each with the error that said so.
+        assumptions: what is taken for granted of values that nobody computes.
+    """
+
+    unknown_operators: dict[str, str]
+    assumptions: dict[str, None]
+
+    def empty(
+        self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """A new tensor on the pretended GPU."""
+
+    def pretend(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
+        """The operator's result by torch's own rule, its memory counted."""
+
+
+# What cuDNN's recurrent layers give back and keep for their backward pass.
+
+# cuDNN does not publish the size of its reserve space. Backward needs, per layer, step and unit: the
+# activations of the gates, the cell of an LSTM, and for a GRU the hidden part of its candidate
+# (Appleyard et al., "Optimizing Performance of Recurrent Neural Networks on GPUs", 2016).
+_KEPT_BY_MODE = {0: 1, 1: 1, 2: 5, 3: 4}
+
+
+def recurrent_forward(mode: Maker, *arguments: Any) -> object:
+    """Results of ``aten::_cudnn_rnn``, with an estimate of the reserve space that torch takes for empty."""
+    data, _, _, buffer, hidden, cell, kind, hidden_size, proj_size, layers = arguments[:10]
+    train, bidirectional = arguments[12:14]
+    directions = 2 if bidirectional else 1
+    out_size = (proj_size or hidden_size) * directions
+    shape = (*data.shape[:-1], out_size)
+    rows = data.shape[:-1].numel()
+    # Every layer's output but the last's, which is the result, feeds the next layer.
+    kept = layers * directions * _KEPT_BY_MODE[kind] * hidden_size + (layers - 1) * out_size
+    reserve_bytes = rows * kept * data.element_size() if train else 0
+    return (
+        mode.empty(shape, data.dtype),
+        mode.empty(hidden.shape, hidden.dtype),
+        mode.empty(cell.shape if cell is not None else (0,), data.dtype),
+        mode.empty((reserve_bytes,), torch.uint8),
+        buffer,
+    )
+
+
+def recurrent_backward(mode: Maker, *arguments: Any) -> object:
+    """Gradients of ``aten::_cudnn_rnn_backward``."""
+    data, weights, _, _, hidden, cell = arguments[:6]
+
+    def like(tensor: torch.Tensor) -> object:
+        return None if tensor is None else mode.empty(tensor.shape, tensor.dtype)
+
+    return like(data), like(hidden), like(cell), [like(weight) for weight in weights]
+
+
+# Shapes of SyncBatchNorm's operators, which have kernels for CUDA alone and no rule for fake tensors.
 
 aten = torch.ops.aten
+
+
+def _stats(mode: Maker, data: torch.Tensor, *_: object) -> object:
+    """Mean and inverse deviation of each channel, in the precision that sums have."""
+    dtype = torch.float32 if data.dtype in (torch.float16, torch.bfloat16) else data.dtype
+    return tuple(mode.empty((data.shape[1],), dtype) for _ in range(2))
+
+
+def _elements(mode: Maker, data: torch.Tensor, *_: object) -> object:
+    return mode.empty(data.shape, data.dtype, data.stride())
+
+
+def _backward_sums(
+    mode: Maker,
+    gradient: torch.Tensor,
+    data: torch.Tensor,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    weight: torch.Tensor | None,
+    *wanted: bool,
+) -> object:
+    """Two sums for all ranks, then the gradients of weight and bias, each where it is wanted."""
+    for_input, for_weight, for_bias = wanted
+    of_mean = mode.empty(mean.shape, mean.dtype) if for_input else None
+    of_product = mode.empty(invstd.shape, invstd.dtype) if for_input else None
+    like = gradient if weight is None else weight
+    parameters = [
+        mode.empty((data.shape[1],), like.dtype) if needed else None for needed in (for_weight, for_bias)
+    ]
+    return of_mean, of_product, *parameters
+
+
+SYNC_BATCH_NORM_RULES: dict[OpOverload, Callable[..., object]] = {
+    aten.batch_norm_stats.default: _stats,
+    aten.batch_norm_gather_stats_with_counts.default: _stats,
+    aten.batch_norm_elemt.default: _elements,
+    aten.batch_norm_backward_reduce.default: _backward_sums,
+    aten.batch_norm_backward_elemt.default: _elements,
+}
+
+
 ShapeRule = Callable[..., object]
 HANDLED = (
     DataDependentOutputException,
@@ -86,7 +189,7 @@ def _like(result: object, mode: Maker) -> object:
 
 def _tell_supposed(mode: Maker, inputs: object) -> None:
     if values.are_supposed(inputs):
-        mode.assumptions[choices.ASSUMPTION] = None
+        mode.assumptions[values.ASSUMPTION] = None
 
 
 def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:
@@ -211,8 +314,8 @@ _KNOWN: dict[str, ShapeRule] = {
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
 SHAPE_RULES: dict[OpOverload, ShapeRule] = {
-    aten._cudnn_rnn.default: recurrent.forward,
-    aten._cudnn_rnn_backward.default: recurrent.backward,
+    aten._cudnn_rnn.default: recurrent_forward,
+    aten._cudnn_rnn_backward.default: recurrent_backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,
     aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten._fused_rms_norm.default: _rms_norm,

@@ -10,30 +10,260 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import replace
-from .by_hand import ByHand, watch_backward
-from .evaluations import Evaluations
-from .extent import samples_of
-from .nominal import nominal_batch
-from .parallel import parallel_by
-from .partitioned import gradient_of, part_of
-from .period import PATIENCE, Period, parameters
-from .rollouts import Rollouts
+from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
 
 if TYPE_CHECKING:
-    from ..dispatch import Args, Kwargs
+    from ..composite import Args, Kwargs
     from ..progress import Position
     from ..session import Session
+
+
+# Iterations of scripts that update their weights without a torch optimizer.
+#
+# ``p.data.add_(p.grad, alpha=-lr)``, ``with torch.no_grad(): w -= lr * w.grad``, and optimizers that are
+# classes of the script's own. An iteration then ends with the first backward pass after an update.
+
+Result = TypeVar("Result")
+
+# Backward passes that may precede an optimizer's first step: it exists, or no update was seen.
+MOST_SPANS_BY_HAND = 16
+
+
+class ByHand:
+    """Tells from backward passes and writes to weights where an iteration ends.
+
+    Attributes:
+        optimizer_exists: the script made a torch optimizer, which may yet step.
+        num_spans: ends told so far, of the kind that is told now.
+    """
+
+    def __init__(self) -> None:
+        self.optimizer_exists = False
+        self.num_spans = 0
+        self._has_updates = False
+
+    def end_backward(self, *, updated: bool) -> bool:
+        """Whether an iteration ends here; ``updated`` if weights changed since the last backward."""
+        if updated and not self._has_updates:
+            # What was counted so far were passes that accumulate gradients.
+            self._has_updates, self.num_spans = True, 0
+        ends = updated or not (self._has_updates or self.optimizer_exists)
+        self.num_spans += ends
+        return ends
+
+    def is_certain(self, spans_wanted: int) -> bool:
+        """Whether enough was seen to say that no optimizer will step."""
+        sure = self._has_updates and not self.optimizer_exists
+        return self.num_spans >= (spans_wanted if sure else MOST_SPANS_BY_HAND)
+
+    @property
+    def warning(self) -> Notice:
+        """How the iteration was found."""
+        return notice(Warned.NO_STEP, has_updates=self._has_updates)
+
+
+def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
+    """Call ``begin`` and ``end`` around each outermost use of the autograd engine."""
+    depth = 0
+
+    def watched(function: Callable[..., Result]) -> Callable[..., Result]:
+        @functools.wraps(function)
+        def run(*args: object, **kwargs: object) -> Result:
+            nonlocal depth
+            if depth == 0:
+                begin()
+            depth += 1
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                depth -= 1
+            if depth == 0:
+                end()
+            return result
+
+        return run
+
+    autograd = torch.autograd
+    replace(autograd, backward=watched(autograd.backward), grad=watched(autograd.grad))
+
+
+# Forward passes between two steps that try the model instead of training it.
+#
+# Those over batches of a DataLoader that were taken without gradients belong to no iteration. Others may: a
+# policy plays, a model labels its own batches. So they are counted and named. So are those of steps before: a
+# validation at intervals seldom falls into the iteration that is recorded.
+
+
+class Evaluations:
+    """Counts what an iteration holds besides training.
+
+    Attributes:
+        num_passes: forward passes without gradients, of models in evaluation mode, that stay in it.
+    """
+
+    def __init__(self) -> None:
+        self._num_between: int | None = None  # in spans before, but for what comes before the first step
+        self.start_span()
+
+    def start_span(self) -> None:
+        """Begin a new iteration."""
+        self.num_passes = self._num_calls = 0
+
+    def add(self, model: torch.nn.Module, num_calls: int) -> None:
+        """A model was asked without gradients and ran so many operators."""
+        if not model.training and any(weight.requires_grad for weight in model.parameters()):
+            self.num_passes += 1
+            self._num_calls += num_calls
+
+    def end_span(self, *, num_left_out: int, num_calls: int) -> list[Notice]:
+        """What to know of an iteration with so many calls, of whose batches so many were left out."""
+        num_here, num_between = num_left_out + self.num_passes, self._num_between
+        # What runs before the first step may do so once.
+        self._num_between = 0 if num_between is None else num_between + num_here
+        warnings = []
+        if num_between and not num_here:
+            warnings.append(notice(Warned.EVALUATION_BETWEEN, num_passes=num_between))
+        if num_left_out:
+            warnings.append(notice(Warned.EVALUATION_LEFT_OUT, num_batches=num_left_out))
+        if self.num_passes:
+            inside = {"num_passes": self.num_passes, "num_calls": self._num_calls}
+            warnings.append(notice(Warned.EVALUATION_INSIDE, **inside, num_calls_of_all=num_calls))
+        return warnings
+
+
+# Whose steps bound an iteration where a script has several optimizers.
+
+# A Wasserstein GAN's critic steps 5 times, at times 10, before the generator steps once.
+MOST_STEPS_OF_A_PERIOD = 32
+
+
+class Period:
+    """Follows the optimizers' steps; the one that steps least often bounds the iteration.
+
+    Attributes:
+        optimizers: those alive, by id; a script may make more than it uses.
+        num_steps: how often the bounding optimizer stepped since it is the bounding one.
+    """
+
+    def __init__(self) -> None:
+        self.optimizers: weakref.WeakValueDictionary[int, torch.optim.Optimizer] = (
+            weakref.WeakValueDictionary()
+        )
+        self.num_steps = 0
+        self._bound: int | None = None
+        self._last_step: dict[int, int] = {}
+        self._in_span: Counter[int] = Counter()
+        self._open: list[int] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any optimizer stepped."""
+        return self._bound is not None
+
+    def is_bound_by(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether this optimizer's steps bound the iteration as far as is known."""
+        return id(optimizer) == self._bound
+
+    def begin_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer begins to step; of nested ones the outermost begins first."""
+        key = id(optimizer)
+        self.optimizers[key] = optimizer
+        if self._bound is None:
+            self._bound = key
+        if key in self._open:  # its last step ended in an error
+            del self._open[self._open.index(key) :]
+        self._open.append(key)
+
+    def leave_step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the step that is over was a part of another one, as that of a ZeroRedundancyOptimizer's."""
+        if id(optimizer) in self._open:
+            del self._open[self._open.index(id(optimizer)) :]
+        return bool(self._open)
+
+    def end_step(self, optimizer: torch.optim.Optimizer) -> tuple[bool, bool]:
+        """Whether this step ends an iteration, and whether another optimizer than before bounds it."""
+        key = id(optimizer)
+        self._in_span[key] += 1
+        moved = key != self._bound and self.num_steps - self._last_step.get(key, 0) > 1
+        if moved:
+            self._bound, self.num_steps = key, 0
+            self._last_step = dict.fromkeys(self._last_step, 1)
+        if key == self._bound:
+            self.num_steps += 1
+        self._last_step[key] = self.num_steps
+        return key == self._bound, moved
+
+    def missing(self) -> list[torch.optim.Optimizer]:
+        """Optimizers without a step in this span, whose weights no other one stepped."""
+        stepped = [optimizer for key, optimizer in self.optimizers.items() if key in self._in_span]
+        trained = {id(tensor) for optimizer in stepped for tensor in parameters(optimizer)}
+        return [
+            optimizer
+            for optimizer in self.optimizers.values()
+            if any(id(tensor) not in trained for tensor in parameters(optimizer) if tensor.requires_grad)
+        ]
+
+    @property
+    def num_in_span(self) -> int:
+        """How many optimizers stepped in this span."""
+        return len(self._in_span)
+
+    @property
+    def most_steps(self) -> int:
+        """The steps in this span of the optimizer that stepped most often in it."""
+        return max(self._in_span.values(), default=0)
+
+    def start_span(self) -> None:
+        """Begin a new iteration."""
+        self._in_span = Counter()
+
+
+def parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """All tensors that an optimizer steps."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
+
+
+# Forward passes between phases of updates, which no recorded iteration holds.
+#
+# Reinforcement learning plays with the policy before it learns from what it saw, and language models
+# generate what they are tuned on; an iteration is from one step of an optimizer to its next.
+
+# A dry run for lazy modules or for a summary of the model takes a few passes.
+MOST_IGNORED = 10
+
+
+class Rollouts:
+    """Counts forward passes without gradients from the making of the optimizer to its first step."""
+
+    def __init__(self) -> None:
+        self._in_span = 0
+        self._before_first_step: int | None = None
+
+    def add(self) -> None:
+        """A model was asked without gradients."""
+        self._in_span += 1
+
+    def start_span(self) -> None:
+        """Begin a new iteration, or what comes before the first."""
+        self._in_span = 0
+
+    def end_span(self) -> Notice | None:
+        """A warning where this iteration lacks what came before the first step."""
+        if self._before_first_step is None:
+            self._before_first_step = self._in_span
+        if self._before_first_step - self._in_span <= MOST_IGNORED:
+            return None
+        return notice(Warned.ROLLOUTS_LEFT_OUT, num_passes=self._before_first_step)
+
 
 # The first span holds the set-up, the second what loops log at iteration 0; the third is steady, unless
 # it ends an epoch with fewer samples than the others. Where batches differ in size we stop looking.
@@ -232,7 +462,7 @@ class Iterations:
             return False  # the next one may be without them
         if not self._period.has_begun:
             return self._by_hand.is_certain(SPANS_WANTED)
-        return self._period.num_steps >= PATIENCE or not self._period.missing()
+        return self._period.num_steps >= MOST_STEPS_OF_A_PERIOD or not self._period.missing()
 
     def _warnings(self) -> list[Notice]:
         warnings = [] if self._period.has_begun or self._by_call else [self._by_hand.warning]

@@ -2,23 +2,296 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 import torch
 
-from ..protocol import Operator, OperatorFlow, OperatorPhase, Tensor
-from .attention_choice import AttentionChoice
-from .flow import Entry, Flow, flows
+from ..protocol import GRADIENT, NUM_ROLES, OUTSIDE, PARAMETER, Operator, OperatorFlow, OperatorPhase, Tensor
 from .memory import MemoryTracker
-from .own_samples import Making
-from .signature import Signature
+from .stopwatch import Making
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs
+    from ..composite import Args, Kwargs
+
+
+# No kernel runs: they allocate, or change only how memory is looked at without saying so in the schema.
+_NO_KERNEL = {
+    "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::detach_",
+    "aten::new_empty_strided", "aten::_unsafe_view", "aten::_reshape_alias", "aten::set_",
+    "aten::resize_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
+    "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh", "aten::is_coalesced",
+    "aten::_sparse_coo_tensor_with_dims_and_tensors", "aten::_sparse_coo_tensor_unsafe",
+    "aten::_coalesced_", "aten::_nnz",
+}  # fmt: skip
+# torch.sparse.mm takes dense operands, too.
+_OF_DENSE = {"aten::_sparse_addmm": "aten::addmm"}
+# What runs where an operand is sparse; a sum with a dense tensor adds rows to it.
+_OF_SPARSE = {
+    "aten::mm": "aten::_sparse_mm", "aten::addmm": "aten::_sparse_addmm", "aten::mv": "aten::_sparse_mm",
+    "aten::add_": "aten::index_add_", "aten::sub_": "aten::index_add_",
+}  # fmt: skip
+_OF_VALUES = {"data_dependent_output", "dynamic_output_shape"}  # of torch.Tag
+_SKIPPED_TYPES = ("Device", "Layout", "MemoryFormat", "Generator", "Stream", "Storage")
+
+
+class Signature:
+    """Names, tensors and side effects of one operator.
+
+    Attributes:
+        name: ``aten::convolution``, without the overload.
+        arguments: for each argument its name, whether it takes tensors, whether it is written to,
+            whether it is an attribute worth keeping, and its default.
+        written: positions of the arguments that are written to.
+        runs_kernel: False for views and allocations.
+        of_sparse: the same with the name of what runs on sparse tensors, None where that is the same.
+        needs_values: its result's shape, or what Python learns of it, follows from values.
+    """
+
+    def __init__(self, func: OpOverload) -> None:
+        schema = func._schema
+        self.name: str = _OF_DENSE.get(schema.name, schema.name)
+        self.arguments = [_argument(argument) for argument in schema.arguments]
+        self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
+        self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
+        self.needs_values = any(tag.name in _OF_VALUES for tag in func.tags)
+        self.of_sparse = self._renamed(_OF_SPARSE.get(self.name))
+        self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
+
+    def _renamed(self, name: str | None) -> Signature | None:
+        if name is None:
+            return None
+        other = copy.copy(self)
+        other.name, other.of_sparse, other.runs_kernel = name, None, True
+        return other
+
+
+def _argument(argument: torch.Argument) -> tuple[str, bool, bool, bool, object]:
+    kind = str(argument.type)
+    takes_tensors = "Tensor" in kind
+    written = argument.alias_info is not None and argument.alias_info.is_write
+    is_attribute = not takes_tensors and not any(word in kind for word in _SKIPPED_TYPES)
+    # device, layout, pin_memory and the like arrive as plain int or bool.
+    is_attribute = is_attribute and argument.name not in ("device", "layout", "pin_memory",
+                                                          "memory_format", "generator",
+                                                          "non_blocking")  # fmt: skip
+    default = argument.default_value if argument.has_default_value() else None
+    return argument.name, takes_tensors, written, is_attribute, default
+
+
+def _is_view(schema: torch.FunctionSchema) -> bool:
+    returned = [result.alias_info for result in schema.returns]
+    return bool(returned) and all(info is not None and not info.is_write for info in returned)
+
+
+# Which kernels of attention a script allows, where it does not leave the choice to PyTorch.
+#
+# ``sdpa_kernel``, ``enable_flash_sdp`` and the like set switches of the process. Which kernel runs follows
+# from them and from the GPU, so a trace that is to tell of other GPUs keeps the switches beside the kernel.
+
+Choice = tuple[tuple[str, object], ...]
+_FUSED = "aten::_scaled_dot_product_"
+_BACKENDS = torch.backends.cuda
+# By their number in torch.nn.attention.SDPBackend.
+_SWITCHES: dict[int, tuple[str, Callable[[], bool]]] = {
+    0: ("math", _BACKENDS.math_sdp_enabled),
+    1: ("flash", _BACKENDS.flash_sdp_enabled),
+    2: ("efficient", _BACKENDS.mem_efficient_sdp_enabled),
+    3: ("cudnn", _BACKENDS.cudnn_sdp_enabled),
+}
+# PyTorch itself puts this one in place on GPUs of compute capability 9.0 and 10.0.
+_CUDNN_FIRST = (3, 1, 2, 0)
+
+
+class AttentionChoice:
+    """Attributes of calls of fused attention; none where all kernels are allowed in PyTorch's order.
+
+    A backward pass runs after the script's ``with`` block has ended, so it has the choice of the last forward
+    pass over tensors of the same sizes.
+    """
+
+    def __init__(self) -> None:
+        self._usual_order = _order()
+        self._of_forward: dict[object, Choice] = {}
+
+    def of(self, name: str, inputs: Sequence[TensorKey]) -> Choice:
+        """``backends`` that a call allows; ``prefers_backends`` if they are in the script's own order."""
+        if not name.startswith(_FUSED):
+            return ()
+        is_backward = name.endswith("_backward")
+        sizes = tuple((shape, dtype) for shape, dtype, _ in inputs[is_backward : is_backward + 3])
+        if is_backward:
+            return self._of_forward.get(sizes, ())
+        choice = self._of_forward[sizes] = self._now()
+        return choice
+
+    def _now(self) -> Choice:
+        order = _order()
+        switches = [_SWITCHES[number] for number in order]
+        allowed = tuple(name for name, is_enabled in switches if is_enabled())
+        is_whole = len(allowed) == len(order)
+        if order == self._usual_order or (is_whole and order == _CUDNN_FIRST):
+            return () if is_whole else (("backends", allowed),)
+        return ("backends", allowed), ("prefers_backends", True)
+
+
+def _order() -> tuple[int, ...]:
+    return tuple(number for number in torch._C._get_sdp_priority_order() if number in _SWITCHES)
+
+
+# Which calls made what a call reads, and of which forward call a backward call is.
+#
+# Equal calls are counted together, whoever made their operands. Their flows tell them apart by the operators
+# that did: the first layer reads an embedding, all others read the layer before.
+
+_ROLES = {"parameter": PARAMETER, "gradient": GRADIENT}
+
+
+class Entry:
+    """Equal calls of one operator.
+
+    Attributes:
+        numbers: of the calls.
+        nodes: these calls by the entries that made what they read.
+        parameters: that they read, by the numbers of their storages.
+    """
+
+    __slots__ = ("nodes", "numbers", "parameters")
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.parameters: set[int | None] = set()
+        self.nodes: dict[object, Node] = {}
+
+    def add(self, other: Entry) -> None:
+        """Calls that were kept apart are of this entry."""
+        self.numbers = sorted(self.numbers + other.numbers)
+        self.nodes.update({node: node for node in other.nodes.values()})
+
+
+class Node:
+    """Calls of an entry that read what the same entries made.
+
+    Attributes:
+        reads: how many of them read what.
+        new_parameters: of those reads, how many parameters no call of the entry had read before.
+    """
+
+    __slots__ = ("entry", "new_parameters", "reads")
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.reads: Counter[Read] = Counter()
+        self.new_parameters: Counter[Read] = Counter()
+
+
+Source = Union[Node, int]  # what made a tensor, or the role of what nothing in the span made
+
+
+class Forward(NamedTuple):
+    """Whose gradient a node of the autograd graph computes: a call's, or a view's of what a call made."""
+
+    node: Node
+    is_of_view: bool
+
+
+class Read(NamedTuple):
+    """What one call reads, and the forward call that it is the backward call of."""
+
+    sources: tuple[Source, ...]
+    forward: Forward | None
+
+
+class Flow:
+    """Follows tensors by their storages, and calls by the autograd graph's sequence numbers."""
+
+    def __init__(self, memory: MemoryTracker) -> None:
+        self._memory = memory
+        self.start_span()
+
+    def start_span(self) -> None:
+        """Forget who made what: what is there already comes from outside."""
+        self._made: dict[int, Node] = {}
+        self._forward: dict[int, Forward] = {}
+
+    def call(self, entry: Entry, operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+        """One call of the entry has run."""
+        sources, forward = tuple(map(self._source, operands)), self._forward_of_now()
+        key = (
+            None if forward is None else (forward.node.entry, forward.is_of_view),
+            *(source if isinstance(source, int) else source.entry for source in sources),
+        )
+        node = entry.nodes.get(key)
+        if node is None:
+            node = entry.nodes[key] = Node(entry)
+        read = Read(sources, forward)
+        node.reads[read] += 1
+        before = len(entry.parameters)
+        pairs = zip(operands, sources)
+        entry.parameters.update(self._memory.serial(one) for one, source in pairs if source == PARAMETER)
+        node.new_parameters[read] += len(entry.parameters) - before
+        for result in results:
+            serial = self._memory.serial(result)
+            if serial is not None:
+                self._made[serial] = node
+        is_in_place = any(result is operand for result in results for operand in operands)
+        self._remember(Forward(node, is_of_view=False), is_in_place=is_in_place)
+
+    def view(self, tensor: torch.Tensor) -> None:
+        """The tensor was looked at in another way, which the backward pass has to undo."""
+        source = self._source(tensor)
+        if isinstance(source, Node):
+            self._remember(Forward(source, is_of_view=True))
+
+    def _source(self, tensor: torch.Tensor) -> Source:
+        role = _ROLES.get(self._memory.kind(tensor) or "")
+        if role is not None:
+            return role
+        serial = self._memory.serial(tensor)
+        return OUTSIDE if serial is None else self._made.get(serial, OUTSIDE)
+
+    def _remember(self, forward: Forward, *, is_in_place: bool = False) -> None:
+        if not torch.is_grad_enabled():
+            return
+        # The autograd graph has its node before the operator runs; what has none finds the one before.
+        number = torch.autograd._get_sequence_nr() - 1  # type: ignore[attr-defined]
+        if is_in_place and number in self._forward:
+            number -= 1  # what the backward pass needs was copied in between, which has a node of its own
+        self._forward.setdefault(number, forward)
+
+    def _forward_of_now(self) -> Forward | None:
+        # With gradients recorded it is checkpointing, which runs the forward pass again.
+        running = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
+        return None if running is None else self._forward.get(running._sequence_nr())
+
+
+def flows(entries: Sequence[Entry]) -> Iterator[list[OperatorFlow]]:
+    """The flows of each entry; what other entries made comes from outside."""
+    nodes = [node for entry in entries for node in entry.nodes.values()]
+    ids = {node: NUM_ROLES + index for index, node in enumerate(nodes)}
+
+    def number(source: Source) -> int:
+        return source if isinstance(source, int) else ids.get(source, OUTSIDE)
+
+    for entry in entries:
+        yield [
+            {
+                "id": ids[node],
+                "count": count,
+                "sources": list(map(number, read.sources)),
+                "new_parameters": node.new_parameters[read],
+                "forward": None if read.forward is None else ids.get(read.forward.node),
+                "is_of_view": read.forward is not None and read.forward.is_of_view,
+            }
+            for node in entry.nodes.values()
+            for read, count in node.reads.items()
+        ]
+
 
 Shape = tuple[int, ...]
 TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if a compressed sparse one)

@@ -23,7 +23,8 @@ from typing import TypeVar
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Interval, IterationEstimate
-from advisor.predict.interval import Z90, spread
+from advisor.core.values.interval import Z90
+from advisor.predict.interval import spread
 
 K = TypeVar("K")
 LAST = 5

@@ -4,7 +4,7 @@ Within a node a ring moves ``(N - 1) / N`` of the buffer over every link, all-re
 Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009). Between nodes each network carries as
 much, and the slower of link and network counts. NCCL has several protocols, which trade latency for
 bandwidth, and takes the fastest: time is the least of a few lines over bytes. The form is that of NCCL's own
-tuning model; its constants are fitted (docs/accuracy/collectives.md).
+tuning model; its constants are fitted (research/docs/accuracy/collectives.md).
 """
 
 from __future__ import annotations

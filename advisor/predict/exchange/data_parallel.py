@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Layout, Trace
+from advisor.core.values.interval import Z90
 from advisor.predict.exchange.collective_time import collective_law
 from advisor.predict.exchange.collectives import exchanging_passes
 from advisor.predict.exchange.gradients import buckets_of
-from advisor.predict.interval import Z90
 
 COMMUNICATION = "exposed communication"
 """What takes time beside operators and waits, where times are listed by name."""

@@ -16,7 +16,7 @@ from advisor.core.values import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """Constants, fitted by ``python -m research.scaling`` (``docs/accuracy/scaling.md``).
+    """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``).
 
     Attributes:
         slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, MemoryEstimate, MemoryPart, Split, Trace
+from advisor.core.values.interval import Z90
 from advisor.predict.footprint.overheads import Overheads, overheads
 from advisor.predict.footprint.tensors import Footprint, footprint
-from advisor.predict.interval import Z90
 
 # Of activations at twice or half the profiled batch: of networks recorded at two batches, they grow in
 # proportion within this.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import exp
 
 from advisor.core.values import GpuSpec, Layout
+from advisor.core.values.interval import Z90
 from advisor.predict.exchange.collective_time import CollectiveTime, collective_time
 from advisor.predict.exchange.data_parallel import Exchange, together
-from advisor.predict.interval import Z90
 from advisor.predict.split.rank import Rank
 
 _REDUCTIONS_OF_A_LAYER, _REDUCTIONS_OF_WORDS = 4, 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Trace
+from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.elementwise import ELEMENTWISE
@@ -33,12 +33,6 @@ _PRODUCTS = frozenset(family.word for family in FAMILIES if family.compute.tenso
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
 Maker = Callable[[Trace], Change | Finding]
-
-
-def changes(trace: Trace, names: tuple[str, ...] | None = None) -> Iterator[Change]:
-    """The changes of these names that make a difference to the script; None for those of one line."""
-    made = (CHANGES[name](trace) for name in names or ONE_LINE)
-    return (change for change in made if isinstance(change, Change))
 
 
 def _tf32(trace: Trace) -> Change | Finding:
@@ -188,14 +182,10 @@ def _feeding(name: str, trace: Trace) -> Change | Finding:
     return Change(
         name=name,
         trace=feeding.trace,
-        why_not_for=_why_not_fed_faster,
+        why_not_fed=finding(Code.WHAT_IF_NOT_FED),
         steps=(finding(feeding.step),),
         assumption=finding(Code.WHAT_IF_FED_FASTER),
     )
-
-
-def _why_not_fed_faster(estimate: IterationEstimate) -> Finding | None:
-    return None if estimate.loading_s > 0 else finding(Code.WHAT_IF_NOT_FED)
 
 
 def _already() -> Finding:

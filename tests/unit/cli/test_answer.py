@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from advisor.cli.answer import show
-from advisor.cli.recommend_options import ViewOptions
+from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
-from advisor.service.recommending import RecommendAnswer
-from recommender.ranking.best_change import WhatIf
-from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_trace
+from advisor.service.recommend.recommending import RecommendAnswer
+from recommender.ranking.variants import WhatIf
+from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts
 from tests.recommendations import make_option as made_up
 from tests.recommendations import removed
+from tests.recommending import make_script
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
@@ -42,6 +43,7 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
     options = options or (FAST, MIDDLE, CHEAP)
     picked = {PickName.CHEAPEST: options[-1], PickName.FASTEST: options[0], PickName.SAFEST: options[-1]}
     facts: dict[str, Any] = {
+        "script": make_script(),
         "job": make_job(),
         "options": options,
         "frontier": tuple(option.plan.id for option in options) if recommended else (),
@@ -64,9 +66,7 @@ def shown(
     best: WhatIf | None = None,
     **view: Any,
 ) -> tuple[str, str]:
-    given = RecommendAnswer(
-        recommendation=recommendation, trace=make_trace(), best_what_if=best, entry_id=None
-    )
+    given = RecommendAnswer(recommendation=recommendation, best_what_if=best, entry_id=None)
     view = {"all_": view.get("top") is None, **view}
     show(given, ViewOptions(**view), output, partial(print_document, output=output))
     captured = capsys.readouterr()

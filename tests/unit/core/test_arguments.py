@@ -23,12 +23,13 @@ from advisor.pricing.answer.answering import load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
 from advisor.profile.callables import profile_callable
-from recommender.engine import recommend
-from recommender.outcome.estimates import estimates_for
+from advisor.site_files.policy_files import read_policies
+from advisor.workloads.script_versions import as_written
+from recommender import Conditions, recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.policy import explain, judge_plan, read_policies
+from recommender.policy import explain, judge_plan
 from recommender.policy.facts import facts_of_plan
 from tests.builders import make_offer, make_plan, make_trace
 
@@ -40,11 +41,12 @@ TERMS = CloudTerms(startup_s=300)
 PLANS = plans_of_offers(OFFERS, terms=TERMS)
 GPUS = load_gpus()
 POLICY = read_policies([ROOT / "examples/policies/startup.yaml"])
-ESTIMATES = estimates_for(TRACE, PLANS, GPUS)
+WRITTEN = as_written(TRACE, GPUS, Job(epochs=1))
+WORKLOADS = WRITTEN.workloads(PLANS)
 
 
 def answer(**changes: Any) -> Any:
-    given = {"trace": TRACE, "estimates": ESTIMATES, "gpus": GPUS, "plans": PLANS, "job": Job(epochs=1)}
+    given = {"workloads": WORKLOADS, "plans": PLANS, "job": Job(epochs=1)}
     return recommend(**({**given, "rng": np.random.default_rng(0)} | changes))
 
 
@@ -107,9 +109,9 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "a price for rates": (lambda: plans_of_offers(OFFERS, terms=TERMS, catalog=[0.1]), "each of catalog"),
     "places of offers": (lambda: cheapest_plans(OFFERS), "each of plans must be of type Plan"),
     "places of own GPUs": (lambda: cheapest_plans(plans_of_machine(machine())), "is not rented"),
-    "a swap": (lambda: estimates_for(PLANS, TRACE, GPUS), "trace must be of type Trace"),
+    "a swap": (lambda: as_written(PLANS, GPUS, Job(epochs=1)), "trace must be of type Trace"),
     "a plan of another GPU": (
-        lambda: estimates_for(TRACE, [make_plan("L44")], GPUS), "gpus has no L44.* mean 'L4'"),
+        lambda: WRITTEN.workloads([make_plan("L44")]), "gpus has no L44.* mean 'L4'"),
     "a job as a mapping": (lambda: answer(job={"epochs": 3}), "job must be of type Job"),
     "a text for epochs": (
         lambda: answer(job=Job(epochs="3")), "epochs must be a finite number above 0 and at most .*'3'"),
@@ -117,17 +119,20 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: answer(job=Job(iterations=3.5)), "iterations must be a whole number of at least 1"),
     "no iterations in an epoch": (
         lambda: answer(job=Job(epochs=1, iterations_per_epoch=0)), "iterations_per_epoch must be"),
-    "a rate for spot terms": (lambda: answer(spot=5), "spot must be of type SpotTerms or None, got 5"),
-    "buckets in a list": (lambda: answer(interruptions=[]), "interruptions must be of type Mapping or None"),
-    "a sum for what was spent": (lambda: answer(policy=POLICY, spent=5), "spent must be of type Spent"),
+    "a rate for spot terms": (
+        lambda: answer(conditions=Conditions(spot=5)), "spot must be of type SpotTerms, got 5"),
+    "buckets in a list": (
+        lambda: answer(conditions=Conditions(interruptions=[])), "interruptions must be of type Mapping"),
+    "a sum for what was spent": (
+        lambda: answer(policy=POLICY, conditions=Conditions(spent=5)), "spent must be of type Spent"),
     "a deadline with a unit": (lambda: answer(job=Job(epochs=1, deadline_s="12h")), "deadline_s must be"),
     "a confidence in percent": (lambda: answer(job=Job(epochs=1, confidence=90)), "between 0 and 1"),
     "a text for confidence": (lambda: answer(job=Job(epochs=1, confidence="90%")), "confidence must be"),
-    "no estimates": (lambda: answer(estimates={}), "estimates lacks 1 x L4"),
-    "a list of estimates": (lambda: answer(estimates=list(ESTIMATES.values())), "must be of type Mapping"),
+    "no workloads": (lambda: answer(workloads=[]), "workloads lacks 1 x L4"),
+    "estimates for workloads": (lambda: answer(workloads=[WORKLOADS[0].estimate]), "each of workloads"),
     "offers for plans": (lambda: answer(plans=OFFERS), "each of plans must be of type Plan"),
     "plans twice": (lambda: answer(plans=[*PLANS, *PLANS]), "two plans have one id"),
-    "no catalog": (lambda: answer(gpus={}), "gpus has no L4"),
+    "no catalog": (lambda: as_written(TRACE, {}, Job(epochs=1)).workloads(PLANS), "gpus has no L4"),
     "a seed for a generator": (lambda: answer(rng=0), "rng must be of type Generator, got 0"),
     "a mapping for a policy": (lambda: answer(policy={"version": 1}), "policy must be of type Policy"),
     "a plan under a mapping": (lambda: judge_plan(PLANS[0], {"version": 1}), "read_policies"),
@@ -181,7 +186,7 @@ def test_what_is_meant_well_still_passes() -> None:
     assert answer().recommended == PLANS[0].id
     assert answer(plans=tuple(PLANS), job=Job(epochs=np.float64(0.5), iterations_per_epoch=np.int64(9)))
     assert plans_of_offers(iter(OFFERS), terms=TERMS) == PLANS
-    assert estimates_for(TRACE, iter(PLANS), GPUS) == ESTIMATES
+    assert WRITTEN.workloads(iter(PLANS)) == WORKLOADS
     assert read_policies([str(ROOT / "examples/policies/startup.yaml")]).rules
     assert GPUS["nvidia l4"] is GPUS["L4"]
     assert "nvidia l4" not in GPUS
@@ -199,7 +204,9 @@ def test_integers_of_numpy_are_as_good_as_pythons() -> None:
     plans = plans_of_machine(machine(num_gpus=four))
     assert plans == plans_of_machine(machine(num_gpus=4))
     assert [type(plan.num_gpus) for plan in plans] == [int] * 3
-    assert answer(job=Job(iterations=four)) == answer(job=Job(iterations=4))
+    assert as_written(TRACE, GPUS, Job(iterations=four)).workloads(PLANS) == as_written(
+        TRACE, GPUS, Job(iterations=4)
+    ).workloads(PLANS)
 
 
 ANYTHING = (

@@ -19,12 +19,12 @@ from advisor.core.units import HOUR_S, exact_duration, parse_duration_s
 from advisor.core.values import Job, Market
 from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
+from advisor.site_files.policy_files import read_policies
 from recommender.engine import check_job
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.steps import num_iterations
 from recommender.plans.extras import CloudTerms
-from recommender.policy import read_policies
 from tests.builders import make_trace
+from tests.recommending import num_iterations
 
 JOB_LIMITS = [
     ("epochs", limits.MAX_EPOCHS, {}),

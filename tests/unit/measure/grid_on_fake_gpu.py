@@ -22,16 +22,16 @@ def load_child():
     return child
 
 
-def forget_flattening(building):
+def forget_flattening(timing):
     """Moves weights into one buffer, which tensors without memory cannot do."""
-    original = building.operator_of
+    original = timing.operator_of
 
     def operator_of(name):
         if name == "aten::_cudnn_rnn_flatten_weight.default":
             return lambda weights, *_: weights[0].new_empty(0)
         return original(name)
 
-    building.operator_of = operator_of
+    timing.operator_of = operator_of
 
 
 def main():
@@ -40,10 +40,8 @@ def main():
 
     warnings.simplefilter("ignore")
     child = load_child()
-    backend, building, cases = (
-        child.load_payload(name) for name in ("backend", "measuring.building", "measuring.cases")
-    )
-    forget_flattening(building)
+    backend, timing = child.load_payload("backend"), child.load_payload("operator_timing")
+    forget_flattening(timing)
     session = backend.start_session(
         {"backend": "fake", "gpu": GPU, "world_size": None, "fake_data": None, "withheld": [],
          "skip_patches": [], "shortcuts": True}
@@ -56,8 +54,8 @@ def main():
             described = json.loads(json.dumps({"key": case.key, **asdict(case)}))
             name = case.call.operator
             try:
-                build = building.Build(described, "cuda")
-                entry = cases.described(build, described, "cuda")
+                build = timing.Build(described, "cuda")
+                entry = timing.described(build, described, "cuda")
                 session.recorder.start_span()
                 build.run()
             except Exception as error:  # noqa: BLE001 - all are told

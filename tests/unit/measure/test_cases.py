@@ -12,9 +12,15 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from advisor.operators.case import Call, Case, call, result, tensor  # noqa: E402
-from advisor.payload.measuring import building, cases, grid_run  # noqa: E402
-from advisor.payload.measuring.building import Build, NoSuchOperatorError, operator_of  # noqa: E402
-from advisor.payload.measuring.cases import measure_all, missing_ability, num_sets  # noqa: E402
+from advisor.payload import grid_run, operator_timing  # noqa: E402
+from advisor.payload.operator_timing import (  # noqa: E402  # noqa: E402
+    Build,
+    NoSuchOperatorError,
+    measure_all,
+    missing_ability,
+    num_sets,
+    operator_of,
+)
 
 
 class Clock:
@@ -67,9 +73,9 @@ def test_a_case_is_told_with_its_operator():
 
 
 def test_the_reference_comes_first_last_and_now_and_then():
-    lines = lines_of(*[PRODUCT] * (cases.REFERENCE_EVERY + 1))
+    lines = lines_of(*[PRODUCT] * (operator_timing.REFERENCE_EVERY + 1))
     references = [number for number, line in enumerate(lines) if "reference_s" in line]
-    assert references == [0, cases.REFERENCE_EVERY + 1, len(lines) - 1]
+    assert references == [0, operator_timing.REFERENCE_EVERY + 1, len(lines) - 1]
 
 
 def test_the_phase_is_the_cases():
@@ -108,10 +114,10 @@ def test_tensors_are_as_described():
 
 
 def test_values_are_the_same_each_time():
-    building.seed()
+    operator_timing.seed()
     tensors: Any = Build(described(PRODUCT), "cpu").args
     first = tensors[0].clone()
-    building.seed()
+    operator_timing.seed()
     assert torch.equal(first, Build(described(PRODUCT), "cpu").args[0])
 
 
@@ -162,13 +168,13 @@ def failing(monkeypatch, error: Exception) -> None:
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(cases, "Build", fail)
+    monkeypatch.setattr(operator_timing, "Build", fail)
 
 
 @pytest.mark.parametrize("error", NO_ROOM)
 def test_every_kind_of_out_of_memory(monkeypatch, error):
     failing(monkeypatch, error)
-    assert cases._outcome(described(PRODUCT), Clock())["reason"] == "out of memory"
+    assert operator_timing._outcome(described(PRODUCT), Clock())["reason"] == "out of memory"
 
 
 @pytest.fixture
@@ -204,10 +210,10 @@ def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):
         raise RuntimeError("CUDA error: an illegal memory access\nCompile with ...")
 
     monkeypatch.setattr(torch.cuda, "synchronize", lost)
-    monkeypatch.setattr(cases, "_measured", lambda *_: {"time_s": 1e-3})
+    monkeypatch.setattr(operator_timing, "_measured", lambda *_: {"time_s": 1e-3})
     clock, lines = Clock(), []
     clock.device = "cuda"
-    with pytest.raises(cases.LostDeviceError, match=r"illegal memory access$"):
+    with pytest.raises(operator_timing.LostDeviceError, match=r"illegal memory access$"):
         measure_all([described(PRODUCT)] * 2, clock, described(PRODUCT), lines.append)
     assert "case" in lines[-1]
 
@@ -245,7 +251,7 @@ def test_rates_are_measured_where_the_gpu_has_them(monkeypatch, ability, changes
 
 @pytest.mark.parametrize(
     ("num_bytes", "cache_bytes", "sets"),
-    [(100, 0, 1), (2**30, 2**25, 1), (2**25, 2**25, 4), (1, 2**25, cases.MOST_SETS), (0, 2**25, 8)],
+    [(100, 0, 1), (2**30, 2**25, 1), (2**25, 2**25, 4), (1, 2**25, operator_timing.MOST_SETS), (0, 2**25, 8)],
 )
 def test_tensors_in_turn_fill_the_cache(num_bytes, cache_bytes, sets):
     clock = Clock()
@@ -256,5 +262,5 @@ def test_tensors_in_turn_fill_the_cache(num_bytes, cache_bytes, sets):
 def test_the_flags_are_set_for_each_case():
     lines = lines_of(replace(PRODUCT, family="x"), PRODUCT)
     assert all(not line["precision"]["tf32_matmul"] for line in lines if "case" in line)
-    cases._measured(described(replace(PRODUCT, tf32=True)), Clock())
+    operator_timing._measured(described(replace(PRODUCT, tf32=True)), Clock())
     assert torch.get_float32_matmul_precision() == "high"

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from advisor.payload.measuring import clocks  # noqa: E402
-from advisor.payload.measuring.clocks import CpuClock, CudaClock, HostTooSlowError  # noqa: E402
+from advisor.payload import operator_timing  # noqa: E402
+from advisor.payload.operator_timing import CpuClock, CudaClock, HostTooSlowError  # noqa: E402
 
 CLOCK_HZ = 1e9
 
@@ -64,8 +64,8 @@ def on(monkeypatch):
             _sleep=gpu.sleep,
             get_device_properties=lambda _: SimpleNamespace(L2_cache_size=4 * 2**20, clock_rate=1e6),
         )
-        monkeypatch.setattr(clocks, "torch", SimpleNamespace(cuda=cuda))
-        monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: gpu.now_s))
+        monkeypatch.setattr(operator_timing, "torch", SimpleNamespace(cuda=cuda))
+        monkeypatch.setattr(operator_timing, "time", SimpleNamespace(perf_counter=lambda: gpu.now_s))
         return CudaClock()
 
     return install
@@ -98,7 +98,7 @@ def test_the_head_start_follows_the_case(on) -> None:
     clock.time_s(gpu.launch, 200)
     assert clock._head_start_s == pytest.approx(2 * 200 * 8e-6)
     clock.time_s(gpu.launch, 1)
-    assert clock._head_start_s == clocks._SHORTEST_HEAD_START_S
+    assert clock._head_start_s == operator_timing._SHORTEST_HEAD_START_S
 
 
 def test_what_the_gpu_tells_of_itself(on) -> None:
@@ -108,7 +108,7 @@ def test_what_the_gpu_tells_of_itself(on) -> None:
 
 def test_a_gpu_that_tells_nothing(monkeypatch) -> None:
     cuda = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace())
-    monkeypatch.setattr(clocks, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(operator_timing, "torch", SimpleNamespace(cuda=cuda))
     clock = CudaClock()
     assert clock.cache_bytes > 0
     assert clock._clock_hz > 1e9
@@ -123,6 +123,8 @@ def test_the_cpu_counts_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.set_num_threads(threads)
     numbers: list[int] = []
     # Seconds pass with calls alone.
-    monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: 10.0 + 2.0 * len(numbers)))
+    monkeypatch.setattr(
+        operator_timing, "time", SimpleNamespace(perf_counter=lambda: 10.0 + 2.0 * len(numbers))
+    )
     assert clock.time_s(numbers.append, 50) == pytest.approx(2.0)
     assert numbers == list(range(50))

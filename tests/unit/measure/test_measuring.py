@@ -281,6 +281,6 @@ def test_a_gpu_that_the_catalog_lacks_is_measured_all_the_same(play) -> None:
 def test_the_job_is_plain_json_with_the_reference(play, tmp_path) -> None:
     play(f"import shutil; shutil.copy(sys.argv[2], '{tmp_path}/job'); device(); rest(); end('ok')")
     job = json.loads((tmp_path / "job").read_text())
-    assert job["module"] == "measuring.grid_run"
+    assert job["module"] == "grid_run"
     assert job["reference"]["call"]["operator"] == "aten::mm.default"
     assert [case["key"] for case in job["cases"]] == [case.key for case in CASES]

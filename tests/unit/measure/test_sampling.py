@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from advisor.payload.measuring import sampling  # noqa: E402
-from advisor.payload.measuring.sampling import calls_per_sample, sample, summary  # noqa: E402
+from advisor.payload import operator_timing  # noqa: E402
+from advisor.payload.operator_timing import calls_per_sample, sample, summary  # noqa: E402
 
 
 class Script:
@@ -32,7 +32,7 @@ class Script:
         return next(self._answers)
 
 
-def timed(clock: Script) -> sampling.Sampled:
+def timed(clock: Script) -> operator_timing.Sampled:
     return sample(abs, clock)
 
 
@@ -63,14 +63,14 @@ def test_one_disturbed_sample_changes_nothing() -> None:
 
 def test_where_samples_scatter_more_are_taken() -> None:
     samples = timed(Script(1.0, 1.0, 1.0, cycle=(0.9, 1.0, 1.2)))
-    assert samples.num_samples == sampling.MOST_SAMPLES
+    assert samples.num_samples == operator_timing.MOST_SAMPLES
     assert samples.spread == pytest.approx(0.1)
 
 
 def test_a_clock_that_never_settles_ends() -> None:
     clock = Script(1.0, cycle=(1.0, 2.0, 4.0))
     timed(clock)
-    assert len(clock.asked) == 2 + sampling.WARM_UPS + sampling.MOST_SAMPLES
+    assert len(clock.asked) == 2 + operator_timing.WARM_UPS + operator_timing.MOST_SAMPLES
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30))
@@ -85,5 +85,5 @@ def test_median_and_deviation(samples: list[float]) -> None:
 def test_calls_fill_a_sample_or_reach_their_bound(call_s: float, most: int) -> None:
     calls = calls_per_sample(call_s, most)
     assert 1 <= calls <= most
-    assert calls * call_s >= sampling.SAMPLE_S * 0.999 or calls == most
-    assert (calls - 1) * call_s <= sampling.SAMPLE_S * 1.001
+    assert calls * call_s >= operator_timing.SAMPLE_S * 0.999 or calls == most
+    assert (calls - 1) * call_s <= operator_timing.SAMPLE_S * 1.001

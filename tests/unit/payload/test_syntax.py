@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.payload.protocol import Status
-from advisor.payload.syntax import problem_of
+from advisor.payload.script import problem_of
 
 
 @pytest.mark.parametrize("codec", ["rot13", "base64", "hex", "zlib", "undefined", "mbcs", "no-such", "idna"])

@@ -9,20 +9,20 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Method, TensorSpec, Trace
-from advisor.predict.interval import SIGMA_LOADING, Z90
-from advisor.predict.iteration import predict
-from advisor.predict.loading import (
+from advisor.core.input_time import (
     ASSUMED_VCPUS_PER_GPU,
-    SHORTEST_S,
     WAITING,
     assumed_note,
     fed,
     input_note,
     input_s,
-    input_work,
     num_cores,
 )
+from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Method, TensorSpec, Trace
+from advisor.core.values.interval import Z90
+from advisor.predict.interval import SIGMA_LOADING
+from advisor.predict.iteration import predict
+from advisor.predict.loading import SHORTEST_S, input_work
 from advisor.report.words import sentence
 from tests.builders import exactly, make_estimate, make_op, make_trace
 from tests.findings import said, sample

@@ -10,6 +10,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Interval
+from advisor.core.values.interval import Z90
 from advisor.predict.calibration.receipt_corrections import (
     ComparedRun,
     Correction,
@@ -17,7 +18,6 @@ from advisor.predict.calibration.receipt_corrections import (
     drifts_of,
     uncorrected_p50_s,
 )
-from advisor.predict.interval import Z90
 from advisor.predict.iteration import predict_counts
 from advisor.report.words import text_of
 from tests.builders import make_trace

@@ -44,7 +44,7 @@ def main(timeline, target, *samples):
     payload = load(CHILD).PAYLOAD
     session_module, measuring, iteration, gpu = (
         importlib.import_module(f"{payload}.{name}")
-        for name in ("session", "real.measurement", "recording.iteration", "fake.gpu")
+        for name in ("session", "real_device", "recording.iteration", "fake.gpu")
     )
     session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
     measurement = measuring.Measurement(session, timeline, lambda: None)

@@ -28,7 +28,7 @@ PROBE_TIMEOUT_S = 60
 def start_session(payload, skip):
     session_module = importlib.import_module(payload + ".session")
     gpu = importlib.import_module(payload + ".fake.gpu").PretendedGpu.from_job(GPU)
-    world = importlib.import_module(payload + ".fake.world").World(WORLD_SIZE)
+    world = importlib.import_module(payload + ".fake.gpu").World(WORLD_SIZE)
     session = session_module.Session(gpu, world=world)
     importlib.import_module(payload + ".fake.patching").install(session, frozenset(skip))
     return session

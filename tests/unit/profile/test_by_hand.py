@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload.recording.by_hand import PATIENCE, ByHand, watch_backward  # noqa: E402 - needs torch
+from advisor.payload.recording.iteration import MOST_SPANS_BY_HAND, ByHand, watch_backward  # noqa: E402 - needs torch
 from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -54,13 +54,13 @@ def test_an_optimizer_that_may_yet_step_is_waited_for():
 
 @pytest.mark.parametrize(
     ("optimizer_exists", "updated", "expected"),
-    [(False, True, 3), (True, True, PATIENCE), (False, False, PATIENCE)],
+    [(False, True, 3), (True, True, MOST_SPANS_BY_HAND), (False, False, MOST_SPANS_BY_HAND)],
 )
 def test_certainty(optimizer_exists, updated, expected):
     by_hand = ByHand()
     by_hand.optimizer_exists = optimizer_exists
     certain = []
-    for _ in range(PATIENCE + 1):
+    for _ in range(MOST_SPANS_BY_HAND + 1):
         by_hand.end_backward(updated=updated)
         certain.append(by_hand.is_certain(3))
     assert certain.index(True) + 1 == expected

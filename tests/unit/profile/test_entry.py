@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from advisor.payload import entry
+from advisor.payload import script
 
 TELL = "import builtins, sys\nbuiltins.told = (__name__, __package__, sys.path[0])\n"
 
@@ -27,7 +27,7 @@ def start(path, source):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)
     (path.parent / "sibling.py").write_text("WHO = 1\n")
-    entry.start(str(path), source.encode())
+    script.start_script(str(path), source.encode())
     return vars(builtins)["told"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload.recording.evaluations import Evaluations  # noqa: E402 - needs torch
+from advisor.payload.recording.iteration import Evaluations  # noqa: E402 - needs torch
 from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch

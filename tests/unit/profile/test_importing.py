@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from advisor.payload import importing
+from advisor.payload import replacing
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Makes an importable module; all is undone after the test."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    monkeypatch.setattr(importing, "_finder", importing._Finder())
+    monkeypatch.setattr(replacing, "_finder", replacing._Finder())
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(name, code):
@@ -32,7 +32,7 @@ def package(tmp_path, monkeypatch):
 def test_the_action_follows_the_import(package):
     name = package("stand_in_a", "value = 1")
     seen = []
-    importing.when_imported(name, lambda module: seen.append(module.value))
+    replacing.when_imported(name, lambda module: seen.append(module.value))
     assert (seen, name in sys.modules) == ([], False)
     module = importlib.import_module(name)
     assert seen == [1]
@@ -43,14 +43,14 @@ def test_a_module_that_is_there_is_changed_at_once(package):
     name = package("stand_in_b", "value = 1")
     importlib.import_module(name)
     seen = []
-    importing.when_imported(name, lambda module: seen.append(module.value))
+    replacing.when_imported(name, lambda module: seen.append(module.value))
     assert seen == [1]
 
 
 def test_names_imported_from_it_are_the_changed_ones(package):
     name = package("stand_in_c", "value = 1")
-    importing.when_imported(name, lambda module: setattr(module, "value", 2))
-    importing.when_imported(name, lambda module: setattr(module, "value", module.value + 1))
+    replacing.when_imported(name, lambda module: setattr(module, "value", 2))
+    replacing.when_imported(name, lambda module: setattr(module, "value", module.value + 1))
     names = {}
     exec(f"from {name} import value", names)  # noqa: S102
     assert names["value"] == 3
@@ -59,26 +59,26 @@ def test_names_imported_from_it_are_the_changed_ones(package):
 def test_a_submodule(package):
     name = package("stand_in_d.inner", "value = 1")
     seen = []
-    importing.when_imported(name, seen.append)
+    replacing.when_imported(name, seen.append)
     assert importlib.import_module(name) is seen[0]
 
 
 def test_a_missing_module_stays_missing(package):
-    importing.when_imported("stand_in_e", pytest.fail)
+    replacing.when_imported("stand_in_e", pytest.fail)
     with pytest.raises(ModuleNotFoundError, match="stand_in_e"):
         importlib.import_module("stand_in_e")
 
 
 def test_an_import_that_fails_changes_nothing(package):
     name = package("stand_in_f", "raise ValueError('broken')")
-    importing.when_imported(name, pytest.fail)
+    replacing.when_imported(name, pytest.fail)
     with pytest.raises(ValueError, match="broken"):
         importlib.import_module(name)
 
 
 def test_attributes_of_classes_and_modules():
-    owner, last, value = importing.attribute(importing, "_Finder.find_spec")
-    assert (owner, last, value) == (importing._Finder, "find_spec", importing._Finder.find_spec)
-    assert importing.attribute(importing, "when_imported")[0] is importing
-    assert importing.attribute(importing, "NoClass.method")[2] is None
-    assert importing.attribute(importing, "_Finder.nothing")[2] is None
+    owner, last, value = replacing.attribute(replacing, "_Finder.find_spec")
+    assert (owner, last, value) == (replacing._Finder, "find_spec", replacing._Finder.find_spec)
+    assert replacing.attribute(replacing, "when_imported")[0] is replacing
+    assert replacing.attribute(replacing, "NoClass.method")[2] is None
+    assert replacing.attribute(replacing, "_Finder.nothing")[2] is None

@@ -10,8 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import iteration  # noqa: E402 - needs torch
 from advisor.payload.recording.compiled_calls import Compiled  # noqa: E402
-from advisor.payload.recording.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
-from advisor.payload.recording.period import PATIENCE  # noqa: E402
+from advisor.payload.recording.iteration import (  # noqa: E402
+    MOST_SPANS,
+    MOST_STEPS_OF_A_PERIOD,
+    SPANS_WANTED,
+    Iterations,
+)
 from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -342,12 +346,12 @@ def test_an_optimizer_that_never_steps_is_waited_for_and_told(run):
     used, unused = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1).requires_grad_()])
     run.iterations._optimizer_made(unused)
     steady = []
-    for _ in range(PATIENCE):
+    for _ in range(MOST_STEPS_OF_A_PERIOD):
         run.step(used)
         steady.append(run.iterations.is_steady)
-    assert steady.index(True) + 1 == PATIENCE
+    assert steady.index(True) + 1 == MOST_STEPS_OF_A_PERIOD
     assert "(Thing)" in of_child(run.iterations.warnings)[0]
-    assert f"made {PATIENCE}" in of_child(run.iterations.warnings)[0]
+    assert f"made {MOST_STEPS_OF_A_PERIOD}" in of_child(run.iterations.warnings)[0]
 
 
 def test_steps_without_training_between_them_are_no_iterations(run):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.nominal import at_nominal_batch, nominal_batch
+from advisor.payload.recording.batches import at_nominal_batch, nominal_batch
 from tests.findings import of_child
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload import origin  # noqa: E402 - needs torch
-from advisor.payload.origin import origin_of, raises_itself  # noqa: E402
+from advisor.payload import script  # noqa: E402 - needs torch
+from advisor.payload.script import origin_of, raises_itself  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -52,7 +52,7 @@ def test_what_torch_raises_is_evidence_of_nothing(code):
 
 
 def test_what_the_system_answers_is_no_matter_of_the_gpu(monkeypatch, tmp_path):
-    monkeypatch.setattr(origin, "_PAYLOAD", "/advisor/payload")
+    monkeypatch.setattr(script, "_PAYLOAD", "/advisor/payload")
     patch = "/advisor/payload/fake/patches/removed_paths.py"
     assert origin_of(caught(f"import os\nos.mkdir({str(tmp_path)!r})", patch)) == "script"
     assert origin_of(caught("raise FileExistsError(17, 'File exists')", patch)) == "pretended"
@@ -60,7 +60,7 @@ def test_what_the_system_answers_is_no_matter_of_the_gpu(monkeypatch, tmp_path):
 
 
 def test_what_a_patch_of_ours_raises_is_not_the_scripts(monkeypatch):
-    monkeypatch.setattr(origin, "_PAYLOAD", "/advisor/payload")
+    monkeypatch.setattr(script, "_PAYLOAD", "/advisor/payload")
     assert origin_of(caught("raise ValueError('x')", "/advisor/payload/fake/mode.py")) == "pretended"
 
 

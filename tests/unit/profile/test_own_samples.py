@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("torch")
-from advisor.payload.recording import own_samples as module
-from advisor.payload.recording.own_samples import Making
+from advisor.payload.recording import stopwatch as module
+from advisor.payload.recording.stopwatch import Making
 
 pytestmark = pytest.mark.torch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.parallel import parallel_by
+from advisor.payload.recording.batches import parallel_by
 
 
 def stack(*modules: object) -> Any:

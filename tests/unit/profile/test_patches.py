@@ -9,7 +9,7 @@ import pytest
 import advisor
 from tests.unit.profile.probes import PATCH_PROBES
 
-PATCHES = Path(advisor.__file__).parent / "payload" / "fake" / "patches"
+FOLDER = Path(advisor.__file__).parent / "payload" / "fake" / "patches"
 pytestmark = pytest.mark.torch
 
 
@@ -23,19 +23,25 @@ def test_does_not_work_without_the_patch(name, probe_results):
     assert probe_results["without " + name].get("result") != PATCH_PROBES[name][1]
 
 
+INSTALLERS = {
+    (path.stem, node.name.removeprefix("install_")): ast.get_docstring(node)
+    for path in sorted(FOLDER.glob("[a-z]*.py"))
+    for node in ast.parse(path.read_text()).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("install_")
+}
+
+
 def test_every_patch_has_a_probe():
-    files = {path.stem for path in PATCHES.glob("*.py")} - {"__init__"}
-    assert files == set(PATCH_PROBES)
+    assert {patch for _, patch in INSTALLERS} == set(PATCH_PROBES)
 
 
-@pytest.mark.parametrize("path", sorted(PATCHES.glob("[a-z]*.py")), ids=lambda path: path.stem)
-def test_every_patch_says_why(path):
-    module = ast.parse(path.read_text())
-    assert len(ast.get_docstring(module).splitlines()) >= 3
+@pytest.mark.parametrize(("file", "patch"), INSTALLERS)
+def test_every_patch_says_why(file, patch):
+    assert len(INSTALLERS[file, patch].splitlines()) >= 3
 
 
-def test_the_order_lists_every_patch():
+def test_the_registry_lists_every_patch_with_its_file():
     patching = importlib.import_module("advisor.payload.fake.patching")
-    assert set(patching.ORDER) == set(PATCH_PROBES)
+    assert {(file, patch) for patch, file in patching.PATCHES.items()} == set(INSTALLERS)
     with pytest.raises(ValueError, match="no such patches: \\['droput'\\]"):
         patching.install(None, frozenset({"droput"}))

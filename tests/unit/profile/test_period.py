@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.period import Period, parameters
+from advisor.payload.recording.iteration import Period, parameters
 
 
 class Optimizer(SimpleNamespace):

@@ -147,7 +147,7 @@ class Profiler:
 @pytest.fixture
 def measurement(monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
-    from advisor.payload.real.measurement import Measurement
+    from advisor.payload.real_device import Measurement
 
     class Event:
         def __init__(self, **_):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
-from advisor.payload.fake import recurrent  # noqa: E402 - needs torch
+from advisor.payload.fake import rescue  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
 LSTM, GRU = 2, 3
@@ -30,7 +30,7 @@ def run(data: Any, kind: int, hidden: int, layers: int, *, proj: int = 0, train:
     state = tensor(layers, batch, proj or hidden, dtype=data.dtype)
     cell = tensor(layers, batch, hidden, dtype=data.dtype) if kind == LSTM else None
     buffer = tensor(0)
-    return recurrent.forward(
+    return rescue.recurrent_forward(
         Mode(),
         data,
         [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.payload.recording.rollouts import MOST_IGNORED, Rollouts
+from advisor.payload.recording.iteration import MOST_IGNORED, Rollouts
 from tests.findings import of_child
 
 

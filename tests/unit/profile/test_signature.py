@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.recording.signature import Signature
+from advisor.payload.recording.recorder import Signature
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 READ, WRITTEN = SimpleNamespace(is_write=False), SimpleNamespace(is_write=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.payload.stop import Stopper, StopProfiling
+from advisor.payload.progress import Stopper, StopProfiling
 
 MOST_RAISES = 20
 

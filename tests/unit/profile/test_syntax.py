@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError, ProfileError
-from advisor.payload.syntax import details, is_of_a_file, problem_of
+from advisor.payload.script import is_of_a_file, problem_of, syntax_details
 from advisor.profile.failures import failure
 
 
@@ -48,7 +48,7 @@ def test_a_script_without_a_mistake_has_no_problem(tmp_path):
 
 
 def test_a_long_line_is_cut():
-    assert details(SyntaxError("bad", ("train.py", 1, 1, "x" * 5000)))["text"] == "x" * 200
+    assert syntax_details(SyntaxError("bad", ("train.py", 1, 1, "x" * 5000)))["text"] == "x" * 200
 
 
 @pytest.mark.parametrize(("name", "expected"), [("helper.py", True), ("<string>", False)])

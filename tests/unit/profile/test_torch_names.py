@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload import torch_names  # noqa: E402 - needs torch
-from advisor.payload.fake.patching import ORDER  # noqa: E402 - needs torch
+from advisor.payload.fake.patching import PATCHES  # noqa: E402 - needs torch
 from advisor.payload.torch_names import (  # noqa: E402 - needs torch
     GROUP_NAMES,
     MESH_NAMES,
@@ -57,7 +57,7 @@ def test_a_name_that_a_version_dropped_is_noticed(monkeypatch):
 
 def test_users_are_patches_or_modules():
     modules = {path.stem for path in PAYLOAD.rglob("*.py")}
-    assert set(ALL_NAMES) <= set(ORDER) | modules
+    assert set(ALL_NAMES) <= set(PATCHES) | modules
 
 
 def names_in_full(tree: ast.AST) -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from advisor.payload.fake.world import World
+from advisor.payload.fake.gpu import World
 from tests.findings import of_child
 
 

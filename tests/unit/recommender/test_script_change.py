@@ -12,12 +12,19 @@ from advisor.report.words import sentences
 from recommender.script_change import Measure, change_findings, script_change
 from tests.builders import make_estimate, make_job, make_plan
 from tests.recommendations import make_option, removed
+from tests.recommending import make_script
 
 
 def answer(*options, recommended="first"):
     chosen = next((o.plan.id for o in options if o.feasible), None) if recommended == "first" else recommended
     return Recommendation(
-        job=make_job(), options=options, frontier=(), recommended=chosen, rule=None, warnings=()
+        script=make_script(),
+        job=make_job(),
+        options=options,
+        frontier=(),
+        recommended=chosen,
+        rule=None,
+        warnings=(),
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from advisor.core.findings import Code
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
-from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
+from tests.recommending import recommend
 
 
 def answer_of(*plans: Plan, trace: Trace | None = None, job: Job | None = None) -> Recommendation:

@@ -12,17 +12,17 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import Option, Quantiles, Recommendation
-from advisor.report.comparison import comparison_document
-from advisor.report.comparison_lines import Line, groups_of
+from advisor.report.comparison import Line, comparison_document, groups_of
+from advisor.report.option_charts import curve_document
 from advisor.report.printing import Format, text_of
-from advisor.report.scaling_curve import curve_document
 from advisor.report.writers.terminal import Screen, to_terminal
-from advisor.service.comparing import CompareAnswer
+from advisor.service.recommend.comparing import CompareAnswer
 from recommender.ranking.value import Worth
 from recommender.scaling_curve import scaling_curve
 from tests.builders import make_estimate, make_job, make_plan, make_trace
 from tests.findings import sample
 from tests.recommendations import make_option, removed
+from tests.recommending import make_script
 from tests.unit.recommender.test_comparison import FAST, SLOW, pair
 from tests.unit.recommender.test_scaling_curve import CURVE, of
 
@@ -113,7 +113,13 @@ def test_markdown_is_a_letter_and_nothing_in_it_is_active() -> None:
 
 def curve_text(options: list[Option], output: Format) -> str:
     answer = Recommendation(
-        job=make_job(), options=tuple(options), frontier=(), recommended=None, rule=None, warnings=()
+        script=make_script(),
+        job=make_job(),
+        options=tuple(options),
+        frontier=(),
+        recommended=None,
+        rule=None,
+        warnings=(),
     )
     return text_of(curve_document(scaling_curve(options, WORTH), answer), output)
 

@@ -10,8 +10,8 @@ from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
-from recommender.ranking.best_change import WhatIf
-from tests.builders import make_estimate, make_trace
+from recommender.ranking.variants import WhatIf
+from tests.builders import make_estimate
 from tests.findings import sample
 from tests.recommendations import make_option, many_options
 from tests.unit.report.printed import read_json
@@ -24,7 +24,7 @@ def document_of(name: str, *changes: Code) -> Document:
     option = make_option("H100", 1, 20, what_if=name, estimate=estimate, script_changes=must)
     nothing = replace(many_options(3), recommended=None, frontier=())
     what_if = WhatIf(change=name, same=None, instead=option)
-    return recommendation_document(nothing, make_trace(), top=5, what_if=what_if)
+    return recommendation_document(nothing, top=5, what_if=what_if)
 
 
 def printed(capsys, name: str, *changes: Code) -> str:

@@ -23,10 +23,10 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from advisor.report.breakdown import MOST_OPERATORS
-from advisor.report.explain import option_document
+from advisor.report.explain import MOST_OPERATORS, option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 from tests.findings import sample, texts
+from tests.recommending import make_script
 from tests.unit.report.printed import on_screen
 
 TIME, MONEY = "Time, medians (h:mm:ss)", "Money, medians"
@@ -71,6 +71,7 @@ LIMITS = make_job(budget_usd=20.0, deadline_s=12 * HOUR_S, confidence=0.8)
 def text_of(option: Option, *, job: Job = LIMITS, recommended: bool = False, width: int = 120) -> str:
     ids = (option.plan.id,) if recommended else ()
     recommendation = Recommendation(
+        script=make_script(),
         job=job,
         options=(option,),
         frontier=ids,

@@ -11,9 +11,9 @@ from advisor.core.findings import Code, finding
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
-from recommender.engine import recommend
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import sample
+from tests.recommending import recommend
 from tests.unit.report.printed import json_of, on_screen
 
 
@@ -40,8 +40,8 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s"
     assert figures == (
-        "It costs about $10.00, with 9 in 10 odds $10.00 at most; it is done in about 2 h, with 9 in 10 odds"
-        " within 2 h"
+        "It costs about $10.00 (90 % chance of at most $10.00); it is done in about 2 h"
+        " (90 % chance within 2 h)"
     )
     assert doubt.startswith("What could go wrong: the queue takes longer. What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
@@ -60,7 +60,7 @@ def test_a_deadline_changes_them() -> None:
 
 
 def test_they_come_first_and_keep_to_the_width() -> None:
-    text = on_screen(recommendation_document(answer(), make_trace(), top=15), 80)
+    text = on_screen(recommendation_document(answer(), top=15), 80)
     head, _, table = text.partition("Status")
     assert head.startswith("Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s.\nIt costs about $10.00,")
     assert "recommended" in table
@@ -69,7 +69,7 @@ def test_they_come_first_and_keep_to_the_width() -> None:
 
 def test_a_program_reads_sentences_and_findings() -> None:
     recommendation = answer()
-    document = json_of(recommendation_document(recommendation, make_trace(), top=15))
+    document = json_of(recommendation_document(recommendation, top=15))
     assert document["summary"] == sentences(recommendation.summary)
     codes = [item["code"] for item in document["summary_findings"]]
     assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
@@ -109,12 +109,12 @@ def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(code: Co
 def test_nothing_feasible_has_no_summary() -> None:
     recommendation = answer(budget_usd=1.0)
     assert recommendation.summary == ()
-    assert json_of(recommendation_document(recommendation, make_trace(), top=15))["summary"] == []
+    assert json_of(recommendation_document(recommendation, top=15))["summary"] == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> None:
-    text = on_screen(recommendation_document(answer(), make_trace(), top=15), width)
+    text = on_screen(recommendation_document(answer(), top=15), width)
     assert max(map(len, text.splitlines())) <= width
 
 

@@ -8,18 +8,17 @@ import json
 from dataclasses import replace
 
 from advisor.report.document import Section
-from advisor.report.mail import message_of
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document, subject_of
-from tests.builders import make_trace
+from advisor.report.writers.mail import message_of
 from tests.recommendations import many_options
 from tests.unit.report.printed import of, table
 
 
 def test_every_form_says_the_same() -> None:
     recommendation = many_options(20)
-    document = recommendation_document(recommendation, make_trace(), top=5)
-    message = message_of(document, subject_of(recommendation, make_trace()))
+    document = recommendation_document(recommendation, top=5)
+    message = message_of(document, subject_of(recommendation))
     assert message.file(".json") is not None
     facts = json.loads(message.file(".json").payload)
     assert facts == json.loads(text_of(document, Format.JSON))
@@ -43,6 +42,6 @@ def test_a_subject_is_one_line_of_what_can_be_seen() -> None:
 
 
 def test_the_subject_says_what_to_take_or_that_there_is_nothing() -> None:
-    assert subject_of(many_options(3), make_trace()).startswith("train.py: ")
+    assert subject_of(many_options(3)).startswith("train.py: ")
     nothing = replace(many_options(3), recommended=None)
-    assert subject_of(nothing, make_trace()) == "train.py: nothing is feasible"
+    assert subject_of(nothing) == "train.py: nothing is feasible"

@@ -21,18 +21,15 @@ from advisor.core.values import (
 )
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import (
-    find_option,
-    ranked,
-    selection,
-    status,
-)
+from advisor.report.options import find_option, ranked, selection, status
+from advisor.report.options_table import options_table
 from advisor.report.printing import Format, text_of
-from advisor.report.recommendation import options_table, recommendation_document
-from recommender.engine import recommend
+from advisor.report.recommendation import recommendation_document
+from advisor.workloads.script_versions import as_written
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import sample, texts
 from tests.recommendations import many_options
+from tests.recommending import recommend
 from tests.unit.report.printed import json_of, of, on_screen
 
 OPTION_FIELDS = {
@@ -79,7 +76,7 @@ def answer() -> Recommendation:
 
 
 def answered(recommendation: Recommendation) -> Document:
-    return recommendation_document(recommendation, make_trace(), top=None)
+    return recommendation_document(recommendation, top=None)
 
 
 def test_the_recommended_comes_first_then_the_frontier_then_the_rest_by_cost(answer: Recommendation) -> None:
@@ -153,7 +150,8 @@ def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Rec
     assert job["data"] is None
     place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
     asked = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
-    job = json_of(answered(replace(answer, job=asked)))["job"]
+    script = as_written(make_trace(), {}, asked).script
+    job = json_of(answered(replace(answer, script=script, job=asked)))["job"]
     assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
     assert job["data"] == {
         "gib": 150.0,
@@ -291,7 +289,7 @@ def test_a_row_says_of_how_many_it_speaks(folded: Recommendation, width: int) ->
 
 
 def test_a_program_reads_what_is_folded_into_what(folded: Recommendation) -> None:
-    document = recommendation_document(folded, make_trace(), top=3)
+    document = recommendation_document(folded, top=3)
     by_id = {option["id"]: option["folded_into"] for option in json_of(document)["options"]}
     assert by_id == {"FAST": None, "CHEAP": None, "DEAR": None, "WORSE": "FAST", "SMALL": None, "LAB": None}
     assert "folded_into" in text_of(document, Format.CSV).splitlines()[0]

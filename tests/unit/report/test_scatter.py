@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code, quoted
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
+from advisor.report.option_charts import time_over_cost
 from advisor.report.printing import Format, text_of
-from advisor.report.scatter import time_over_cost
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options, removed
+from tests.recommending import make_script
 from tests.unit.report.printed import of, on_screen
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
@@ -24,6 +25,7 @@ WORSE = make_option("WORSE", 100, 100)
 
 def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE") -> Recommendation:
     return Recommendation(
+        script=make_script(),
         job=make_job(),
         options=options,
         frontier=frontier,

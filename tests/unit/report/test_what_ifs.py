@@ -6,10 +6,10 @@ from advisor.core.findings import Code, finding
 from advisor.core.values import ChangeGain, Interval, Recommendation
 from advisor.report.document import Tone
 from advisor.report.printing import Format, text_of
-from advisor.report.recommendation import recommendation_document
-from advisor.report.what_ifs import gain_json, gains_table
-from tests.builders import make_job, make_trace
+from advisor.report.recommendation import gain_json, gains_table, recommendation_document
+from tests.builders import make_job
 from tests.recommendations import make_option
+from tests.recommending import make_script
 
 OPTION = make_option("A", 5.0, 10.0)
 SURE = ChangeGain(
@@ -33,6 +33,7 @@ NONE = ChangeGain(change="flash", why_not=finding(Code.WHAT_IF_NOTHING, lacking=
 
 def recommendation(*gains: ChangeGain) -> Recommendation:
     return Recommendation(
+        script=make_script(),
         job=make_job(),
         options=(OPTION,),
         frontier=("A",),
@@ -66,8 +67,8 @@ def test_facts_are_null_where_a_change_brings_nothing() -> None:
 
 
 def test_the_table_stands_below_an_answer_that_was_asked_for_it() -> None:
-    asked = recommendation_document(recommendation(SURE), make_trace(), top=None)
+    asked = recommendation_document(recommendation(SURE), top=None)
     assert "30 % (20 .. 40)" in text_of(asked, Format.TABLE)
     assert "30 % (20 .. 40)" in text_of(asked, Format.HTML)
-    plain = recommendation_document(recommendation(), make_trace(), top=None)
+    plain = recommendation_document(recommendation(), top=None)
     assert "Odds" not in text_of(plain, Format.TABLE)

@@ -13,8 +13,8 @@ from advisor.core.errors import CloudError, InputError
 from advisor.core.findings import Code
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import buckets, hints
-from advisor.service.data_sets import data_set_of, place_of
 from advisor.service.listening import Silence
+from advisor.service.recommend.data_sets import data_set_of, place_of
 from tests.findings import said
 
 HERE = ARGUMENT

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.common import duration_s, moment, moment_or_duration_s
 from advisor.cli.listening import TERMINAL
-from advisor.cli.times import duration_s, moment, moment_or_duration_s
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
-from advisor.service import advised, ledger
-from advisor.service.advised import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
+from advisor.service import ledger
 from advisor.service.ledger import (
     RunRequest,
     RunsRequest,
@@ -29,10 +28,11 @@ from advisor.service.ledger import (
     recorded_runs,
 )
 from advisor.service.listening import Silence
-from advisor.service.recommending import RecommendAnswer
+from advisor.service.recommend import ledger_entries
+from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
+from advisor.service.recommend.recommending import RecommendAnswer
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
-from tests.builders import make_trace
 from tests.recommendations import many_options
 from tests.unit.store.test_ledger import make_run
 
@@ -44,7 +44,7 @@ CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """Settings with a database of their own and one cluster; the clock stands still."""
     monkeypatch.setattr(ledger, "now", lambda: NOW)
-    monkeypatch.setattr(advised, "now", lambda: NOW)
+    monkeypatch.setattr(ledger_entries, "now", lambda: NOW)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return load_config({"store.url": f"sqlite:///{tmp_path}/ledger.db", "clusters": [CLUSTER]})
@@ -120,9 +120,7 @@ def test_what_is_told_beside_a_plan_wins(config: Config) -> None:
 
 
 def answered(recommendation: Recommendation, entry_id: str) -> RecommendAnswer:
-    return RecommendAnswer(
-        recommendation=recommendation, trace=make_trace(), best_what_if=None, entry_id=entry_id
-    )
+    return RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=entry_id)
 
 
 def recommended(config: Config) -> str:

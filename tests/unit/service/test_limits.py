@@ -15,9 +15,9 @@ from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market, Offer
-from advisor.service.asked import Asked, check_counts
 from advisor.service.limits import check_providers, check_regions, known_vendors, nothing_left
 from advisor.service.listening import Silence
+from advisor.service.offer_filters import OfferFilter, check_counts
 from advisor.store.database import open_store
 from advisor.store.pulls import save_failure
 from tests.builders import make_offer
@@ -37,7 +37,9 @@ def config(origin: str = "flag", **cloud: Any) -> Config:
 
 def refusal(config: Config, offers: Iterable[Offer] = ALL, listener: Any = TERMINAL, **asked: Any) -> str:
     gpus = tuple(asked.pop("gpus", ()))
-    return str(nothing_left(config, Asked(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers), listener))
+    return str(
+        nothing_left(config, OfferFilter(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers), listener)
+    )
 
 
 def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
@@ -129,13 +131,13 @@ def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:
 
 
 def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count() -> None:
-    check_counts(Asked(gpus=["L4:1..8"], wanted={}), lambda: ALL)
-    check_counts(Asked(gpus=["L4:3"], wanted={}, own={("L4", 3)}), lambda: ALL)
-    check_counts(Asked(gpus=["RTX-4090:3"], wanted={}), lambda: ALL)
+    check_counts(OfferFilter(gpus=["L4:1..8"], wanted={}), lambda: ALL)
+    check_counts(OfferFilter(gpus=["L4:3"], wanted={}, own={("L4", 3)}), lambda: ALL)
+    check_counts(OfferFilter(gpus=["RTX-4090:3"], wanted={}), lambda: ALL)
     with pytest.raises(InputError, match=r"'L4:3' asks for: there are machines with 1 or 8 of them"):
-        check_counts(Asked(gpus=["L4:3"], wanted={}), lambda: ALL)
+        check_counts(OfferFilter(gpus=["L4:3"], wanted={}), lambda: ALL)
     with pytest.raises(InputError, match=r"there are machines with 16 of them"):
-        check_counts(Asked(gpus=["T4:2"], wanted={}), lambda: ALL)
+        check_counts(OfferFilter(gpus=["T4:2"], wanted={}), lambda: ALL)
 
 
 def test_vendors_have_the_catalogs_spelling() -> None:

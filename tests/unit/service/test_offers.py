@@ -17,8 +17,8 @@ from advisor.pricing.answer.answering import Offers
 from advisor.pricing.answer.merge import Answer
 from advisor.pricing.sources.query import OfferQuery
 from advisor.service import live
-from advisor.service.asked import Asked, is_wanted
 from advisor.service.listening import Silence
+from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.offers import query_offers, wanted_counts
 from tests.builders import make_offer
 from tests.findings import texts
@@ -62,14 +62,14 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
 def test_settings_become_the_query(asked):
     cloud = {"providers": ("gcp",), "regions": ("us-*", "*-east-1"), "markets": (Market.SPOT,)}
     settings = config(cloud=cloud, prices={"max_age": "30d"})
-    query_offers(settings, Asked(wanted={"L4": set()}, max_usd_per_h=2.5), Silence())
+    query_offers(settings, OfferFilter(wanted={"L4": set()}, max_usd_per_h=2.5), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
     assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
 
 
 def test_without_a_limit_any_age_and_price_will_do(asked):
-    query_offers(config(), Asked(wanted={}), Silence())
+    query_offers(config(), OfferFilter(wanted={}), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
 
@@ -87,14 +87,14 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
     ],
 )  # fmt: skip
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
-    kept = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus), Silence())
+    kept = query_offers(config(), OfferFilter(wanted=wanted, max_gpus=max_gpus), Silence())
     assert {(offer.gpu, offer.num_gpus) for offer in kept.offers} == counts
     assert kept.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):
     with pytest.raises(InputError, match=r"'awss'.*Did you mean 'aws'.*aws, gcp"):
-        query_offers(config(cloud={"providers": ("gcp", "awss")}), Asked(wanted={}), Silence())
+        query_offers(config(cloud={"providers": ("gcp", "awss")}), OfferFilter(wanted={}), Silence())
     assert asked == []
 
 

@@ -15,8 +15,8 @@ from advisor.core.findings import Code
 from advisor.core.values import Market
 from advisor.pricing.answer.merge import Answer
 from advisor.service import live
-from advisor.service.asked import Asked
 from advisor.service.listening import Silence
+from advisor.service.offer_filters import OfferFilter
 from advisor.service.offers import query_offers
 from advisor.service.opt_in import is_open
 from tests.builders import make_offer
@@ -58,7 +58,7 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
     monkeypatch.setattr(live, "current_answers", lambda *_, **__: [answer])
     monkeypatch.setattr(live, "known_answers", lambda *_, **__: [answer])
     config = Config(settings=Settings(), origins={}, warnings=())
-    return query_offers(config, Asked(wanted={}), Silence(), only_open=only_open)
+    return query_offers(config, OfferFilter(wanted={}), Silence(), only_open=only_open)
 
 
 def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

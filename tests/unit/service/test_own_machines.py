@@ -16,11 +16,11 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
 from advisor.service.listening import Silence
-from advisor.service.own_machines import own_machines
-from recommender.outcome.gangs import times_of_one
+from advisor.service.recommend.own_machines import own_machines
+from advisor.site_files.fitted_files import write_fit
+from recommender.outcome.nodes import times_of_one
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
-from recommender.queue.wait_files import write_fit
 from tests.findings import said
 from tests.jobs import csv_of, job_log, make_job
 from tests.listening import Heard
@@ -260,7 +260,7 @@ def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
 
 
 def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
-    from recommender.queue.job_log import read_job_log
+    from advisor.site_files.job_logs import read_job_log
 
     write_fit(tmp_path / "fit.json", fit(read_job_log(log)))
     assert waits_of(wait_log=tmp_path / "fit.json") == waits_of(wait_log=log)
@@ -294,7 +294,7 @@ def test_what_a_cluster_exchanges_over_is_written_in_words(cards):
 
 
 def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
-    from recommender.queue.job_log import JobLog
+    from recommender.queue.jobs import JobLog
 
     jobs = job_log([make_job(10 * i, size=1 + i % 2, wait_s=60.0) for i in range(100)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
@@ -307,7 +307,7 @@ def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
 
 
 def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
-    from recommender.queue.job_log import JobLog
+    from recommender.queue.jobs import JobLog
 
     jobs = job_log([make_job(10 * i, size=1, wait_s=60.0) for i in range(50)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))

@@ -13,10 +13,10 @@ from advisor.config.layers import Config, load_config
 from advisor.core.findings import Code
 from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
-from advisor.service import past_runs as module
 from advisor.service.ledger import RunsRequest, recorded_runs
-from advisor.service.past_runs import PastRuns, compared_runs, past_runs
 from advisor.service.predicting import PredictRequest, predict
+from advisor.service.recommend import past_runs as module
+from advisor.service.recommend.past_runs import PastRuns, compared_runs, past_runs
 from advisor.service.traces import TraceRequest
 from advisor.store.database import open_store
 from advisor.store.ledger import record_recommendation, record_run
@@ -106,7 +106,7 @@ def test_a_run_that_failed_counts_for_the_steps_that_it_made(config: Config) -> 
 
 def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(config: Config) -> None:
     remember(config, 1.4, 1.5, 1.6, 1.4)
-    past = past_runs(config, TERMINAL)
+    past = past_runs(config.settings.predict, config.settings.store, TERMINAL)
     (drift,) = past.drifts_on({"L4", "T4"})
     assert (drift.code, drift.facts["gpu"]) == (Code.DRIFT, "L4")
     assert past.drifts_on({"T4"}) == ()
@@ -117,9 +117,9 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
 
 def test_no_database_and_a_broken_one_leave_predictions_as_they_ship(config: Config, tmp_path: Path) -> None:
     heard = Heard()
-    assert past_runs(config, heard) == PastRuns()
+    assert past_runs(config.settings.predict, config.settings.store, heard) == PastRuns()
     assert not (tmp_path / "ledger.db").exists()
     (tmp_path / "ledger.db").write_text("no database at all, but long enough to be read as one" * 9)
-    assert past_runs(config, heard) == PastRuns()
+    assert past_runs(config.settings.predict, config.settings.store, heard) == PastRuns()
     (warning,) = heard.warnings
     assert warning.startswith("predictions count no receipts: ")

@@ -11,7 +11,7 @@ from advisor.core.errors import InputError
 from advisor.core.values import Tier
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import PlanRequest, given_facts
-from recommender.outcome.gangs import times_of_one
+from recommender.outcome.nodes import times_of_one
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from advisor.config.settings import Settings
 from advisor.pricing.bills.storage import RateKind, charge, load_rates
-from advisor.service.plans import rates_of
+from advisor.service.recommend.plan_sources import rates_of
 
 
 def test_a_rate_of_the_settings_goes_before_the_catalog() -> None:

@@ -13,9 +13,9 @@ from advisor.core.errors import InputError, PolicyError
 from advisor.core.values import Market, Quantiles
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
-from advisor.service.job_market import market_for
 from advisor.service.listening import Silence
 from advisor.service.reporting import ReportRequest, report_of
+from advisor.service.todays_prices import todays_prices_for
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
@@ -206,7 +206,7 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
 
 
 def test_spot_machines_go_away_and_take_longer(config: Config) -> None:
-    market = market_for((), None, config, Silence())
+    market = todays_prices_for((), None, config, Silence())
     train_s = Quantiles(p50=36_000.0, p90=40_000.0)
     assert market.lasting(make_plan(), train_s) == (train_s, train_s)
     done, billed = market.lasting(make_plan("L4", market=Market.SPOT), train_s)

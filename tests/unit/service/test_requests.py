@@ -13,8 +13,8 @@ import advisor.service
 
 def requests() -> list[type]:
     modules = [
-        importlib.import_module(f"advisor.service.{info.name}")
-        for info in pkgutil.iter_modules(advisor.service.__path__)
+        importlib.import_module(info.name)
+        for info in pkgutil.walk_packages(advisor.service.__path__, "advisor.service.")
     ]
     named = {one for module in modules for name, one in vars(module).items() if name.endswith("Request")}
     return sorted(named, key=lambda one: one.__name__)

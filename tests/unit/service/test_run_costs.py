@@ -12,9 +12,9 @@ from advisor.core.devices import Device
 from advisor.core.values import CostKind, Market
 from advisor.receipt import instance
 from advisor.receipt.instance import Instance
+from advisor.service.machine_here import MachineHere, machine_here
 from advisor.service.ran_on import Place
 from advisor.service.run_costs import RunCost, cost_of
-from advisor.service.whereabouts import Whereabouts, whereabouts_of
 
 NOWHERE = Place(provider=None, gpu=None, num_gpus=None, market=None)
 SPOT_L4 = Place(
@@ -39,7 +39,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
 def cost(
     config: Config, place: Place, *, share: float = 1.0, zone: str | None = None, **said: float
 ) -> RunCost:
-    where = Whereabouts(place=place, zone=zone, share=share)
+    where = MachineHere(place=place, zone=zone, share=share)
     return cost_of(where, 1800.0, config, usd=said.get("usd"), usd_per_h=said.get("usd_per_h"))
 
 
@@ -94,12 +94,12 @@ def test_without_a_price_the_cost_is_unknown_and_not_nothing(place: Place, confi
 def look(
     monkeypatch: pytest.MonkeyPatch, config: Config, *, seen: Instance | None, num_gpus: int = 4,
     given: Place = NOWHERE, sent_to: Place | None = None, visible: str | None = None,
-) -> Whereabouts:  # fmt: skip
+) -> MachineHere:  # fmt: skip
     card = Device(name="NVIDIA L4", memory_bytes=None, used_bytes=None, utilization=None)
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: (card,) * num_gpus)
     monkeypatch.setattr(instance, "this_instance", lambda _: seen)
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    return whereabouts_of(given, sent_to, environment, config)
+    return machine_here(given, sent_to, environment, config.settings.run)
 
 
 def test_the_machine_says_where_it_is(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
@@ -136,7 +136,7 @@ def test_the_metadata_service_is_asked_unless_switched_off(
     asked: list[str] = []
     monkeypatch.setattr(instance, "this_instance", asked.append)
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: ())
-    whereabouts_of(NOWHERE, None, {}, config)
+    machine_here(NOWHERE, None, {}, config.settings.run)
     assert asked == ["http://169.254.169.254"]
-    whereabouts_of(NOWHERE, None, {}, load_config({"run.metadata": False}))
+    machine_here(NOWHERE, None, {}, load_config({"run.metadata": False}).settings.run)
     assert len(asked) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.core.errors import NoOfferError
 from advisor.core.values import WHOLE, Split
-from advisor.service.recommending import that_suit
+from advisor.service.recommend.recommending import that_suit
 from tests.builders import make_plan
 
 

@@ -164,7 +164,7 @@ def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
     (tmp_path / "train.py").write_text("")
     pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
-    profile_script(pretended, DEFAULTS, Silence())
+    profile_script(pretended, DEFAULTS.settings.profile, Silence())
     ((_, arguments, options),) = profiled
     assert arguments == ()
     assert (options["python"], options["timeout_s"]) == (None, 300.0)
@@ -178,7 +178,7 @@ def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
         config = Config(settings=Settings(profile={"backend": backend}), origins={}, warnings=())
         pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
         with pytest.raises(InputError, match=f"--as T4 needs the backend fake, not {backend}"):
-            profile_script(pretended, config, TERMINAL)
+            profile_script(pretended, config.settings.profile, TERMINAL)
     assert not profiled
 
 
@@ -238,7 +238,7 @@ def worlds(tmp_path, monkeypatch):
         (tmp_path / "train.py").write_text(text)
         heard = Heard()
         request = TraceRequest(source=tmp_path / "train.py", world_size=world_size)
-        return profile_script(request, settings, heard), asked, heard
+        return profile_script(request, settings.settings.profile, heard), asked, heard
 
     return run
 

@@ -11,8 +11,9 @@ from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
-from advisor.service.under_policy import with_objective
-from recommender.policy import Policy, read_policies
+from advisor.service.recommend.rules import with_objective
+from advisor.site_files.policy_files import read_policies
+from recommender.policy import Policy
 from tests.builders import make_job
 
 DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
@@ -26,13 +27,13 @@ def policy(folder: Path, objective: str) -> Policy:
 
 
 def test_the_settings_say_what_an_hour_is_worth() -> None:
-    assert with_objective(make_job(), None, SETTINGS).value_of_time_usd_per_h == 7.0
-    plain = with_objective(make_job(), None, DEFAULTS)
+    assert with_objective(make_job(), None, SETTINGS.settings.choice).value_of_time_usd_per_h == 7.0
+    plain = with_objective(make_job(), None, DEFAULTS.settings.choice)
     assert plain.value_of_time_usd_per_h == VALUE_OF_TIME_USD_PER_H
 
 
 def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Path) -> None:
-    job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS)
+    job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (PickName.SAFEST, 7.0)
 
 
@@ -40,14 +41,14 @@ def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Pa
     "objective", ["{value_of_time_usd_per_h: 5}", "{pick: safest, value_of_time_usd_per_h: 5}"]
 )
 def test_a_policys_value_goes_before_its_pick(tmp_path: Path, objective: str) -> None:
-    job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS)
+    job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (None, 5.0)
 
 
 def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
     typed = make_job(value_of_time_usd_per_h=3.0)
     for objective in ("{pick: safest}", "{value_of_time_usd_per_h: 5}"):
-        job = with_objective(typed, policy(tmp_path, objective), SETTINGS)
+        job = with_objective(typed, policy(tmp_path, objective), SETTINGS.settings.choice)
         assert job == replace(typed, change_usd=CHANGE_USD)
 
 
@@ -55,6 +56,6 @@ def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
 def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path: Path, objective: str) -> None:
     cheap = Config(settings=Settings(choice={"change_usd": 0}), origins={}, warnings=())
     for job in (make_job(), make_job(value_of_time_usd_per_h=3.0)):
-        assert with_objective(job, policy(tmp_path, objective), cheap).change_usd == 0.0
+        assert with_objective(job, policy(tmp_path, objective), cheap.settings.choice).change_usd == 0.0
     given = make_job(change_usd=90.0)
-    assert with_objective(given, None, cheap).change_usd == 90.0
+    assert with_objective(given, None, cheap.settings.choice).change_usd == 90.0

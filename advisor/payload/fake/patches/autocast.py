@@ -1,9 +1,4 @@
-"""Autocast kernels that recognise our CUDA tensors.
-
-The C++ kernels ask ``is_cuda()`` of the C++ tensor, which is meta here, and so cast nothing: an AMP
-script would be profiled in FP32. The same rules in Python (the lists are those of
-``aten/src/ATen/autocast_mode.h``), registered over them.
-"""
+"""Mixed precision: autocast and GradScaler."""
 
 from __future__ import annotations
 
@@ -19,9 +14,9 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
     from typing_extensions import TypeGuard
 
-    from advisor.payload.session import Session
+    from ...composite import Args, Kwargs
+    from ...session import Session
 
-    from ...dispatch import Args, Kwargs
 
 _LOWER_PRECISION = """_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d.input conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv
@@ -46,8 +41,15 @@ _WITHOUT_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 Rule = Callable[["OpOverload", "Args", "Kwargs"], object]
 
 
-def install(session: Session) -> None:
-    """Register all kernels; the library object must outlive the process."""
+def install_autocast(session: Session) -> None:
+    """Autocast kernels that recognise our CUDA tensors.
+
+    The C++ kernels ask ``is_cuda()`` of the C++ tensor, which is meta here, and so cast nothing: an AMP
+    script would be profiled in FP32. The same rules in Python (the lists are those of
+    ``aten/src/ATen/autocast_mode.h``), registered over them.
+
+    Register all kernels; the library object must outlive the process.
+    """
     casts = _Casts(session)
     library = torch.library.Library("aten", "IMPL")
     session.autocast_library = library
@@ -156,3 +158,27 @@ def to_autocast(*tensors: Any) -> tuple[Any, ...]:
         return tensors
     dtype = torch.get_autocast_dtype("cuda")
     return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
+
+
+def install_scaler(session: Session) -> None:  # noqa: ARG001
+    """GradScaler always makes the optimizer's step.
+
+    It reads from the GPU whether gradients overflowed and skips the step if so. A made-up value is not zero,
+    so every step would be skipped and the script would seem to have no training loop.
+
+    Replace the decision, not the read, which costs time on a GPU.
+    """
+
+    def step(
+        scaler: object,  # noqa: ARG001
+        optimizer: torch.optim.Optimizer,
+        state: dict[str, dict[object, torch.Tensor]],
+        *args: object,
+        **kwargs: object,
+    ) -> object:
+        for infinite in state["found_inf_per_device"].values():
+            infinite.item()
+        take: Callable[..., object] = optimizer.step
+        return take(*args, **kwargs)
+
+    replace(torch.amp.GradScaler, _maybe_opt_step=step)

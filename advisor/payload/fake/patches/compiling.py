@@ -1,8 +1,4 @@
-"""``torch.compile`` gives back what runs as what it is given.
-
-Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway. What it
-would compile is remembered, so the trace says whether the step is compiled; the prediction then fuses it.
-"""
+"""``torch.compile``."""
 
 from __future__ import annotations
 
@@ -17,13 +13,21 @@ from ...recording.compiled_calls import mode_of
 from ...replacing import replace
 
 if TYPE_CHECKING:
-    from advisor.payload.session import Session
+    from ...session import Session
+
 
 Function = Callable[..., object]
 
 
-def install(session: Session) -> None:
-    """Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told."""
+def install_compiling(session: Session) -> None:
+    """``torch.compile`` gives back what runs as what it is given.
+
+    Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway. What
+    it would compile is remembered, so the trace says whether the step is compiled; the prediction then fuses
+    it.
+
+    Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told.
+    """
     if session.backend == "cuda":
         replace(torch, compile=_told(session, torch.compile))
         replace(torch.nn.Module, compile=_told(session, torch.nn.Module.compile))

@@ -1,9 +1,4 @@
-"""Nothing is downloaded or uploaded; a model whose weights are not there keeps those it began with.
-
-What lies in a cache already is used. Values of weights do not matter here, so that a known architecture
-can do without them; a data set or the code of a model cannot be replaced, and the script is told which one
-is missing. (Hugging Face's libraries refuse by themselves: ``environment.py`` sets them offline.)
-"""
+"""Downloads and uploads of model hubs."""
 
 from __future__ import annotations
 
@@ -18,12 +13,12 @@ from urllib.parse import urlsplit
 
 import torch
 
-from ...importing import attribute, when_imported
 from ...protocol import Warned
-from ...replacing import replace
+from ...replacing import attribute, replace, when_imported
 
 if TYPE_CHECKING:
-    from advisor.payload.session import Session
+    from ...session import Session
+
 
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 # Module -> what of it logs in or uploads.
@@ -67,8 +62,15 @@ class MissingWeights(dict[str, object]):
         raise DownloadRefusedError(self.url)
 
 
-def install(session: Session) -> None:
-    """Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries."""
+def install_downloads(session: Session) -> None:
+    """Nothing is downloaded or uploaded; a model whose weights are not there keeps those it began with.
+
+    What lies in a cache already is used. Values of weights do not matter here, so that a known architecture
+    can do without them; a data set or the code of a model cannot be replaced, and the script is told which
+    one is missing. (Hugging Face's libraries refuse by themselves: ``environment.py`` sets them offline.)
+
+    Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries.
+    """
     load: Callable[..., object] = torch.hub.load_state_dict_from_url
     load_state: Callable[..., object] = torch.nn.Module.load_state_dict
     missing: list[str] = []

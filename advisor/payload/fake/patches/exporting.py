@@ -1,9 +1,4 @@
-"""``torch.export``, ``torch.jit.trace`` and ``torch.onnx`` of a model on the pretended GPU.
-
-They run the model on fake or traced tensors of their own, which our dispatch mode would take for the
-script's. What they give is no part of training: a graph is made when the script looks into it, and a file
-is written nowhere.
-"""
+"""``torch.export``, ``torch.jit.trace`` and ``torch.onnx``."""
 
 from __future__ import annotations
 
@@ -19,12 +14,12 @@ import torch
 from torch.export.exported_program import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ...importing import when_imported
 from ...protocol import Warned
-from ...replacing import replace
+from ...replacing import replace, when_imported
 
 if TYPE_CHECKING:
-    from advisor.payload.session import Session
+    from ...session import Session
+
 
 _EXPORTS = ("export", "export_for_training", "draft_export")
 
@@ -69,8 +64,15 @@ class _NoFile:
         """There is nothing to optimize."""
 
 
-def install(session: Session) -> None:
-    """Replace what exports, saves and loads."""
+def install_exporting(session: Session) -> None:
+    """``torch.export``, ``torch.jit.trace`` and ``torch.onnx`` of a model on the pretended GPU.
+
+    They run the model on fake or traced tensors of their own, which our dispatch mode would take for the
+    script's. What they give is no part of training: a graph is made when the script looks into it, and a file
+    is written nowhere.
+
+    Replace what exports, saves and loads.
+    """
     for name in _EXPORTS:
         if hasattr(torch.export, name):
             setattr(torch.export, name, _put_off(session, name, getattr(torch.export, name)))

@@ -1,9 +1,4 @@
-"""Experiment trackers record nothing.
-
-Runs of a profiled script are no experiments: nothing is uploaded, no login is asked for, no event file
-is written. Those that can be switched off by a variable are (see ``environment.py``), but a script may
-overrule it, and the others have none.
-"""
+"""Experiment trackers."""
 
 from __future__ import annotations
 
@@ -12,12 +7,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ...importing import attribute, when_imported
 from ...protocol import Warned
-from ...replacing import replace
+from ...replacing import attribute, replace, when_imported
 
 if TYPE_CHECKING:
-    from advisor.payload.session import Session
+    from ...session import Session
+
 
 # Module -> what of it talks to files or a server; None: all its public functions.
 _TRACKERS: dict[str, tuple[str, ...] | None] = {
@@ -38,8 +33,15 @@ _TRACKERS: dict[str, tuple[str, ...] | None] = {
 _SUMMARY_WRITERS = ("torch.utils.tensorboard.writer", "tensorboardX.writer")
 
 
-def install(session: Session) -> None:
-    """Watch for the trackers."""
+def install_loggers(session: Session) -> None:
+    """Experiment trackers record nothing.
+
+    Runs of a profiled script are no experiments: nothing is uploaded, no login is asked for, no event file is
+    written. Those that can be switched off by a variable are (see ``environment.py``), but a script may
+    overrule it, and the others have none.
+
+    Watch for the trackers.
+    """
     for name, silenced in _TRACKERS.items():
         when_imported(name, functools.partial(_silence, session, silenced))
     when_imported("wandb", functools.partial(_disable_wandb, session))

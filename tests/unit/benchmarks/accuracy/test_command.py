@@ -175,7 +175,7 @@ def test_summaries_of_seeds_and_their_mean(answered):
 def test_tables_are_printed_and_written(answered):
     (out, err), _, report = answered
     assert "profiled tiny train 32 x 2: " in err
-    page = (report / "README.md").read_text()
+    page = (report / "report.md").read_text()
     for title in (
         "Iterations",
         "Iterations by seed",
@@ -188,7 +188,7 @@ def test_tables_are_printed_and_written(answered):
     assert "| T4 | tiny | inf | 32 | 2 | clean | +0.0 |" in page
     assert "python -m benchmarks.accuracy --end-to-end" in page
     assert sorted(path.name for path in report.iterdir()) == [
-        "README.md", "coverage.svg", "error-by-gpu.svg", "model-card.md", "predicted-measured.svg",
+        "coverage.svg", "error-by-gpu.svg", "model-card.md", "predicted-measured.svg", "report.md",
         "results.json",
     ]  # fmt: skip
 
@@ -235,9 +235,9 @@ def test_models_are_built_profiled_and_predicted(published):
 @pytest.mark.torch
 @pytest.mark.slow
 def test_the_documented_errors_are_todays(published):
-    """Whoever changes predictions writes docs/accuracy anew: its README.md names the command."""
+    """Whoever changes predictions writes research/docs/accuracy anew: its report.md names the command."""
     keys = ("gpu", "model", "mode", "seq_len", "batch_size")
-    rows = json.loads((ROOT / "docs" / "accuracy" / "results.json").read_text())["shipped_rows"]
+    rows = json.loads((ROOT / "research" / "docs" / "accuracy" / "results.json").read_text())["shipped_rows"]
     documented = {tuple(row[key] for key in keys): row["error"] for row in rows}
     for row in published[1]["rows"]:
         error = row["predicted_ms"] / float(row["measured_ms"]) - 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.gpus import catalog_path
-from advisor.predict.interval import Z90
+from advisor.core.values.interval import Z90
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.charts import below, two_digits, write_charts
 from benchmarks.accuracy.kernels import KernelErrors
@@ -136,7 +136,7 @@ def test_left_out_gpus_before_and_after_calibration():
 
 def test_the_report_names_command_date_and_hashes_and_no_measured_time(tmp_path):
     write_report(results(), tmp_path / "docs")
-    page = (tmp_path / "docs" / "README.md").read_text()
+    page = (tmp_path / "docs" / "report.md").read_text()
     for words in ("python -m benchmarks.accuracy", "2026-01-02", "ab" * 32, "NeuSight", "MIT"):
         assert words in page
     for image in re.findall(r"!\[.*?\]\((.*?)\)", page):
@@ -166,7 +166,7 @@ def test_the_documented_card_names_its_fold(tmp_path):
     (tmp_path / CARD).write_text('{"fold": "five"}')
     label = described({"seed-0": tmp_path})
     assert label == "trained on training-split kernels of five GPUs"
-    page = (Path(__file__).parents[4] / "docs" / "accuracy" / "model-card.md").read_text()
+    page = (Path(__file__).parents[4] / "research" / "docs" / "accuracy" / "model-card.md").read_text()
     assert f"| {label}, all |" in page
 
 

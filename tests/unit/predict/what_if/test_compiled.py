@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Launch, Op, Phase, TensorSpec
+from advisor.core.values.interval import Z90
 from advisor.formats.trace_files import read_trace
-from advisor.predict.interval import SIGMA_COMPILED, Z90
+from advisor.predict.interval import SIGMA_COMPILED
 from advisor.predict.iteration import predict, under_autocast
 from advisor.predict.what_if.compiled import FUSED, LEFT_SHARE, as_run, compiled, fused
 from tests.builders import make_op, make_trace

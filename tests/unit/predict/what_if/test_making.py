@@ -11,8 +11,8 @@ from advisor.core.findings import Code, Finding, Severity, finding
 from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.placing import PLACES
 from advisor.predict.what_if.change import Change
-from advisor.predict.what_if.making import CHANGES, ONE_LINE, changes
-from tests.builders import make_estimate, make_gpu, make_op, make_trace
+from advisor.predict.what_if.making import CHANGES, ONE_LINE
+from tests.builders import make_gpu, make_op, make_trace
 
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
 
@@ -117,14 +117,14 @@ def test_why_a_gpu_gains_nothing(
 
 
 def test_only_one_line_is_proposed_to_who_asked_for_nothing() -> None:
-    assert {change.name for change in changes(make_trace())} <= set(ONE_LINE)
-    assert [change.name for change in changes(make_trace(), ("bf16",))] == ["bf16"]
+    made = (CHANGES[name](make_trace()) for name in ONE_LINE)
+    assert {change.name for change in made if isinstance(change, Change)} == {"tf32", "bf16", "fp16"}
 
 
 def test_a_fed_gpu_gains_nothing_from_faster_feeding() -> None:
     trace = make_trace(data_loading_s=0.5, loader_cpu_s_per_sample=0.01, num_workers=2)
     change = CHANGES["workers"](trace)
     assert isinstance(change, Change)
-    why = change.why_not_for(make_estimate())
+    why = change.why_not_fed
     assert why is not None
     assert why.code is Code.WHAT_IF_NOT_FED

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
-from recommender.availability.history_files import load_history, write_history
+from advisor.site_files.fitted_files import load_history, write_history
+from advisor.site_files.spot_logs import ANY_MACHINE, read_spot_log
 from recommender.availability.series import Watched
-from recommender.availability.spot_log import ANY_MACHINE, read_spot_log
 
 LOG = """\
 time,event,machine,zone

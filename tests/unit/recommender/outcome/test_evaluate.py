@@ -30,9 +30,7 @@ from advisor.core.values import (
 )
 from advisor.report.words import error_text, sentence
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate
 from recommender.outcome.spot import SpotTerms, is_spot
-from recommender.outcome.steps import num_iterations
 from tests.builders import (
     HOUR_S,
     exactly,
@@ -45,6 +43,7 @@ from tests.builders import (
     make_trace,
 )
 from tests.findings import said, sample
+from tests.recommending import evaluate, num_iterations
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
 CALM = SpotTerms(preemptions_per_h=0.0)
@@ -542,7 +541,7 @@ def test_gpus_of_one_machine_share_its_vcpus() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"backend": "kineto"}, "a profile does not tell"),
+        ({"backend": "kineto"}, "a profile does not show it"),
         ({"backend": "cuda", "num_workers": None}, "it uses no torch DataLoader"),
         ({"backend": "cpu", "num_workers": 0}, "its data has no length"),
         ({"num_workers": None}, "no torch DataLoader"),

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code
 from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Option, Plan, Recommendation
 from advisor.predict.interval import spread
-from recommender.engine import recommend
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate_all
 from recommender.outcome.spot import SpotTerms
 from tests.builders import (
     HOUR_S,
@@ -25,6 +23,8 @@ from tests.builders import (
     make_plan,
     make_trace,
 )
+from tests.recommending import evaluated as evaluate_all
+from tests.recommending import recommend
 
 CALM = SpotTerms(preemptions_per_h=0.0)
 

@@ -13,11 +13,10 @@ from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Market, Option, Plan
 from advisor.report.words import sentence
-from recommender.engine import recommend
-from recommender.outcome.local_disks import copied_locally
-from recommender.outcome.reading import network_bits_per_s, read_s
+from recommender.outcome.feeding import copied_locally, network_bits_per_s, read_s
 from recommender.outcome.spot import SpotTerms, restarting, terms_of_plans
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.recommending import recommend
 
 PER_EPOCH = 1000
 

@@ -10,9 +10,8 @@ import pytest
 from advisor.core.findings import Code, Finding
 from advisor.core.values import InputWork, Market, Plan
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate_all
-from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import SpotTerms
+from recommender.ranking.neighbours import with_more_vcpus
 from tests.builders import (
     ONE_GPU,
     exactly,
@@ -23,6 +22,7 @@ from tests.builders import (
     make_plan,
     make_trace,
 )
+from tests.recommending import evaluated as evaluate_all
 
 WORK = InputWork(cpu_s=exactly(1.28), wait_s=0.0, num_workers=None, num_samples=64)
 

@@ -22,7 +22,6 @@ from recommender.outcome.draws import (
     make_draws,
     waits,
 )
-from recommender.outcome.evaluate import evaluate_all
 from recommender.outcome.outcomes import CHUNK, Costs, costs_of, runs_of, work_of
 from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
@@ -37,6 +36,7 @@ from tests.builders import (
     make_trace,
     quantiles_of,
 )
+from tests.recommending import evaluated as evaluate_all
 
 DRAWS = make_draws(np.random.default_rng(3))
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.findings import Code
+from advisor.core.input_time import reading
 from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan
-from advisor.predict.loading import reading
 from advisor.pricing.catalog.instance_types import load_instances
 from advisor.report.words.sentences import sentence
-from recommender.engine import recommend
-from recommender.outcome.reading import MOST_BITS_PER_S, network_bits_per_s, read_s
+from recommender.outcome.feeding import MOST_BITS_PER_S, network_bits_per_s, read_s
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.recommending import recommend
 
 GIBS = st.floats(0.1, 1e5)
 

@@ -12,9 +12,9 @@ from advisor.core.values import Collective, Job, Market, Plan, Scaling, Split, T
 from advisor.report.words import sentence
 from recommender.outcome.reasons import changes_of, reasons_of
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.steps import steps_of
 from tests.builders import make_estimate, make_gpu, make_plan, make_trace
 from tests.findings import sample
+from tests.recommending import workloads_of
 
 TRACE = make_trace()
 TERMS = SpotTerms(preemptions_per_h=0.4, checkpoint_interval_h=0.5, checkpoint_h=0.02)
@@ -25,7 +25,9 @@ GROUP = (Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1),)
 def changes(
     plan: Plan, terms: SpotTerms = TERMS, trace: Trace = TRACE, *, train_h: float = 10.0
 ) -> dict[Code, Finding]:
-    found = changes_of(plan, make_gpu("X"), trace, steps_of(trace, Job()), terms, train_h * HOUR_S)
+    estimate, job = make_estimate("X", num_gpus=plan.num_gpus), Job(iterations=1)
+    (workload,) = workloads_of(trace, [estimate], {"X": make_gpu("X")}, job)
+    found = changes_of(plan, workload, terms, train_h * HOUR_S)
     return {one.code: one for one in found}
 
 
@@ -99,8 +101,9 @@ def test_what_gpus_cannot_share_asks_for_no_change() -> None:
 
 
 def reasons(num_gpus: int, job: Job, trace: Trace = TRACE) -> set[Code]:
-    plan = make_plan("X", num_gpus=num_gpus)
-    found = reasons_of(plan, make_estimate("X"), make_gpu("X"), trace, steps_of(trace, job))
+    plan, estimate = make_plan("X", num_gpus=num_gpus), make_estimate("X", num_gpus=num_gpus)
+    (workload,) = workloads_of(trace, [estimate], {"X": make_gpu("X")}, replace(job, iterations=1))
+    found = reasons_of(plan, workload, estimate)
     return {one.code for one in found}
 
 

@@ -11,8 +11,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.catalog.interruptions import Interruptions, load_interruptions
 from advisor.report.words import sentence
-from recommender.outcome.reasons import risk_of
-from recommender.outcome.refusal import refusal
+from recommender.outcome.reasons import refusal, risk_of
 from recommender.outcome.spot import SpotTerms, terms_at
 from tests.builders import HOUR_S, make_job, make_offer, make_plan
 from tests.findings import said

@@ -6,18 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.rent_settings import QuotaSettings
 from advisor.core.values import Market, Offer, Quantiles
 from advisor.report.words import sentence
-from recommender.plans.candidates import plans_of_offers
+from recommender.plans.candidates import Quota, over_quota, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.plans.quotas import over_quota
 from tests.builders import make_offer
 
 BOTH = (Market.ON_DEMAND, Market.SPOT)
 
 
-def quota(**changes: object) -> QuotaSettings:
+def quota(**changes: object) -> Quota:
     facts = {
         "provider": "aws",
         "instance_types": ("p*",),
@@ -25,7 +23,7 @@ def quota(**changes: object) -> QuotaSettings:
         "markets": BOTH,
         "vcpus": 96,
     }
-    return QuotaSettings(**(facts | changes))
+    return Quota(**(facts | changes))
 
 
 def offer(**changes: object) -> Offer:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.config.rent_settings import QuotaSettings
 from advisor.core.findings import Code
 from advisor.core.values import (
     DataPlace,
@@ -20,8 +19,8 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.pricing.answer.node_counts import NodeLimits
-from recommender.outcome.gangs import slowest_boot, times_of_one
-from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
+from recommender.outcome.nodes import slowest_boot, times_of_one
+from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_offer, make_price
 
@@ -90,7 +89,7 @@ def test_a_price_is_of_all_nodes_and_as_unsure() -> None:
 
 @pytest.mark.parametrize(("num_nodes", "is_blocked"), [(1, False), (2, False), (3, True)])
 def test_a_quota_counts_the_vcpus_of_all_nodes(num_nodes: int, is_blocked: bool) -> None:
-    quota = QuotaSettings(provider="aws", vcpus=192)
+    quota = Quota(provider="aws", vcpus=192)
     (plan,) = plans_of_offers([P4D], terms=TERMS, quotas=[quota], node_counts=lambda _: (num_nodes,))
     assert (plan.blocked is not None) == is_blocked
     if plan.blocked is not None:

@@ -13,7 +13,7 @@ from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentences
-from recommender.plans.software import capability, changes, is_unsupported
+from recommender.outcome.reasons import capability, is_unsupported, software_changes
 from tests.builders import make_gpu, make_offer, make_plan
 
 
@@ -39,18 +39,18 @@ def test_cuda_12_starts_at_5_0(text: str, unsupported: bool) -> None:
 )
 def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text: str, old_build: bool) -> None:
     gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
-    needed = changes(make_plan(), gpu)
+    needed = software_changes(make_plan(), gpu)
     assert bool(needed) == old_build
     assert all("Oldtimer" in line and "CUDA 12" in line for line in sentences(needed))
 
 
 def test_an_own_machine_has_no_offer_to_read() -> None:
-    assert changes(make_plan(offer=None), make_gpu(compute_capability="9.0")) == []
+    assert software_changes(make_plan(offer=None), make_gpu(compute_capability="9.0")) == []
 
 
 def test_two_reasons_are_two_lines() -> None:
     gpu = make_gpu(compute_capability="gfx942", vendor="AMD")
-    needed = sentences(changes(make_plan(offer=make_offer(architecture="arm64")), gpu))
+    needed = sentences(software_changes(make_plan(offer=make_offer(architecture="arm64")), gpu))
     assert len(needed) == 2
     assert "AMD" in needed[0]
     assert "aarch64" in needed[1]
@@ -68,7 +68,9 @@ def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Pa
         offers = [offer for part in source.offers(query) for offer in part.offers]
         assert offers
         for offer in offers:
-            codes = {needed.code for needed in changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))}
+            codes = {
+                needed.code for needed in software_changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))
+            }
             assert Code.INSTALL_AARCH64 in codes, offer
             x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))
-            assert changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []
+            assert software_changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []

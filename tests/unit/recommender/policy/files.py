@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recommender.policy import Policy, read_policies
+from advisor.site_files.policy_files import read_policies
+from recommender.policy import Policy
 
 HEADS = {
     "org": "version: 1\nname: org\nlayer: organisation\n",

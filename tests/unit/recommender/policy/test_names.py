@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.gpus import load_gpus
-from recommender.policy.names import checked_glob, gpu_members, matches, may_overlap
+from recommender.policy.model import checked_glob, gpu_members, matches, may_overlap
 
 
 @pytest.mark.parametrize(

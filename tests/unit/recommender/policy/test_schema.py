@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from recommender.policy import json_schema, read_policies
+from advisor.site_files.policy_files import read_policies
+from recommender.policy import json_schema
 from recommender.policy.model import PolicyFile, lockable_keys, section_models
 from tests.unit.recommender.policy.files import HEADS
 from tests.unit.recommender.policy.test_snippets import BAD, GOOD

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import PolicyError
-from recommender.policy import check_policies, read_policies
-from recommender.policy.reading import ADVICE, MOST_FAULTS
+from advisor.site_files.policy_files import ADVICE, MOST_FAULTS, check_policies, read_policies
 from tests.unit.recommender.policy.files import HEADS, write
 
 # Project-layer bodies from line 4 on: all rules there are in force, as text.

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from advisor.core.units import DAY_S
-from recommender.queue.correction import MEMORY_S, RIGHT_ONES, Correction
-from recommender.queue.grids import CELL_SHARES, LEVELS, NUM_CELLS, level_index
+from recommender.queue.grids import (
+    CELL_SHARES,
+    LEVELS,
+    MEMORY_S,
+    NUM_CELLS,
+    RIGHT_ONES,
+    Correction,
+    level_index,
+)
 
 NOBODY = np.zeros(NUM_CELLS)
 GRID = [float(i) for i in range(len(LEVELS))]

@@ -11,11 +11,12 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.report.words import sentence
+from advisor.site_files.fitted_files import load_fit, write_fit
+from advisor.site_files.job_logs import read_job_log
 from recommender.queue.fitted import WaitBin, fit, warnings_of
-from recommender.queue.foresight import check
 from recommender.queue.grids import level_index, to_log_minutes
-from recommender.queue.job_log import JobLog, read_job_log
-from recommender.queue.wait_files import load_fit, write_fit
+from recommender.queue.jobs import JobLog
+from recommender.queue.scoring import check
 from recommender.queue.waits import (
     ALL,
     FEWEST_JOBS,

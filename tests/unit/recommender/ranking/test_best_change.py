@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from advisor.core.findings import Code
 from advisor.core.values import Option, PickName, Recommendation
-from recommender.ranking.best_change import WhatIf, best_what_if
+from recommender.ranking.variants import WhatIf, best_what_if
 from tests.builders import make_job, make_plan
 from tests.findings import sample
 from tests.recommendations import make_option, removed
+from tests.recommending import make_script
 
 # At 2 USD an hour: 20 USD, 28 and 70 in all.
 A, B, C = make_option("A", 5.0, 10.0), make_option("B", 4.0, 20.0), make_option("C", 1.0, 68.0)
@@ -25,6 +26,7 @@ def best(*what_ifs: Option, recommended: str | None = "A", pick: PickName | None
         options = tuple(removed(option, Code.DEADLINE) for option in options)
     return best_what_if(
         Recommendation(
+            script=make_script(),
             job=make_job(pick=pick),
             options=options,
             frontier=(),

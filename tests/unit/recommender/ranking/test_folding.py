@@ -9,7 +9,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
-from recommender.ranking.folding import with_folded
+from recommender.ranking.neighbours import with_folded
 from recommender.ranking.value import Worth
 from tests.builders import make_plan
 from tests.recommendations import make_option

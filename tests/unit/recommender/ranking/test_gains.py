@@ -13,23 +13,18 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus
-from advisor.core.values import IterationEstimate, Recommendation
-from advisor.predict.interval import Z90, spread
-from advisor.predict.what_if.change import Change
-from advisor.predict.what_if.making import CHANGES
-from recommender.engine import recommend
-from recommender.outcome.estimates import estimates_for
-from recommender.ranking.gains import saved_share, with_gains
-from recommender.ranking.what_if import ground_of, with_what_ifs
+from advisor.core.values import IterationEstimate, Recommendation, Variant
+from advisor.core.values.interval import Z90
+from advisor.predict.interval import spread
+from recommender.ranking.variants import saved_share
 from tests.builders import make_estimate, make_job, make_plan, make_trace
+from tests.recommending import estimates_for, recommend, with_changes
 
 CATALOG = load_gpus()
 
 
-def change(**facts: Any) -> Change:
-    made = CHANGES["tf32"](make_trace())
-    assert isinstance(made, Change)
-    return replace(made, **({"sigma": 0.0, "new_kernels": frozenset()} | facts))
+def change(**facts: Any) -> Variant:
+    return Variant(name="tf32", **facts)
 
 
 def estimate(sigma: float, **seconds: float) -> IterationEstimate:
@@ -73,9 +68,8 @@ def answered(*names: str, gpu: str = "A100-SXM-80GB", **limits: Any) -> Recommen
     trace, gpus = make_trace(), {gpu: CATALOG[gpu]}
     plans = [make_plan(gpu, 2.0)]
     estimates, job = estimates_for(trace, plans, gpus), make_job(**limits)
-    answer = recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(7))
-    ground = ground_of(answer, gpus, rng=np.random.default_rng(7))
-    return with_gains(with_what_ifs(ground, trace, names=names), ground, trace, names)
+    answer = recommend(trace, estimates, gpus, plans, job, rng=np.random.default_rng(0))
+    return with_changes(answer, gpus, trace, names)
 
 
 def test_the_surest_saving_comes_first_and_what_does_not_apply_last() -> None:
@@ -131,9 +125,7 @@ def test_a_copy_on_local_disks_is_the_plans_matter(
     assert plan.offer is not None
     plan = replace(plan, offer=replace(plan.offer, instance_type=instance_type, num_vcpus=192))
     estimates, job = estimates_for(trace, [plan], gpus), make_job(iterations=90_000)
-    answer = recommend(trace, estimates, gpus, [plan], job, rng=np.random.default_rng(7))
-    (gain,) = with_gains(
-        answer, ground_of(answer, gpus, rng=np.random.default_rng(7)), trace, ("nvme",)
-    ).gains
+    answer = recommend(trace, estimates, gpus, [plan], job, rng=np.random.default_rng(0))
+    (gain,) = with_changes(answer, gpus, trace, ("nvme",)).gains
     assert gain.why_not is not None
     assert gain.why_not.code is code

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import Job, Tier
-from recommender.ranking.in_short import summary_of
+from recommender.ranking.what_tips import summary_of
 from tests.builders import make_plan
 from tests.recommendations import make_option
 

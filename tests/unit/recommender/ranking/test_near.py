@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Option, Recommendation
-from recommender.engine import recommend
-from recommender.ranking import near
+from recommender.ranking import neighbours
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
+from tests.recommending import recommend
 
 
 def answer(*points: tuple[str, float, float], spread: float = 1.0, copies: int = 1) -> Recommendation:
@@ -78,8 +78,8 @@ def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
     recommendation = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
     assert recommendation.frontier == ("A",)
     text = words(recommendation, "B")
-    assert "near tie in time: A costs no more and is done sooner with odds of" in text
-    p = float(text.split("with odds of ")[1].split()[0].rstrip(";"))
+    assert "near tie in time: A costs no more and is done sooner with probability" in text
+    p = float(text.split("with probability ")[1].split()[0].rstrip(";"))
     assert p == pytest.approx(0.88, abs=0.03)
 
 
@@ -87,7 +87,7 @@ def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
     recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
     assert recommendation.frontier == ("A", "B")
     text = words(recommendation, "A")
-    assert "near tie in time: B costs less and is done sooner with odds of" in text
+    assert "near tie in time: B costs less and is done sooner with probability" in text
     assert "near tie" not in words(recommendation, "B")
 
 
@@ -127,12 +127,12 @@ def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(
 ) -> None:
     points = [(name, *pair) for name, pair in zip("ABCD", figures, strict=False)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(near, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
+        patched.setattr(neighbours, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
         each_compared = answer(*points, spread=spread, copies=3)
     assert answer(*points, spread=spread, copies=3) == each_compared
 
 
 def test_only_what_is_as_fast_and_as_cheap_dominates() -> None:
     """Of a frontier of three the first is dearer than the point, and the last is slower."""
-    slow = near._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
+    slow = neighbours._rivals(3, [(1.0, 9.0), (2.0, 5.0), (3.0, 1.0), (2.5, 6.0)], [0, 1, 2])
     assert slow == [1]

@@ -7,9 +7,9 @@ import pytest
 
 from advisor.core.units import GIB
 from advisor.core.values import Interval, Option
-from recommender.engine import recommend
-from recommender.ranking.nearest import nearest
+from recommender.ranking.neighbours import nearest
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.recommending import recommend
 
 Case = tuple[str, float, float]
 # Hours and dollars of the whole job: fast and dear, slow and cheap, and one in between.

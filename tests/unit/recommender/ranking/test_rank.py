@@ -21,10 +21,10 @@ from advisor.core.values import (
     Tier,
 )
 from advisor.report.words import sentence
-from recommender.engine import recommend
-from recommender.ranking.safety import risk_key, safest
+from recommender.ranking.choice import risk_key, safest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
+from tests.recommending import recommend
 
 
 def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Recommendation:
@@ -172,7 +172,7 @@ def test_what_risk_keeps_is_still_called_what_it_is() -> None:
     far = (make_plan("FAR", 5.0), 8.5)
     wider = answer(UNSURE, far, job=make_job(iterations=1000, risk_counts=True))
     assert wider.frontier == ("UNSURE", "FAR")
-    near = "near tie in time: UNSURE costs no more and is done sooner with odds of"
+    near = "near tie in time: UNSURE costs no more and is done sooner with probability"
     assert near in reasons(wider, "FAR")
     assert "near tie" not in reasons(wider, "UNSURE")
 

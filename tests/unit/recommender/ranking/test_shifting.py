@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Layout, Market, PricePoint
 from advisor.report.words import sentence
-from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.shifting import cheapest_start, with_shifts
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.recommending import recommend
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -11,12 +11,9 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
-from recommender.engine import recommend
-from recommender.outcome.estimates import estimates_for
-from recommender.ranking.best_change import best_what_if
-from recommender.ranking.supposed import with_splits
-from recommender.ranking.what_if import ground_of
+from recommender.ranking.variants import best_what_if
 from tests.builders import make_gpu, make_job, make_plan
+from tests.recommending import estimates_for, recommend, with_divisions
 from tests.unit.predict.footprint.scripts import make_transformer
 from tests.unit.predict.split.transformers import transformer
 
@@ -33,7 +30,7 @@ def divided(plans: Sequence[Plan], *, trace: Trace = TRACE, **of_job: object) ->
     job = make_job(**of_job)
     estimates = estimates_for(trace, plans, GPUS, job)
     answer = recommend(trace, estimates, GPUS, plans, job, rng=np.random.default_rng(0))
-    return with_splits(ground_of(answer, GPUS, rng=np.random.default_rng(0)), trace)
+    return with_divisions(answer, GPUS, trace)
 
 
 def test_eight_gpus_run_what_none_of_them_holds() -> None:
@@ -65,8 +62,7 @@ def test_what_runs_as_it_is_needs_no_division() -> None:
     plans, job = [plan_of(8)], make_job()
     estimates = estimates_for(TRACE, plans, {"X": large}, job)
     answer = recommend(TRACE, estimates, {"X": large}, plans, job, rng=np.random.default_rng(0))
-    ground = ground_of(answer, {"X": large}, rng=np.random.default_rng(0))
-    assert with_splits(ground, TRACE) is answer
+    assert with_divisions(answer, {"X": large}, TRACE) is answer
 
 
 def test_a_division_lifts_no_other_limit() -> None:

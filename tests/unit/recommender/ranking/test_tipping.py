@@ -10,9 +10,8 @@ from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence
-from recommender.ranking.tip import machine, tip_of
-from recommender.ranking.tipping import what_tips
 from recommender.ranking.value import Worth, least_total, total_usd
+from recommender.ranking.what_tips import machine, tip_of, what_tips
 from tests.builders import make_estimate, make_job, make_plan, make_price
 from tests.findings import sample
 from tests.recommendations import guessed, make_option
@@ -62,7 +61,7 @@ def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
     own = replace(RIVAL, plan=replace(RIVAL.plan, usd_per_h=None))
     tipping = tipped(CHOSEN, own)
     assert tipping.facts["cost_usd"] is None
-    assert "at a cost that nobody configured" in sentence(tipping)
+    assert "at a cost that is not configured" in sentence(tipping)
 
 
 def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Chart, Column, Document, Row, Section, Series, Table, columns
 from advisor.report.recommendation import recommendation_document
-from advisor.report.writers.mail_html import to_mail_html
-from tests.builders import make_trace
+from advisor.report.writers.mail import to_mail_html
 from tests.recommendations import many_options
 from tests.unit.report.printed import of, table
 
@@ -31,7 +30,7 @@ def test_each_chart_is_a_picture_that_the_html_shows_once() -> None:
 
 
 def test_an_answer_looks_as_on_its_page_chart_and_table() -> None:
-    document = recommendation_document(many_options(6), make_trace(), top=5)
+    document = recommendation_document(many_options(6), top=5)
     html = to_mail_html(document, "s")
     assert len(html.pictures) == 1
     assert html.text.count("<table") == 1

@@ -1,0 +1,157 @@
+"""What a choice of machines needs to know of a script: nothing behind these values reads a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from advisor.core.findings import Finding
+from advisor.core.values.estimate import IterationEstimate
+from advisor.core.values.gpu import GpuSpec
+from advisor.core.values.layout import Layout
+from advisor.core.values.split import WHOLE, Split
+
+
+class Scaling(StrEnum):
+    """What a script holds when GPUs are added."""
+
+    WEAK = "weak"  # the batch of one GPU: steps grow larger and fewer
+    STRONG = "strong"  # the batch of all of them: each GPU takes less of it
+    UNSHARED = "unshared"  # the whole step: no GPU takes a part of it, so more of them bring nothing
+
+
+class ScalingSource(StrEnum):
+    """What says how a script scales."""
+
+    GIVEN = "given"
+    SEEN = "seen"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What an optimizer step of the job is on a number of GPUs.
+
+    Attributes:
+        num_ranks: GPUs of the profiled world.
+        batch_size: samples a GPU takes there; None if unknown.
+        split: how the model is divided: the GPUs of a copy take one batch together.
+    """
+
+    scaling: Scaling
+    source: ScalingSource
+    num_ranks: int
+    batch_size: int | None
+    split: Split = WHOLE
+
+    def copies(self, num_gpus: int) -> int:
+        """Copies of the model on so many GPUs."""
+        return max(num_gpus // self.split.gpus_per_copy, 1)
+
+    def share(self, num_gpus: int) -> float:
+        """What each copy of the model takes of the profiled batch, on so many GPUs."""
+        return self.num_ranks / self.copies(num_gpus) if self.scaling is Scaling.STRONG else 1.0
+
+    def global_batch_size(self, num_gpus: int) -> int | None:
+        """Samples of a step on so many GPUs; None if unknown."""
+        return None if self.batch_size is None else self.batch_size * self.batches(num_gpus)
+
+    def batches(self, num_gpus: int) -> int:
+        """Profiled batches that a step takes on so many GPUs."""
+        return self.copies(num_gpus) if self.scaling is Scaling.WEAK else self.num_ranks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What is known of a script whichever machine runs it: its trace without the operators.
+
+    Attributes:
+        name: its file, as the trace names it.
+        batch_size: samples a GPU takes in a step where it was profiled; None if unknown.
+        steps: how its steps change with the number of GPUs.
+        iterations_per_epoch: optimizer steps of an epoch in the profiled world; None if unknown.
+        warnings: what profiling warned of.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    origin_gpu: str | None
+    batch_size: int | None
+    steps: Steps
+    iterations_per_epoch: int | None
+    warnings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """The script as it is written, with one change made to it, or with its model divided.
+
+    Attributes:
+        name: of the change or division, which ends the ids of its options; None for the script as written.
+        why_not: why the change does not apply to this script; such a variant has no workloads.
+        why_not_on: by GPU, why that one gains nothing from the change.
+        why_not_fed: why an iteration that does not wait for its samples gains nothing; None where it may.
+        samples: of a step, over those of the script as written.
+        new_kernels: words of the families that run by other kernels than before; times of the others are
+            wrong as they were.
+        sigma: log-normal, of a time that was not profiled.
+    """
+
+    name: str | None = None
+    why_not: Finding | None = None
+    why_not_on: Mapping[str, Finding] = field(default_factory=dict)
+    why_not_fed: Finding | None = None
+    samples: int = 1
+    new_kernels: frozenset[str] = frozenset()
+    sigma: float = 0.0
+
+
+AS_WRITTEN = Variant()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptWork:
+    """What has to be changed in the script before it runs there.
+
+    Attributes:
+        change: what makes it the variant.
+        sharing: how several GPUs come to share the data or the model.
+        tuning: what to tune again, such as the learning rate of a larger batch.
+    """
+
+    change: tuple[Finding, ...] = ()
+    sharing: tuple[Finding, ...] = ()
+    tuning: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A variant of a script on the GPUs of one layout: all that a choice needs to know of it.
+
+    Attributes:
+        estimate: of an iteration that waits for no vCPU beyond its workers and reads in no time; its
+            ``input`` is what the samples take.
+        iterations: optimizer steps of the whole job.
+        iterations_per_epoch: None if unknown.
+        share: what each copy of the model takes of the profiled batch.
+        script_work: what has to be changed in the script.
+        memory_notes: whether it fits, as far as it can be said.
+        scaling_notes: what its steps rest on where more or fewer GPUs were profiled.
+    """
+
+    script: Script
+    variant: Variant
+    gpu: GpuSpec
+    estimate: IterationEstimate
+    iterations: int
+    iterations_per_epoch: int | None
+    share: float
+    script_work: ScriptWork = ScriptWork()
+    memory_notes: tuple[Finding, ...] = ()
+    scaling_notes: tuple[Finding, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """How the GPUs are laid out."""
+        return self.estimate.layout

@@ -1,0 +1,323 @@
+"""What ``torch.cuda`` answers, and how C++, streams and threads see the fake GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ...replacing import replace
+
+if TYPE_CHECKING:
+    from ...session import Session
+    from ..gpu import PretendedGpu
+
+
+def install_subclass(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """Makes C++ see a meta tensor where Python sees a CUDA tensor.
+
+    FakeTensor asks ``Tensor._make_subclass`` for a tensor whose C++ device is CUDA. On a build without CUDA
+    the autograd engine then looks for a device guard that does not exist and aborts the process in
+    ``backward``. With ``dispatch_device=False`` the C++ device stays meta, while the dispatch keys are CUDA's
+    and ``tensor.device`` says ``cuda:0``.
+
+    Wrap ``Tensor._make_subclass`` and give FakeTensor the answers of a CUDA tensor.
+    """
+    original: Callable[..., object] = torch.Tensor._make_subclass
+
+    # torch._dynamo wants this very signature.
+    def make_subclass(cls: object, data: object, requires_grad: bool = False, **kwargs: object) -> object:
+        device: Any = kwargs.get("device_for_backend_keys")
+        if device is not None and torch.device(device).type == "cuda":
+            kwargs["dispatch_device"] = False
+        return original(cls, data, requires_grad, **kwargs)
+
+    replace(torch.Tensor, _make_subclass=staticmethod(make_subclass))
+    replace(
+        FakeTensor,
+        is_cuda=property(lambda tensor: tensor.fake_device.type == "cuda"),
+        is_cpu=property(lambda tensor: tensor.fake_device.type == "cpu"),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+        get_device=lambda tensor: tensor.fake_device.index or 0,
+    )
+
+
+_NOTHING = (
+    "init", "_lazy_init", "synchronize", "empty_cache", "set_device", "ipc_collect", "manual_seed",
+    "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",
+    "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_accumulated_memory_stats", "set_per_process_memory_fraction",
+)  # fmt: skip
+
+
+class _DeviceContext:
+    """Stands in for ``torch.cuda.device(index)``."""
+
+    def __init__(self, device: object = None) -> None:
+        self.idx = 0 if device is None else device
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def install_device(session: Session) -> None:
+    """Answers ``torch.cuda``'s questions about the device as the pretended GPU would.
+
+    Scripts choose ``"cuda" if torch.cuda.is_available() else "cpu"``, print memory figures, and look at the
+    compute capability to choose a dtype; a CPU-only build says no or raises.
+
+    Replace the queries in ``torch.cuda`` and in the submodules that define them.
+    """
+    answers: dict[str, object] = {name: _do_nothing() for name in _NOTHING}
+    answers.update(_identity_answers(session.gpu, session.world.gpus_per_node))
+    answers.update(_memory_answers(session))
+    answers.update(_random_answers())
+    for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
+        for name, answer in answers.items():
+            if module is torch.cuda or hasattr(module, name):
+                setattr(module, name, answer)
+    replace(torch.cuda, device=_DeviceContext, device_of=_DeviceContext)
+    for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
+        setattr(torch.cuda.nvtx, name, _do_nothing())
+    replace(torch.cuda.nvtx, range=lambda *_, **__: contextlib.nullcontext())
+    _claim_build()
+
+
+def _do_nothing() -> Callable[..., None]:
+    # A function for each name: torch._dynamo refuses to load if two of torch's are the same.
+    return lambda *_, **__: None
+
+
+def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
+    properties = SimpleNamespace(
+        name=gpu.name, major=gpu.major, minor=gpu.minor, total_memory=gpu.memory_bytes,
+        multi_processor_count=gpu.num_sms, is_integrated=0, is_multi_gpu_board=0, warp_size=32,
+        gcnArchName="", max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152, shared_memory_per_block_optin=166912,
+        shared_memory_per_multiprocessor=167936, L2_cache_size=40 * 2**20, uuid="0",
+        pci_bus_id=0, pci_device_id=0, pci_domain_id=0,
+    )  # fmt: skip
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "_is_compiled": lambda: True,
+        "is_bf16_supported": lambda including_emulation=True: gpu.major >= 8 or including_emulation,
+        "is_tf32_supported": lambda: gpu.major >= 8,
+        "device_count": lambda: num_devices,
+        "current_device": lambda: 0,
+        "get_device_name": lambda device=None: gpu.name,  # noqa: ARG005
+        "get_device_properties": lambda device=None: properties,  # noqa: ARG005
+        "get_device_capability": lambda device=None: (gpu.major, gpu.minor),  # noqa: ARG005
+        "get_arch_list": lambda: [f"sm_{gpu.major}{gpu.minor}"],
+        "can_device_access_peer": lambda *_: True,
+        "is_current_stream_capturing": lambda: False,
+        "utilization": lambda device=None: 0,  # noqa: ARG005
+        "cudart": lambda: SimpleNamespace(cudaProfilerStart=_do_nothing(), cudaProfilerStop=_do_nothing()),
+    }
+
+
+def _memory_answers(session: Session) -> dict[str, object]:
+    memory, total = session.memory, session.gpu.memory_bytes
+
+    return {
+        "memory_allocated": lambda device=None: memory.current_bytes,  # noqa: ARG005
+        "memory_reserved": lambda device=None: memory.current_bytes,  # noqa: ARG005
+        "memory_cached": lambda device=None: memory.current_bytes,  # noqa: ARG005
+        "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        "max_memory_cached": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        "memory_stats": lambda device=None: {},  # noqa: ARG005
+        "memory_summary": lambda *_, **__: "",
+        "mem_get_info": lambda device=None: (total - memory.current_bytes, total),  # noqa: ARG005
+    }
+
+
+def _random_answers() -> dict[str, object]:
+    return {
+        "initial_seed": lambda: 0,
+        "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),  # noqa: ARG005
+        "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
+    }
+
+
+def _claim_build() -> None:
+    torch.version.cuda = torch.version.cuda or "13.0"
+    torch.backends.cuda.is_built = lambda: True
+    torch.backends.cudnn.is_available = lambda: True
+    torch.backends.cudnn.version = lambda: 91300
+    # torch._dynamo imports it wherever CUDA is compiled in.
+    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        torch._C._cuda_getCurrentRawStream = lambda device: 0  # noqa: ARG005
+
+
+class Event:
+    """An event that has happened; elapsed time is that of the CPU."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._recorded_s = 0.0
+
+    def record(self, stream: object = None) -> None:  # noqa: ARG002
+        """Remember the time."""
+        self._recorded_s = time.perf_counter()
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds to ``end``, never zero since scripts divide by it."""
+        return max(1e-3, (end._recorded_s - self._recorded_s) * 1e3)
+
+    def query(self) -> bool:
+        """Whether the event has happened: yes."""
+        return True
+
+    def wait(self, stream: object = None) -> None:
+        """Do nothing."""
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+
+class Stream:
+    """A stream without work."""
+
+    cuda_stream = 0
+    device_index = 0
+    stream_id = 0
+    device_type = 1
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.device = torch.device("cuda", 0)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def wait_stream(self, stream: object) -> None:
+        """Do nothing."""
+
+    def wait_event(self, event: Any) -> None:
+        """Do nothing."""
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """An event at this point."""
+        event = event or Event()
+        event.record()
+        return event
+
+    def query(self) -> bool:
+        """Whether all work is done: yes."""
+        return True
+
+    def is_capturing(self) -> bool:
+        """Whether a CUDA graph is being captured: no."""
+        return False
+
+
+_MAIN = Stream()
+_entered: list[Stream] = []
+
+
+def is_on_main_stream() -> bool:
+    """Whether work goes where that of the model goes, which waits for what is not asynchronous."""
+    return not _entered or _entered[-1] is _MAIN
+
+
+def _current_stream(device: object = None) -> Stream:  # noqa: ARG001
+    return _entered[-1] if _entered else _MAIN
+
+
+@contextlib.contextmanager
+def _on(stream: Stream | None) -> Iterator[Stream | None]:
+    """Work goes to the stream; to the same as before if it is None."""
+    _entered.append(_current_stream() if stream is None else stream)
+    try:
+        yield stream
+    finally:
+        _entered.pop()
+
+
+def install_streams(session: Session) -> None:  # noqa: ARG001
+    """CUDA streams and events: nothing runs, so all of them are always done.
+
+    The classes of a CPU-only build raise when constructed.
+
+    Replace the classes and the functions that hand out streams.
+    """
+    replace(torch.cuda, Event=Event, Stream=Stream)
+    replace(torch.cuda.streams, Event=Event, Stream=Stream)
+    replace(
+        torch.cuda,
+        current_stream=_current_stream,
+        default_stream=lambda device=None: _MAIN,  # noqa: ARG005
+        set_stream=lambda stream: None,  # noqa: ARG005
+        stream=_on,
+    )
+    replace(torch.Tensor, record_stream=lambda tensor, stream: None)  # noqa: ARG005
+
+
+def install_accelerator(session: Session) -> None:
+    """``torch.accelerator``, the device-neutral way to ask for a GPU, says that there is a CUDA device.
+
+    On a CPU-only build it says that there is none, or raises, and newer scripts would train on the CPU.
+
+    Replace the queries that exist in this version of torch.
+    """
+    memory = session.memory
+    answers: dict[str, object] = {
+        "is_available": lambda: True,
+        "device_count": lambda: session.world.gpus_per_node,
+        "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005
+        "current_device_index": lambda: 0,
+        "current_device_idx": lambda: 0,
+        "set_device_index": lambda device: None,  # noqa: ARG005
+        "set_device_idx": lambda device: None,  # noqa: ARG005
+        "current_stream": lambda device=None: Stream(),  # noqa: ARG005
+        "set_stream": lambda stream: None,  # noqa: ARG005
+        "synchronize": lambda device=None: None,  # noqa: ARG005
+        "empty_cache": lambda: None,
+        "memory_allocated": lambda device=None: memory.current_bytes,  # noqa: ARG005
+        "memory_reserved": lambda device=None: memory.current_bytes,  # noqa: ARG005
+        "max_memory_allocated": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        "max_memory_reserved": lambda device=None: memory.peak_bytes,  # noqa: ARG005
+        "reset_peak_memory_stats": lambda device=None: None,  # noqa: ARG005
+    }
+    for name, answer in answers.items():
+        if hasattr(torch.accelerator, name):
+            setattr(torch.accelerator, name, answer)
+    # FSDP asks C++ itself.
+    torch._C._get_accelerator = lambda *_: torch.device("cuda")
+
+
+def install_threads(session: Session) -> None:
+    """Threads of the script see the pretended GPU as well.
+
+    A dispatch mode holds for one thread; a loop, a prefetcher or a metric computed in another one would meet
+    a torch without CUDA. Each thread enters a mode of its own that reports to the same session.
+
+    Wrap what a thread runs when it is started.
+    """
+    start = threading.Thread.start
+
+    def start_with_mode(thread: Any) -> None:
+        run = thread.run
+
+        def run_with_mode() -> None:
+            with session.pretending.for_thread():
+                run()
+
+        thread.run = run_with_mode
+        start(thread)
+
+    replace(threading.Thread, start=start_with_mode)

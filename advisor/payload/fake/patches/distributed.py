@@ -1,0 +1,283 @@
+"""Process groups, and the wrappers that need one, with one process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import multiprocessing.process
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ... import torch_names
+from ...protocol import Warned
+from ...replacing import replace, when_imported
+from .tensors import plain_device
+
+if TYPE_CHECKING:
+    from ...session import Session
+
+
+def install_data_parallel(session: Session) -> None:
+    """``nn.DataParallel`` on one GPU calls its module.
+
+    It would do so anyway after passing the inputs through CUDA's scatter kernel, which a CPU build lacks.
+
+    Replace ``DataParallel.forward``.
+    """
+
+    def forward(wrapper: Any, *args: object, **kwargs: object) -> object:
+        session.warn(Warned.DATA_PARALLEL_ALONE)
+        return wrapper.module(*args, **kwargs)
+
+    replace(torch.nn.DataParallel, forward=forward)
+
+
+_NCCL = (2, 27, 5)
+
+
+def install_process_group(session: Session) -> None:
+    """``init_process_group`` makes a group of which this process is the only one that exists.
+
+    Any backend becomes torch's ``fake`` one: NCCL is not in a CPU build, and Gloo would wait for the others.
+    The group's size is the script's own, torchrun's environment or ``--world``; its rank is the script's or
+    0.
+
+    Replace what makes groups, and torchrun's environment.
+    """
+    session.world.set_environment()
+    if not torch.distributed.is_available():
+        return
+    import torch.distributed as dist
+    from torch.distributed import device_mesh, distributed_c10d
+
+    originals: dict[str, Callable[..., Any]] = {
+        "init": dist.init_process_group,
+        "new": distributed_c10d._new_process_group_helper,
+    }
+    originals["backend"] = dist.get_backend
+    signature = inspect.signature(originals["init"])
+    names: list[str] = []
+    backends: dict[object, str] = {}
+
+    def init_process_group(*args: object, **kwargs: object) -> None:
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        given = signature.bind(*args, **kwargs).arguments
+        rank = given.get("rank", -1)
+        size = session.world.size_of_group(given.get("world_size", -1))
+        names[:] = [str(given.get("backend") or "nccl").lower()]
+        rank = rank if rank >= 0 else int(os.environ.get("RANK", 0))
+        originals["init"]("fake", rank=rank, world_size=size, store=FakeStore())
+
+    # Of the positional arguments the fourth is the backend; options and device are NCCL's.
+    def new_process_group(*args: object, **kwargs: object) -> object:
+        kwargs.update(backend_options=None, device_id=None)
+        made = originals["new"](*args[:3], "fake", *args[4:6], **kwargs)
+        if args[3] not in ("fake", None):
+            backends[made[0]] = str(args[3]).lower()
+        return made
+
+    for module in (dist, distributed_c10d, device_mesh):
+        replace(module, init_process_group=init_process_group)
+    replace(distributed_c10d, _new_process_group_helper=new_process_group)
+
+    # Scripts choose by it; that ours is fake is not theirs to know.
+    def get_backend(group: object = None) -> object:
+        return originals["backend"](group) and backends.get(group, names[0])
+
+    for module in (dist, distributed_c10d):
+        replace(module, get_backend=get_backend, is_nccl_available=lambda: True)
+    # Asked by hooks that exchange BF16, and by scripts before they train in it.
+    replace(torch.cuda.nccl, version=lambda: _NCCL)
+
+
+def install_object_collectives(session: Session) -> None:  # noqa: ARG001
+    """Objects that ranks exchange: every rank holds what this one holds.
+
+    Torch sends them as bytes in tensors. What another rank would send never arrives, and rank 0 would
+    unpickle an empty buffer.
+
+    Replace the four functions.
+    """
+    if not torch.distributed.is_available():
+        return
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    def all_gather_object(object_list: list[object], obj: object, group: object = None) -> None:  # noqa: ARG001
+        object_list[:] = [obj] * len(object_list)
+
+    def gather_object(obj: object, object_gather_list: Any = None, *_: object, **__: object) -> None:
+        if object_gather_list is not None:
+            object_gather_list[:] = [obj] * len(object_gather_list)
+
+    def broadcast_object_list(object_list: list[object], *_: object, **__: object) -> None:
+        pass
+
+    def scatter_object_list(
+        outputs: list[object], inputs: list[object] | None = None, *_: object, **__: object
+    ) -> None:
+        if inputs:
+            outputs[0] = inputs[0]
+
+    for function in (all_gather_object, gather_object, broadcast_object_list, scatter_object_list):
+        for module in (dist, distributed_c10d):
+            setattr(module, function.__name__, function)
+
+
+class _Finished:
+    """The processes that ``join=False`` would give back."""
+
+    processes: tuple[object, ...] = ()
+
+    def join(self, *_: object, **__: object) -> bool:
+        """Say that all have ended."""
+        return True
+
+
+def install_spawning(session: Session) -> None:
+    """``torch.multiprocessing.spawn`` runs rank 0 in this process and starts no other.
+
+    A fresh process would know nothing of the pretended GPU, and what rank 0 does says what all of them do.
+    The script's function makes the process group and says there how many ranks it has. Other processes of the
+    script are started as they are, and counted: where they train, its own one does nothing.
+
+    Replace ``spawn`` and ``start_processes``; count what ``Process.start`` starts.
+    """
+    _count_processes(session)
+
+    def spawn(
+        fn: Callable[..., object],
+        args: Any = (),
+        nprocs: int = 1,
+        join: bool = True,
+        *_: object,
+        **__: object,
+    ) -> object:
+        if nprocs < 1:
+            raise ValueError(f"nprocs must be 1 or more, not {nprocs}")
+        fn(0, *args)
+        return None if join else _Finished()
+
+    replace(torch.multiprocessing, spawn=spawn, start_processes=spawn)
+    # The function hides the module of the same name.
+    module: Any = sys.modules["torch.multiprocessing.spawn"]
+    module.spawn = module.start_processes = spawn
+
+
+def _count_processes(session: Session) -> None:
+    process: Any = multiprocessing.process.BaseProcess
+    original = process.start
+
+    @functools.wraps(original)
+    def start(self: Any) -> None:
+        session.num_processes += 1
+        original(self)
+
+    process.start = start
+
+
+def install_distributed_data_parallel(session: Session) -> None:  # noqa: ARG001
+    """``DistributedDataParallel`` does not compare its parameters with those of other ranks.
+
+    The comparison gathers shapes through a tensor on the GPU, whose values are made up here, and so finds
+    that the ranks differ. All else works as it is: its buckets are collectives like any other.
+
+    Leave out the comparison.
+    """
+    replace(torch.nn.parallel.distributed, _verify_param_shape_across_processes=_agree)
+
+
+def _agree(*_: object, **__: object) -> bool:
+    return True
+
+
+def install_fully_sharded(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """``FullyShardedDataParallel``, the first FSDP, on a build without CUDA.
+
+    It makes a device of the integer that ``device_id=`` or ``torch.cuda.current_device()`` says, for which
+    C++ looks for an accelerator. All else works as it is; FSDP2 takes no device.
+
+    Change the class once the script imports it: it takes long to import.
+    """
+    when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _accept_integers)
+
+
+def _accept_integers(module: ModuleType) -> None:
+    torch_names.check(torch_names.SHARDED_NAMES)
+    from torch.distributed.fsdp._common_utils import _FSDPDeviceHandle
+
+    wrapper: Any = module.FullyShardedDataParallel
+    create = wrapper.__init__
+    signature = inspect.signature(create)
+
+    @functools.wraps(create)
+    def init(*args: object, **kwargs: object) -> None:
+        given = signature.bind(*args, **kwargs)
+        if "device_id" in given.arguments:
+            given.arguments["device_id"] = plain_device(given.arguments["device_id"])
+        create(*given.args, **given.kwargs)
+
+    # What it says of the current device becomes a device, which a device may.
+    def from_device(device: torch.device) -> Any:
+        handle: Any = _FSDPDeviceHandle(device)
+        handle.current_device = lambda: plain_device(device)
+        return handle
+
+    replace(wrapper, __init__=init)
+    replace(_FSDPDeviceHandle, from_device=staticmethod(from_device))
+
+
+def install_dtensor(session: Session) -> None:
+    """A DTensor is where its shard is, and finds the shapes of results without our dispatch mode.
+
+    It asks C++ for the shard's device, which says meta where Python says CUDA (see ``subclass``): FSDP2 then
+    believes that its parameters were never materialised. For the shape of a result it runs the operator on
+    fake tensors of its own, which our mode would take for the script's.
+
+    Change the class once there is a mesh: it takes long to import.
+    """
+    if not torch.distributed.is_available():
+        return
+    from torch.distributed import device_mesh
+
+    mesh = device_mesh.DeviceMesh
+    create: Callable[..., None] = mesh.__init__
+
+    def init(self: Any, *args: object, **kwargs: object) -> None:
+        create(self, *args, **kwargs)
+        replace(mesh, __init__=create)
+        _change_class(session)
+
+    replace(mesh, __init__=init)
+
+
+def _change_class(session: Session) -> None:
+    torch_names.check(torch_names.MESH_NAMES)
+    from torch.distributed.tensor import DTensor, _sharding_prop
+
+    replace(
+        DTensor,
+        device=property(lambda tensor: tensor._local_tensor.device),
+        is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda),
+        is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+    )
+    replace(_sharding_prop, detect_fake_mode=lambda *_: session.pretending.fake_mode)
+    name = "_propagate_tensor_meta_non_cached"
+    propagator = _sharding_prop.ShardingPropagator
+    if hasattr(propagator, name):
+        setattr(propagator, name, _without_modes(getattr(propagator, name)))
+
+
+def _without_modes(original: Callable[..., object]) -> Callable[..., object]:
+    def propagate(*args: object, **kwargs: object) -> object:
+        with torch.utils._python_dispatch._disable_current_modes():
+            return original(*args, **kwargs)
+
+    return propagate

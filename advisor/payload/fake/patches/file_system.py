@@ -1,0 +1,299 @@
+"""Functions of the file system see what the script wrote and removed; nothing of it happens."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import functools
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import Warned
+from ...replacing import replace
+
+if TYPE_CHECKING:
+    from ...session import Session
+    from ..saved_files import AnyPath
+
+
+_ONE_PATH = ("stat", "lstat", "access", "chmod", "utime", "listxattr", "getxattr", "setxattr")
+_TWO_PATHS = ("link", "symlink")
+
+
+def install_saved_paths(session: Session) -> None:
+    """The functions that look at files see what the script saved in this run.
+
+    Scripts ask whether their checkpoint exists, copy the best one and list the folder. For files that
+    `saving` put elsewhere the standard library's functions are sent there, and what `removed_paths` hid is
+    not there; of all other files they know nothing new.
+
+    Wrap functions of os, shutil and io.
+    """
+    # Extended attributes are Linux's alone.
+    for name in filter(functools.partial(hasattr, os), _ONE_PATH):
+        setattr(os, name, _reading(session, getattr(os, name)))
+    replace(os, listdir=_listing(session, os.listdir), scandir=_scanning(session, os.scandir))
+    for name in _TWO_PATHS:
+        setattr(os, name, _copying(session, getattr(os, name)))
+    replace(shutil, copyfile=_copying(session, shutil.copyfile))
+    open_ = _opening(session, io.open)
+    replace(builtins, open=open_)
+    replace(io, open=open_)
+
+
+def _reading(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def function(path: object = ".", *args: object, **kwargs: object) -> object:
+        if kwargs.get("dir_fd") is not None:
+            return original(path, *args, **kwargs)
+        return original(session.saved.find(path) or path, *args, **kwargs)
+
+    return function
+
+
+def _copying(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def function(src: object, dst: AnyPath, *args: object, **kwargs: object) -> object:
+        stand_in = session.saved.find(src)
+        if stand_in is None:
+            return original(src, dst, *args, **kwargs)
+        original(stand_in, session.saved.place(dst), *args, **kwargs)
+        return dst
+
+    return function
+
+
+def _listing(session: Session, original: Callable[..., list[str]]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def listdir(path: object = ".") -> list[str]:
+        folder, stand_in = session.saved.folder(path), session.saved.find(path)
+        if folder is None:
+            return _left(session, path, original(stand_in or path))
+        real = _left(session, path, original(path)) if stand_in is None else []
+        return list(dict.fromkeys([*real, *original(folder)]))
+
+    return listdir
+
+
+def _left(session: Session, folder: Any, names: list[str]) -> list[str]:
+    """Without what the script removed; a folder may be given as the number of an open file."""
+    if isinstance(folder, int):
+        return names
+    return [name for name in names if not session.saved.is_gone(os.path.join(folder, name))]
+
+
+def _scanning(session: Session, original: Callable[..., Iterable[os.DirEntry[str]]]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def scandir(path: object = ".") -> object:
+        folder, stand_in = session.saved.folder(path), session.saved.find(path)
+        if folder is None and not session.saved.hides_any:
+            return original(stand_in or path)
+        real = original(path) if stand_in is None else ()
+        shown = {entry.name: entry for entry in real if not session.saved.is_gone(entry.path)}
+        # A path that is gone raises here.
+        other = original(folder or stand_in) if folder or stand_in else ()
+        return _Entries(iter(({entry.name: entry for entry in other} | shown).values()))
+
+    return scandir
+
+
+class _Entries:
+    """What ``os.scandir`` gives back: an iterator that can be closed."""
+
+    def __init__(self, entries: Iterator[object]) -> None:
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[object]:
+        return self._entries
+
+    def __next__(self) -> object:
+        return next(self._entries)
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _opening(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def open_(file: Any, mode: str = "r", *args: object, **kwargs: object) -> object:
+        stand_in = session.saved.find(file)
+        if not set(mode) & set("wax+"):
+            return original(stand_in or file, mode, *args, **kwargs)
+        if stand_in is not None or session.saved.is_in_mirror(file):
+            return original(session.saved.place(file), mode, *args, **kwargs)
+        # What the script writes by itself is its own affair, and so is removing it.
+        is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
+        opened = original(file, mode, *args, **kwargs)
+        if is_new:
+            session.saved.note_made(file)
+        return opened
+
+    return open_
+
+
+def install_removed_paths(session: Session) -> None:
+    """What was there before the script started is neither removed nor renamed; the script sees it gone.
+
+    A script that keeps its three newest checkpoints finds its owner's beside those of this run, which are
+    thrown away: rotating would delete weeks of work. What the script made itself is removed for real.
+
+    Wrap what removes, renames and makes files and folders.
+    """
+    for name in ("remove", "unlink"):
+        setattr(os, name, _removing(session, getattr(os, name), of_folders=False))
+    replace(os, rmdir=_removing(session, os.rmdir, of_folders=True))
+    # By paths, which we know, instead of open folders.
+    replace(shutil, _use_fd_functions=False)
+    for name in ("rename", "replace"):
+        setattr(os, name, _renaming(session, getattr(os, name)))
+    replace(os, mkdir=_making_folder(session, os.mkdir), open=_opening_removed(session, os.open))
+    for name in ("link", "symlink"):
+        setattr(os, name, _linking(session, getattr(os, name)))
+
+
+def _removing(session: Session, original: Callable[..., object], *, of_folders: bool) -> object:
+    saved = session.saved
+
+    @functools.wraps(original)
+    def remove(path: AnyPath, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None:
+            original(path, dir_fd=dir_fd)
+            return
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        if is_folder and of_folders and os.listdir(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        is_real = saved.is_real(path)
+        stand_in = saved.find(path) or (saved.folder(path) if of_folders else None)
+        if stand_in is not None:
+            original(stand_in)
+        if is_real and is_folder == of_folders and not saved.is_made(path):
+            session.warn(Warned.FILES_KEPT)
+            saved.hide(path)
+        elif is_real or stand_in is None:
+            original(path)
+
+    return remove
+
+
+def _renaming(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    saved = session.saved
+
+    @functools.wraps(original)
+    def rename(src: AnyPath, dst: AnyPath, **folders: object) -> None:
+        stand_in = saved.find(src)
+        replaces = saved.is_real(dst) and not saved.is_made(dst)
+        is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
+        if folders or (stand_in is None and (is_simple or not saved.is_real(src))):
+            _rename_own(session, original, src, dst, folders)
+            return
+        if replaces and os.path.isdir(dst):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), src, None, dst)
+        target = saved.place(dst)
+        if stand_in is not None:
+            original(stand_in, target)
+        else:
+            _mirror(session, src, target)
+        # What the owner has in its place is not uncovered by this.
+        if saved.is_real(src):
+            (shutil.rmtree if os.path.isdir(src) else os.remove)(src)
+
+    return rename
+
+
+def _rename_own(
+    session: Session, original: Callable[..., object], src: AnyPath, dst: AnyPath, folders: dict[str, object]
+) -> None:
+    """What the script made itself, with what was saved to it if it is a folder."""
+    saved_folder = None if folders else session.saved.folder(src)
+    original(src, dst, **folders)
+    if not folders:
+        session.saved.note_made(dst)
+    if saved_folder is not None:
+        original(saved_folder, session.saved.place(dst))
+
+
+def _mirror(session: Session, src: AnyPath, target: str) -> None:
+    """Put what the script sees at ``src`` into the mirror: links do for large files of the owner."""
+
+    def link(source: str, place: str) -> None:
+        if os.path.lexists(place):
+            os.unlink(place)
+        if session.saved.find(source) is not None or session.saved.is_made(source):
+            shutil.copy2(source, place)
+        else:
+            os.symlink(os.path.abspath(source), place)
+
+    if os.path.isdir(src):
+        shutil.copytree(os.fsdecode(src), target, copy_function=link, dirs_exist_ok=True)
+    else:
+        link(os.fsdecode(src), target)
+
+
+def _making_folder(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def mkdir(path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None:
+            original(path, mode, dir_fd=dir_fd)
+        elif not session.saved.is_gone(path):
+            _make_folder(session, original, path, mode)
+        elif os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        else:
+            # In the mirror, and the owner's own one shows again: what was in it stays hidden.
+            original(session.saved.place(path), mode)
+            session.saved.show_folder(path)
+
+    return mkdir
+
+
+def _make_folder(session: Session, original: Callable[..., object], path: AnyPath, mode: int) -> None:
+    """For real, or where nothing can be written in the mirror: most are the homes of checkpoints."""
+    saved = session.saved
+    try:
+        if not saved.is_in_mirror(path):
+            original(path, mode)
+            saved.note_made(path)
+            return
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+    original(saved.place(path), mode)
+
+
+def _opening_removed(session: Session, original: Callable[..., int]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def open_(path: AnyPath, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if dir_fd is not None or not flags & os.O_CREAT:
+            return original(path, flags, mode, dir_fd=dir_fd)
+        if session.saved.find(path) is not None or session.saved.is_in_mirror(path):
+            return original(session.saved.place(path), flags, mode)
+        is_new = not session.saved.is_real(path)
+        descriptor = original(path, flags, mode)
+        if is_new:
+            session.saved.note_made(path)
+        return descriptor
+
+    return open_
+
+
+def _linking(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(original)
+    def link(src: AnyPath, dst: AnyPath, *args: object, **kwargs: object) -> None:
+        if not session.saved.is_gone(dst):
+            original(src, dst, *args, **kwargs)
+            session.saved.note_made(dst)
+            return
+        # From the mirror, a relative link would point elsewhere.
+        beside = os.path.join(os.path.dirname(os.path.abspath(os.fsdecode(dst))), os.fsdecode(src))
+        original(session.saved.find(beside) or beside, session.saved.place(dst), *args, **kwargs)
+
+    return link

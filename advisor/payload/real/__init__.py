@@ -1,1 +1,0 @@
-"""Real devices: operators run unchanged and are recorded."""

@@ -1,0 +1,271 @@
+"""How much a DataLoader holds: samples and batches of an epoch on one GPU."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sized
+from types import CodeType, FrameType
+from typing import TypeVar, cast
+
+import torch
+
+from ..protocol import Iteration, Loading, Memory, Notice, Operator, OperatorFlow, Warned, notice
+
+
+def length(value: object) -> int | None:
+    """``len``, None where there is none."""
+    try:
+        return len(cast("Sized", value))
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def samples_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
+    """Samples of an epoch of the whole data set, however many ranks share it."""
+    # A sampler may take a part of the data set or some samples twice.
+    if isinstance(loader.dataset, torch.utils.data.IterableDataset):
+        return length(loader.dataset)
+    sampler = _sampler_of(loader)
+    if _num_ranks(loader) > 1:
+        # A rank's share is rounded up, so the data set knows better than all shares together.
+        return length(getattr(sampler, "dataset", loader.dataset))
+    return length(sampler) or length(loader.dataset)
+
+
+def batches_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
+    """Batches of an epoch on one GPU: a rank's share times the ranks."""
+    own = length(loader)
+    return None if own is None else own * _num_ranks(loader)
+
+
+def _sampler_of(loader: torch.utils.data.DataLoader[object]) -> object:
+    """What draws the samples of an epoch."""
+    sampler: object = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    # Ultralytics' loader never ends because its batch sampler repeats another one.
+    while isinstance(sampler, torch.utils.data.BatchSampler):
+        sampler = getattr(sampler, "sampler", None)
+    return sampler
+
+
+def _num_ranks(loader: torch.utils.data.DataLoader[object]) -> int:
+    """Among how many ranks the loader's samplers divide an epoch."""
+    batch_sampler = loader.batch_sampler
+    # DistributedSampler and its kind, and the batch samplers of Hugging Face's accelerate.
+    for sampler in (getattr(batch_sampler, "sampler", None), loader.sampler, batch_sampler):
+        for name in ("num_replicas", "num_processes"):
+            count = getattr(sampler, name, None)
+            if isinstance(count, int) and count > 1:
+                return count
+    return 1
+
+
+def leading_dimension(batch: object) -> int | None:
+    """The first dimension of the first tensor in a batch."""
+    return next((tensor.shape[0] for tensor in _tensors(batch) if tensor.dim() > 0), None)
+
+
+def num_elements(batch: object) -> int:
+    """Elements of the largest tensor in a batch: padded tokens, pixels; 0 without one."""
+    return max((tensor.numel() for tensor in _tensors(batch)), default=0)
+
+
+def _tensors(batch: object) -> Iterator[torch.Tensor]:
+    if isinstance(batch, torch.Tensor):
+        yield batch
+        return
+    # Mappings first: Hugging Face's BatchEncoding is one without being a dict.
+    if hasattr(batch, "values") and hasattr(batch, "keys"):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        for item in batch:
+            yield from _tensors(item)
+
+
+def samples_of(span: Iteration) -> int:
+    """What the DataLoader gave in an iteration; 0 where there is none or nobody knows."""
+    loading = span["loading"]
+    return (loading["samples"] or 0) if loading is not None else 0
+
+
+# The batch that a YOLO script steps at once its warm-up is over.
+#
+# YOLO begins with one batch a step and accumulates more over thousands of iterations, up to its nominal batch
+# size (``nbs``). What the first steps hold is then known to be less than what training holds.
+
+Number = TypeVar("Number", int, float)
+_BATCH = "advisor::h2d_copy"
+_NOMINAL, _ACCUMULATED = "nbs", "accumulate"
+
+
+def nominal_batch(frame: FrameType | None) -> int | None:
+    """The nominal batch size of the script whose frames led here; None if it names none."""
+    while frame is not None:
+        if _mentions_both(frame.f_code):
+            nominal = _named(_variables(frame))
+            if nominal is not None:
+                return nominal
+        frame = frame.f_back
+    return None
+
+
+def _mentions_both(code: CodeType) -> bool:
+    names = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return {_NOMINAL, _ACCUMULATED} <= names
+
+
+def _variables(frame: FrameType) -> dict[str, object]:
+    """The frame's variables by name, without keeping them alive."""
+    variables = dict(frame.f_locals)
+    # Until Python 3.13 a function's frame keeps what was read of it, a batch of the GPU's memory among it.
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
+        frame.f_locals.clear()
+    return variables
+
+
+def _named(names: Mapping[str, object]) -> int | None:
+    # YOLOv5 to v7 have local variables, Ultralytics a trainer with its settings in `args`.
+    scopes = [names, *_attributes(names.get("self"))]
+    if not any(_count(scope.get(_ACCUMULATED)) for scope in scopes):
+        return None  # `nbs` may as well be a number of batches
+    return next((size for scope in scopes if (size := _count(scope.get(_NOMINAL)))), None)
+
+
+def _attributes(owner: object) -> Iterator[Mapping[str, object]]:
+    # Not getattr, which would run the script's code.
+    for holder in (owner, getattr(owner, "__dict__", {}).get("args")):
+        yield getattr(holder, "__dict__", {})
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tuple[Iteration, list[Notice]]:
+    """The iteration as it is after the warm-up, and a warning; as it was if it holds that much already.
+
+    Forward and backward passes, what they load and what ranks send are counted as often as they will run.
+    From the second of them on the gradients are in memory, too.
+    """
+    loading = span["loading"]
+    if nominal is None or not loading or not loading["batch_sizes"] or not loading["fetches"]:
+        return span, []
+    batch = loading["batch_sizes"][1]
+    passes = max(1, loading["fetches"] // max(1, span["most_steps"]))
+    wanted = max(1, round(nominal / (batch * num_ranks)))
+    factor = wanted // passes
+    if factor < 2:
+        return span, []
+    is_measured = "iteration_s" in span
+    warning = notice(
+        Warned.BATCHES_WARM_UP,
+        first_size=passes * batch,
+        nominal_size=nominal,
+        num_batches=wanted,
+        batch_size=batch,
+        factor=None if is_measured else factor,
+    )
+    return span if is_measured else _grown(span, loading, factor), [warning]
+
+
+def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
+    operators = _repeated(span["operators"], span["calls"], factor)
+    return {
+        **span,
+        "operators": operators,
+        "flows": [
+            _followed(own, after["count"]) for own, after in zip(span["flows"], operators, strict=True)
+        ],
+        "collectives": [{**entry, "count": entry["count"] * factor} for entry in span["collectives"]],
+        "loading": {
+            **loading,
+            "fetches": loading["fetches"] * factor,
+            "samples": _times(loading["samples"], factor),
+            "seconds": _times(loading["seconds"], factor),
+            "cpu_seconds": _times(loading["cpu_seconds"], factor),
+        },
+        "num_backward_passes": span["num_backward_passes"] * factor,
+        "memory": _with_gradients(span["memory"]),
+    }
+
+
+def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) -> list[Operator]:
+    """Counts what runs in each pass, from the first batch on the GPU to the last gradient, so often."""
+    pairs = list(zip(operators, numbers, strict=True))
+    begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
+    end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
+
+    def more(entry: Operator, own: list[int]) -> int:
+        is_passed = entry["phase"] != "optimizer"
+        return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
+
+    return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
+
+
+def _followed(flows: list[OperatorFlow], count: int) -> list[OperatorFlow]:
+    """The flows of so many calls; of calls of which some are not of a pass nobody knows which are more."""
+    before = sum(flow["count"] for flow in flows)
+    if not before or count % before:
+        return []
+    return [{**flow, "count": flow["count"] * (count // before)} for flow in flows]
+
+
+def _times(value: Number | None, factor: int) -> Number | None:
+    return None if value is None else value * factor
+
+
+def _with_gradients(memory: Memory) -> Memory:
+    gradient_bytes, pass_peak_bytes = memory["gradient_bytes"], memory["pass_peak_bytes"]
+    return {
+        **memory,
+        "peak_bytes": memory["peak_bytes"] + gradient_bytes,
+        "pass_peak_bytes": None if pass_peak_bytes is None else pass_peak_bytes + gradient_bytes,
+    }
+
+
+# Which library steps the optimizer, if it trains on several GPUs by itself once it is started on them.
+#
+# transformers' Trainer, accelerate and Lightning wrap the model, share out the data and hold back the
+# exchange while gradients accumulate. A script of theirs needs no change for that, only another start.
+
+# Whose code stands between the script and the optimizer: a module, or all below it.
+_LIBRARIES = {
+    "transformers.trainer": "transformers",
+    "accelerate": "accelerate",
+    "lightning": "lightning",
+    "lightning_fabric": "lightning",
+    "pytorch_lightning": "lightning",
+}
+
+
+def parallel_by(frame: FrameType | None) -> str | None:
+    """The library among the callers of this frame, the outermost of several; None without one."""
+    found = None
+    while frame is not None:
+        found = _library(frame.f_globals.get("__name__")) or found
+        frame = frame.f_back
+    return found
+
+
+def _library(module: object) -> str | None:
+    if not isinstance(module, str):
+        return None
+    return next((name for top, name in _LIBRARIES.items() if f"{module}.".startswith(f"{top}.")), None)
+
+
+# Parameters of which DeepSpeed's ZeRO-3 leaves each rank a part, told from the marks that it puts on them.
+#
+# The parameter itself is empty, or all of it for as long as it is gathered. Its gradients are in a buffer of
+# their own, and not where torch keeps them: there is a piece of what is being exchanged.
+
+_MARK, _PART = "ds_id", "ds_tensor"
+
+
+def part_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """What this rank keeps of the parameter; None of one that is not partitioned."""
+    part = getattr(tensor, _PART, None)
+    return part if isinstance(part, torch.Tensor) else None
+
+
+def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The parameter's gradient, where torch keeps it."""
+    return None if hasattr(tensor, _MARK) else tensor.grad

@@ -1,0 +1,164 @@
+"""How a script is started, why it cannot be, and whose error ended it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import opcode
+import os
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from .protocol import Details, Origin, Status
+
+# How a script is started: as ``python train.py`` or, inside a package, as ``python -m pkg.train``.
+#
+# A file with relative imports works only as a module of its package, so it is started as one.
+
+
+def start_script(script: str, source: bytes) -> None:
+    """Run the script as ``__main__``."""
+    path = Path(script).resolve()
+    root = _package_root(path) if _has_relative_imports(source) else None
+    if root is None:
+        sys.path.insert(0, str(path.parent))
+        runpy.run_path(script, run_name="__main__")
+        return
+    sys.path.insert(0, str(root))
+    name = ".".join(path.relative_to(root).with_suffix("").parts)
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _has_relative_imports(source: bytes) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(ast.parse(source)))
+
+
+def _package_root(path: Path) -> Path | None:
+    """The folder that holds the outermost package; None if the names on the way are no modules."""
+    root = path.parent
+    while (root / "__init__.py").exists():
+        root = root.parent
+    if root == path.parent and Path.cwd() in root.parents:
+        # A package may do without __init__.py; then `python -m` is called from its parent.
+        root = Path.cwd()
+    parts = path.relative_to(root).with_suffix("").parts
+    return root if len(parts) > 1 and all(part.isidentifier() for part in parts) else None
+
+
+# A file that is no Python: something else, or Python with a mistake in a line.
+
+_LONGEST = 200
+_BINARY = set(range(32)) - set(b"\t\n\v\f\r")
+
+
+def problem_of(script: Path) -> tuple[Status, Details] | None:
+    """Status and details of a script that cannot be compiled; None if it can."""
+    source = script.read_bytes()
+    try:
+        compile(source, str(script), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if _is_python(source) and error.lineno and error.text and error.text.strip():
+            return Status.SYNTAX_ERROR, syntax_details(error)
+        return Status.NOT_PYTHON, {"message": str(error)}
+    except (ValueError, LookupError, RecursionError, MemoryError) as error:
+        return Status.NOT_PYTHON, {"message": str(error) or type(error).__name__}
+    return None
+
+
+def is_of_a_file(error: SyntaxError) -> bool:
+    """Whether the mistake is in a file's line, not in text that the script compiled."""
+    return bool(error.lineno and error.filename and os.path.isfile(error.filename))
+
+
+def syntax_details(error: SyntaxError) -> Details:
+    """Where the mistake is."""
+    return {
+        "message": error.msg,
+        "file": error.filename,
+        "line": error.lineno,
+        "text": (error.text or "").strip()[:_LONGEST],
+    }
+
+
+def _is_python(source: bytes) -> bool:
+    """Whether it is text, and not a program for another interpreter by its first line."""
+    first = source.split(b"\n", 1)[0]
+    if any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in source) or (
+        first.startswith(b"#!") and b"python" not in first
+    ):
+        return False
+    try:
+        importlib.util.decode_source(source)
+    except (SyntaxError, UnicodeError, LookupError):  # the last for rot13, say: no encoding of text
+        return False
+    return True
+
+
+# Whose code raised the error that ended a script, as far as its traceback tells.
+#
+# Blame needs evidence: a line of the script (or of a library) that raises. What torch raises may be the
+# script's fault or that of the GPU that is only pretended, and is not to be told apart from here.
+
+_RAISES = ("RAISE_VARARGS", "RERAISE")
+# Operators in C++ raise them at the line that calls.
+_OF_OPERATORS = (RuntimeError, NotImplementedError)
+_MOST_CAUSES = 10
+_PAYLOAD = str(Path(__file__).parent)
+
+
+def origin_of(error: BaseException) -> Origin:
+    """``script``, or ``pretended`` where torch or a patch of ours raised it or what led to it.
+
+    What the operating system answers is the script's, whoever asked: no GPU is in a folder that exists.
+    """
+    return "script" if all(_is_scripts_own(cause) for cause in _chain(error)) else "pretended"
+
+
+def raises_itself(error: BaseException) -> bool:
+    """Whether the line that it came from is a ``raise`` or an ``assert``."""
+    steps = list(_steps(error))
+    return bool(steps) and _opcode(steps[-1]) in _RAISES
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    for _ in range(_MOST_CAUSES):
+        yield error
+        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if cause is None:
+            return
+        error = cause
+
+
+def _is_scripts_own(error: BaseException) -> bool:
+    steps = list(_steps(error))
+    if not steps:
+        return True
+    if steps[-1].tb_frame.f_code.co_filename.startswith(_hidden()):
+        return _is_systems(error, steps[-1])
+    if _opcode(steps[-1]) in _RAISES:
+        return True
+    is_of_operator = isinstance(error, _OF_OPERATORS) and not isinstance(error, RecursionError)
+    return not is_of_operator and "FakeTensor" not in str(error)
+
+
+def _is_systems(error: BaseException, last: TracebackType) -> bool:
+    """Whether torch or a patch only handed on what the operating system answered."""
+    return isinstance(error, OSError) and error.errno is not None and _opcode(last) not in _RAISES
+
+
+def _hidden() -> tuple[str, ...]:
+    return _PAYLOAD, str(Path(str(sys.modules["torch"].__file__)).parent)
+
+
+def _steps(error: BaseException) -> Iterator[TracebackType]:
+    step = error.__traceback__
+    while step is not None:
+        yield step
+        step = step.tb_next
+
+
+def _opcode(step: TracebackType) -> str:
+    return opcode.opname[step.tb_frame.f_code.co_code[step.tb_lasti]]

@@ -1,0 +1,149 @@
+"""Two plans for one job side by side, named as people name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.findings import Finding
+from advisor.core.values import Plan, Trace
+from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.question import RecommendRequest
+from advisor.service.recommend.recommending import check, places_of
+from advisor.service.traces import trace_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+    from recommender.comparison import PlanComparison
+    from recommender.outcome.evaluate import Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    """What to compare.
+
+    Attributes:
+        a: an id of a plan, or words that one machine has, such as ``p4d.24xlarge spot`` or ``L4:4``.
+        b: the same of the other.
+        job: the script, and what is to be trained.
+    """
+
+    a: str
+    b: str
+    job: RecommendRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareAnswer:
+    """Two plans side by side.
+
+    Attributes:
+        warnings: about places and prices.
+    """
+
+    comparison: PlanComparison
+    trace: Trace
+    warnings: tuple[Finding, ...]
+
+
+def compare(request: CompareRequest, config: Config, listener: Listener) -> CompareAnswer:
+    """Judge two plans by the same draws, each at its cheapest place that does the job.
+
+    Names come before the script is profiled, which takes longest: what is wrong with them shows at once.
+
+    Raises:
+        InputError: a name is of no plan or of several, both are the same, or the job cannot be meant.
+        NoOfferError: there is nothing to choose from.
+        PolicyViolationError: the policy removes every plan of both names.
+        AdvisorError: the script, prices or the database cannot be read.
+    """
+    check(request.job, listener)
+    from advisor.service.recommend.pipeline import judged_of
+    from recommender.comparison import compared
+    from recommender.plans.named import num_nodes_of, plans_named
+
+    config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
+    places, warnings = places_of(replace(request.job, everywhere=True), config, listener)
+    named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
+    trace = with_input(trace_of(request.job.trace, config, listener), config.settings.input, listener)
+    asked = {plan.id: plan for plans in named.values() for plan in plans}
+    judged = judged_of(trace, places, tuple(asked.values()))
+    chosen = _chosen(named, judged, listener)
+    return CompareAnswer(
+        comparison=compared(chosen[request.a], chosen[request.b], places.job),
+        trace=trace,
+        warnings=(*trace.warnings, *warnings),
+    )
+
+
+def _with_nodes(config: Config, num_nodes: int) -> Config:
+    """Plans of as many nodes as a name asks for, unless somebody allows fewer."""
+    from advisor.config.layers import ARGUMENT
+
+    name = "cloud.max_nodes"
+    if num_nodes <= 1 or name in config.origins:
+        return config
+    cloud = config.settings.cloud.model_copy(update={"max_nodes": num_nodes})
+    settings = config.settings.model_copy(update={"cloud": cloud})
+    return replace(config, settings=settings, origins={**config.origins, name: ARGUMENT})
+
+
+def check_feasible(answer: CompareAnswer) -> None:
+    """Refuse two plans of which neither does the job.
+
+    Raises:
+        NothingFeasibleError: says so.
+    """
+    if not (answer.comparison.a.feasible or answer.comparison.b.feasible):
+        raise NothingFeasibleError("neither plan does the job: see what removes each of them.")
+
+
+def _chosen(
+    named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], listener: Listener
+) -> Mapping[str, Judged]:
+    """A plan of its own for each name, said aloud; whoever may mean fewer is asked first."""
+    chosen: dict[str, Judged] = {}
+    for name, plans in sorted(named.items(), key=lambda item: len(item[1])):
+        taken = {item.option.plan.id for item in chosen.values()}
+        others = [plan for plan in plans if plan.id not in taken]
+        if not others:
+            raise InputError(
+                f"both names are of the same plan, {plans[0].id}: name another machine, number of GPUs,"
+                " region or market."
+            )
+        chosen[name] = _cheapest(others, judged)
+        if len(others) > 1:
+            plan_id, rest = chosen[name].option.plan.id, "" if len(others) == len(plans) else "other "
+            num_plans = f"{len(others)} {rest}plans"
+            listener.note(
+                f"{name!r} is {plan_id}, the cheapest of {num_plans} that it may mean"
+                f"{_if_guessed(chosen[name], others, judged)}"
+            )
+    return chosen
+
+
+def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
+    """One that does the job, where one does."""
+    from recommender.script_change import cheapest_first
+
+    return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
+
+
+def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged]) -> str:
+    """What to add where a row of the others would read as cheaper."""
+    from recommender.ranking.choice import is_guess_below
+
+    alike = [item.option for item in _judged(plans, judged) if item.option.feasible is chosen.option.feasible]
+    return (
+        ", where a price that was never quoted counts at its p90"
+        if is_guess_below(chosen.option, alike)
+        else ""
+    )
+
+
+def _judged(plans: Sequence[Plan], judged: Sequence[Judged]) -> list[Judged]:
+    ids = {plan.id for plan in plans}
+    return [item for item in judged if item.option.plan.id in ids]

@@ -1,0 +1,224 @@
+"""The price tag of a change: one job with two versions of its script, on the same machines and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExceededError
+from advisor.core.findings import Finding
+from advisor.core.values import Option, Phase, Trace
+from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.question import RecommendRequest
+from advisor.service.recommend.recommending import check, places_of, ranked_on
+from advisor.service.revisions import Version, laid_out
+from advisor.service.traces import TraceRequest, holds_data, trace_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+    from recommender.script_change import ScriptChange
+
+_NOT_CALLED = (0.0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """What to compare.
+
+    Attributes:
+        base: script, trace or ``REVISION:PATH`` before the change.
+        head: the same after it.
+        job: how to rank machines for either; the source of its trace does not count.
+    """
+
+    base: str
+    head: str
+    job: RecommendRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartChange:
+    """What one operator, or a wait, takes of the whole job on one machine before and after.
+
+    Attributes:
+        phase: None for a wait.
+        base_s: seconds of all iterations on each GPU.
+        head_s: the same after the change.
+        base_calls: in one iteration; 0 where the version does not call it.
+        head_calls: the same after the change.
+    """
+
+    name: str
+    phase: Phase | None
+    base_s: float
+    head_s: float
+    base_calls: int = 0
+    head_calls: int = 0
+
+    @property
+    def more_s(self) -> float:
+        """Below 0 where it got faster."""
+        return self.head_s - self.base_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffAnswer:
+    """What a change of a script costs.
+
+    Attributes:
+        parts: what takes more or less of the job on the machine compared, the largest change first; empty
+            where there is no such machine.
+        warnings: of either version's ranking.
+    """
+
+    base: Trace
+    head: Trace
+    change: ScriptChange
+    parts: tuple[PartChange, ...]
+    warnings: tuple[Finding, ...]
+
+
+def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer:
+    """Rank the same places for both versions of a script, and say what the change does.
+
+    Raises:
+        InputError: the job, a name, a revision or a number cannot be meant.
+        NoOfferError: there is nothing to choose from.
+        PolicyViolationError: the policy removes every plan.
+        AdvisorError: a script, prices or the database cannot be read.
+    """
+    from recommender.script_change import script_change
+
+    with laid_out(request.base) as before, laid_out(request.head) as after:
+        for version in (before, after):
+            check(replace(request.job, trace=replace(request.job.trace, source=version.path)), listener)
+        places, warnings = places_of(request.job, config, listener)
+        base, head = (
+            with_input(trace, config.settings.input, listener)
+            for trace in _traces((before, after), request.job.trace, config, listener)
+        )
+    base_ranked, head_ranked = (
+        ranked_on(places, warnings, trace, request.job, config) for trace in (base, head)
+    )
+    change = script_change(base_ranked, head_ranked)
+    return DiffAnswer(
+        base=base,
+        head=head,
+        change=change,
+        parts=part_changes(base, head, change),
+        warnings=tuple(dict.fromkeys((*base_ranked.warnings, *head_ranked.warnings))),
+    )
+
+
+def _traces(
+    versions: Sequence[Version], asked: TraceRequest, config: Config, listener: Listener
+) -> Iterator[Trace]:
+    """Of each version; where one alone is a script, what is asked of the profiling is meant for that one."""
+    saved = [holds_data(version.path) for version in versions]
+    for version, is_saved in zip(versions, saved, strict=True):
+        source, own = replace(asked, source=version.path), _from_anywhere(config)
+        if is_saved and not all(saved):
+            source, own = replace(source, arguments=(), world_size=None), replace(own, origins={})
+        # A script of a revision must not read the files of another one by a relative path.
+        with chdir(version.folder):
+            trace = trace_of(source, own, listener)
+        yield trace
+
+
+def _from_anywhere(config: Config) -> Config:
+    """The interpreter by its whole path."""
+    settings = config.settings
+    python = settings.profile.python
+    if python is None:
+        return config
+    profile = settings.profile.model_copy(update={"python": python.absolute()})
+    return replace(config, settings=settings.model_copy(update={"profile": profile}))
+
+
+def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
+    """Refuse a change that ends the job, or makes it dearer than allowed.
+
+    Args:
+        answer: what the change does.
+        most_more: share by which a run may get dearer, such as 0.1; None for any.
+
+    Raises:
+        ThresholdExceededError: says by how much.
+        NothingFeasibleError: no machine does the job after the change.
+    """
+    change = answer.change
+    if change.head is None:
+        raise NothingFeasibleError("after the change no machine does the job: see what removed each of them.")
+    if most_more is not None and change.relative is not None and change.relative > most_more:
+        grown, most = f"{change.relative:.1%}", f"{most_more:.1%}"
+        raise ThresholdExceededError(
+            f"the {change.measure} of a run grows by {grown}: at most {most} is allowed."
+        )
+
+
+def part_changes(base: Trace, head: Trace, change: ScriptChange) -> tuple[PartChange, ...]:
+    """What each operator and wait takes of the job on the machine recommended before, fits it or not."""
+    if change.base is None or change.same is None:
+        return ()
+    before, after = _parts(base, change.base), _parts(head, change.same)
+    parts = (
+        _part_change(
+            name, phase, before.get((name, phase), _NOT_CALLED), after.get((name, phase), _NOT_CALLED)
+        )
+        for name, phase in {**before, **after}
+    )
+    return tuple(sorted(parts, key=lambda part: -abs(part.more_s)))
+
+
+def _part_change(
+    name: str, phase: Phase | None, before: tuple[float, int], after: tuple[float, int]
+) -> PartChange:
+    (base_s, base_calls), (head_s, head_calls) = before, after
+    return PartChange(
+        name=name,
+        phase=phase,
+        base_s=base_s,
+        head_s=head_s,
+        base_calls=base_calls,
+        head_calls=head_calls,
+    )
+
+
+def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
+    """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
+    from advisor.core.gpus import load_gpus
+    from advisor.predict.iteration_parts import computing_s, waits_s
+    from advisor.predict.operator_times import operator_times
+
+    times = operator_times(trace, load_gpus()[option.plan.gpu])
+    waits = waits_s(option.estimate)
+    # Where GPUs share the batch, each takes its part of what was timed for all of it.
+    share = computing_s(option.estimate) / sum(c.time_s for c in times.values())
+    parts: dict[tuple[str, Phase | None], tuple[float, int]] = {
+        (called.name, called.phase): (calls.time_s * share * option.iterations, calls.count)
+        for called, calls in times.items()
+    }
+    return parts | {(name, None): (wait_s * option.iterations, 0) for name, wait_s in waits.items() if wait_s}
+
+
+def parse_share(argument: str, text: str) -> float:
+    """``"10%"`` -> 0.1.
+
+    Args:
+        argument: what the caller calls it.
+        text: a number and a percent sign.
+
+    Raises:
+        InputError: no percentage of 0 or more.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / 100
+    except ValueError:
+        share = -1.0
+    if not percent or rest or not 0 <= share < float("inf"):
+        raise InputError(f"{argument} {text!r} is no percentage: write one of 0 or more, such as 10%.")
+    return share

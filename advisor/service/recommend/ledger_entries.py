@@ -1,0 +1,118 @@
+"""What was recommended -> the ledger, with what a later report needs to price the same job again."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from advisor.core.findings import Code
+from advisor.service.live import now, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from advisor.config.layers import Config
+    from advisor.core.values import Option
+    from advisor.service.recommend.recommending import RecommendAnswer
+    from advisor.store.ledger import Alternative, LedgerEntry
+
+MAX_ALTERNATIVES = 60
+# Other prices would let these through.
+_BY_PRICE_AND_TIME = {Code.BUDGET, Code.DEADLINE}
+
+
+def keep_recommendation(
+    answer: RecommendAnswer, config: Config, project: str, *, arguments: Sequence[str] | None = None
+) -> None:
+    """Enter what was recommended into the ledger, under the answer's id.
+
+    Args:
+        answer: to be kept, so with an id.
+        config: where the ledger is.
+        project: whose budget it is.
+        arguments: of the command line that asked; None where Python did.
+
+    Raises:
+        StoreError: a number is not finite, or the database cannot be written.
+    """
+    from advisor.store.ledger import record_recommendation
+
+    entry = _entry(answer, project, None if arguments is None else _command(arguments))
+    with opened(config) as store:
+        record_recommendation(store, entry)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """What asks the same question again, without secrets."""
+    from advisor.core.redaction import redact_words
+
+    return shlex.join(("advisor", *redact_words(arguments, os.environ)))
+
+
+def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:
+    from advisor.predict.calibration.receipt_corrections import uncorrected_p50_s
+    from advisor.store.ledger import LedgerEntry
+
+    ranked = answer.recommendation
+    chosen = ranked.chosen
+    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
+    assert chosen is not None, "only where there is an option to take"  # noqa: S101
+    plan, offer = chosen.plan, chosen.plan.offer
+    return LedgerEntry(
+        id=answer.entry_id,
+        at=now(),
+        project=project,
+        script=answer.recommendation.script.name,
+        plan_id=plan.id,
+        provider=plan.provider,
+        gpu=plan.gpu,
+        num_gpus=plan.num_gpus,
+        market=None if offer is None else offer.market,
+        time_s=chosen.time_s,
+        cost_usd=chosen.cost_usd,
+        instance_type=None if offer is None else offer.instance_type,
+        region=None if offer is None else offer.region,
+        command=command,
+        budget_usd=ranked.job.budget_usd,
+        deadline_s=ranked.job.deadline_s,
+        usd_per_h=plan.usd_per_h,
+        num_iterations=chosen.iterations,
+        iteration_s=chosen.estimate.iteration_s,
+        uncorrected_p50_s=uncorrected_p50_s(chosen.estimate),
+        alternatives=alternatives_of(ranked.options),
+        num_nodes=plan.num_nodes,
+    )
+
+
+def alternatives_of(options: Iterable[Option]) -> tuple[Alternative, ...]:
+    """The job's times by GPU and count, the cheapest first: those of machines that nobody takes away, if any.
+
+    Single machines alone, since a report later looks for the price of one with these GPUs. What budget or
+    deadline alone removes is among them: prices change.
+    """
+    from advisor.store.ledger import Alternative
+    from recommender.outcome.spot import is_spot
+
+    possible = [
+        option
+        for option in options
+        if option.plan.num_nodes == 1
+        and {*option.removed_by} <= _BY_PRICE_AND_TIME
+        and math.isfinite(option.train_s.p90)
+    ]
+    chosen: dict[tuple[str, int], Option] = {}
+    for option in sorted(possible, key=lambda option: (is_spot(option.plan), option.counted_usd)):
+        chosen.setdefault((option.plan.gpu, option.plan.num_gpus), option)
+    cheapest = sorted(chosen.values(), key=lambda option: option.counted_usd)[:MAX_ALTERNATIVES]
+    return tuple(
+        Alternative(
+            gpu=option.plan.gpu,
+            num_gpus=option.plan.num_gpus,
+            iteration_p50_s=option.estimate.iteration_s.p50,
+            train_p50_s=option.train_s.p50,
+            train_p90_s=option.train_s.p90,
+        )
+        for option in cheapest
+    )

@@ -1,0 +1,222 @@
+"""Settings, and what nvidia-smi and job logs say -> machines that nobody rents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.core.errors import ConfigError, InputError, UnknownGpuError
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import MIN_W
+from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
+
+if TYPE_CHECKING:
+    from advisor.config.settings import ClusterSettings, LocalSettings, Settings
+    from advisor.service.listening import Listener
+    from recommender.plans.candidates import LoggedWait, Machine
+    from recommender.queue.fitted import WaitBin, WaitQuantiles
+
+WATTS_PER_KW = 1000.0
+
+
+def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[Machine]:
+    """This machine's GPUs and the clusters of the settings.
+
+    Args:
+        settings: with both.
+        listener: hears what is left out.
+        origin: who set the clusters, such as a file.
+
+    Raises:
+        UnknownGpuError: this machine's GPU is not in the catalog, or is a family.
+        ConfigError: a cluster's GPU is not, or a log that tells its waits cannot be used.
+    """
+    machines = _local(settings.local, listener)
+    try:
+        return [*machines, *(cluster_machine(cluster, listener) for cluster in settings.clusters)]
+    except ConfigError as error:
+        raise ConfigError(str(error) if origin is None else f"{origin}: {error}") from error
+
+
+# --- This machine -----------------------------------------------------------------------------------
+
+
+def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
+    cards = _configured(local) if local.gpu is not None else _detected(listener)
+    if not cards:
+        hint = f"{listener.name_of('local.gpu')} NAME adds one"
+        listener.note(f"this machine has no GPU, so there is no local option ({hint})")
+    models = {card.spec.name: card.spec for card in cards}
+    return [_local_machine([card for card in cards if card.spec is spec], local) for spec in models.values()]
+
+
+class _Card(NamedTuple):
+    """A GPU of this machine: who uses it, and what it may draw where nvidia-smi says so."""
+
+    spec: GpuSpec
+    use: Finding | None = None
+    power_limit_w: float | None = None
+
+
+def _configured(local: LocalSettings) -> list[_Card]:
+    from advisor.core.gpus import resolve_gpu
+
+    assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
+    return [_Card(resolve_gpu(local.gpu))] * local.num_gpus
+
+
+def _detected(listener: Listener) -> list[_Card]:
+    """The cards of this machine that the catalog knows."""
+    from advisor.core.devices import detect_devices, why_in_use
+    from advisor.core.gpus import resolve_gpu
+
+    cards: list[_Card] = []
+    for index, device in enumerate(detect_devices()):
+        try:
+            spec, use = resolve_gpu(device.name), why_in_use(index, device)
+            cards.append(_Card(spec, use, device.power_limit_w))
+        except UnknownGpuError:
+            hint = f"{listener.name_of('local.gpu')} NAME names one like it"
+            listener.warn([f"the catalog has no {device.name!r}, so this GPU is left out; {hint}"])
+    return cards
+
+
+def _local_machine(cards: Sequence[_Card], local: LocalSettings) -> Machine:
+    """Cards of one model."""
+    from recommender.plans.candidates import Machine
+
+    spec, limit_w = cards[0].spec, _limit_w(cards, local)
+    usd_per_gpu_h, source = local.usd_per_gpu_h, None
+    if usd_per_gpu_h is None and local.usd_per_kwh is not None:
+        drawn_w, what = (spec.tdp_w, "its TDP") if limit_w is None else (limit_w, "its power limit")
+        usd_per_gpu_h = local.usd_per_kwh * drawn_w / WATTS_PER_KW
+        source = (
+            f"electricity alone: {drawn_w:g} W a GPU ({what}) at {local.usd_per_kwh:g} USD/kWh"
+            " (local.usd_per_kwh)"
+        )
+    return Machine(
+        tier=Tier.LOCAL,
+        name="local",
+        gpu=spec.name,
+        num_gpus=len(cards),
+        usd_per_gpu_h=usd_per_gpu_h,
+        cost_source=source,
+        wait_s=Quantiles(p50=0.0, p90=0.0),
+        in_use=tuple(card.use for card in cards if card.use is not None),
+        num_vcpus=os.cpu_count(),
+        power_limit_w=limit_w,
+    )
+
+
+def _limit_w(cards: Sequence[_Card], local: LocalSettings) -> float | None:
+    """Of the card that may draw least, since the others wait for it; None where nobody says."""
+    told = [card.power_limit_w or 0.0 for card in cards]
+    limit_w = min((watts for watts in told if watts >= MIN_W), default=None)
+    return limit_w if local.power_limit_w is None else local.power_limit_w
+
+
+# --- Clusters ---------------------------------------------------------------------------------------
+
+
+def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
+    """A node type of the settings, with the waits of its log.
+
+    Raises:
+        ConfigError: its GPU is not in the catalog or is a family, its link or network is none, or its log
+            cannot be used.
+    """
+    from recommender.plans.candidates import Machine
+
+    p50, p90 = cluster.wait_p50, cluster.wait_p90
+    return Machine(
+        tier=Tier.CLUSTER,
+        name=cluster.name,
+        gpu=_gpu_of(cluster),
+        num_gpus=cluster.num_gpus,
+        usd_per_gpu_h=cluster.usd_per_gpu_h,
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        waits=_logged_waits(cluster, listener),
+        num_vcpus=cluster.vcpus,
+        num_nodes=cluster.num_nodes,
+        fabric=_fabric_of(cluster),
+        power_limit_w=cluster.power_limit_w,
+    )
+
+
+def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
+    """What the settings say of its links and network; None where nothing is said and needed."""
+    from advisor.core.fabrics import stated_fabric
+    from advisor.core.gpus import resolve_gpu
+
+    if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
+        return None
+    try:
+        return stated_fabric(resolve_gpu(cluster.gpu), cluster.link, cluster.network)
+    except ConfigError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+
+
+def _gpu_of(cluster: ClusterSettings) -> str:
+    from advisor.core.gpus import resolve_gpu
+
+    try:
+        return resolve_gpu(cluster.gpu).name
+    except UnknownGpuError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+
+
+def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, LoggedWait]:
+    """Waits by number of GPUs, of a part of a node or of whole nodes; none without a log."""
+    if cluster.wait_log is None:
+        return {}
+    from advisor.site_files.fitted_files import load_fit
+
+    path = cluster.wait_log
+    try:
+        with listener.step(f"reading {path.name}"):
+            fitted = load_fit(path, cluster.timezone)
+        return {
+            count * num_nodes: _logged_wait(fitted, cluster, count * num_nodes, num_nodes)
+            for count, num_nodes in _sizes(cluster)
+        }
+    except InputError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+
+
+def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
+    """GPUs of a node, and nodes, that a job may ask for."""
+    from advisor.pricing.answer.node_counts import useful_counts
+
+    yield from ((count, 1) for count in useful_counts(cluster.num_gpus))
+    yield from ((cluster.num_gpus, num_nodes) for num_nodes in range(2, cluster.num_nodes + 1))
+
+
+def _logged_wait(
+    fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
+) -> LoggedWait:
+    from recommender.plans.candidates import LoggedWait
+    from recommender.plans.start_waits import nodes_note, together
+    from recommender.queue.fitted import warnings_of
+
+    size = num_nodes if fitted.size_unit == "nodes" else num_gpus
+    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
+    doubts = warnings_of(fitted, alike, size)
+    wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
+    notes = (_basis(alike, fitted.size_unit), *doubts)
+    if alike.size is not None or num_nodes == 1:
+        return LoggedWait(wait_s=wait_s, notes=notes)
+    # Jobs of any size are small ones, most of them.
+    longer = together(wait_s, num_nodes)
+    return LoggedWait(wait_s=longer, notes=(*notes, nodes_note(longer, num_nodes)))
+
+
+def _basis(alike: WaitBin, size_unit: str) -> Finding:
+    return finding(
+        Code.WAIT_OF_LOG,
+        num_jobs=alike.num_jobs,
+        size=alike.size,
+        size_unit=size_unit,
+        walltime=alike.walltime,
+        queue=alike.queue,
+    )

@@ -1,0 +1,148 @@
+"""A trace, plans and what is known beside them -> the Recommendation: workloads first, then their ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Trace
+    from advisor.predict.calibration.receipt_corrections import Correction
+    from advisor.workloads.script_versions import Version
+    from recommender import Conditions
+    from recommender.outcome.evaluate import Judged
+    from recommender.policy import Policy
+
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What could be used or rented, the rules for it, and the job as these rules have it.
+
+    Attributes:
+        gpus: the catalog entries of the plans' GPUs.
+        corrections: by GPU, what earlier runs say of predictions.
+    """
+
+    plans: tuple[Plan, ...]
+    gpus: Mapping[str, GpuSpec]
+    job: Job
+    conditions: Conditions
+    policy: Policy | None
+    corrections: Mapping[str, Correction]
+
+
+def recommendation_of(trace: Trace, places: Places) -> Recommendation:
+    """Rank the places for the script as it is written.
+
+    Raises:
+        InputError: the length of the job is unknown.
+        NoOfferError: there is no place.
+        PolicyViolationError: the policy removes every place.
+    """
+    from recommender import recommend
+
+    workloads = _as_written(trace, places).workloads(places.plans)
+    return recommend(
+        workloads, places.plans, places.job, places.policy, rng=_rng(), conditions=places.conditions
+    )
+
+
+def judged_of(trace: Trace, places: Places, plans: Sequence[Plan]) -> list[Judged]:
+    """Some of the places with the draws behind their figures, feasible or not; errors as above."""
+    from recommender.engine import judge
+
+    workloads = _as_written(trace, places).workloads(plans)
+    return judge(workloads, plans, places.job, places.policy, rng=_rng(), conditions=places.conditions)
+
+
+def with_variants(
+    answer: Recommendation, trace: Trace, places: Places, names: tuple[str, ...] | None
+) -> Recommendation:
+    """The answer with options of a changed script beside it.
+
+    Args:
+        answer: for the script as it is written.
+        trace: of that script.
+        places: as for the answer.
+        names: of the changes; None for the best of one line, or where no change lets a place do the job, for
+            divisions of the model.
+    """
+    from advisor.core.values import Variant
+    from advisor.workloads.script_versions import ONE_LINE, changed
+    from recommender.ranking.variants import with_gains, with_what_ifs
+
+    versions = [
+        changed(name, trace, places.gpus, places.job, places.corrections)
+        for name in (ONE_LINE if names is None else names)
+    ]
+    options = [
+        option
+        for version in versions
+        if not isinstance(version, Variant)
+        for option in _changed_options(version, answer, places, best_only=names is None)
+    ]
+    answer = with_what_ifs(answer, options)
+    if names is None:
+        # A line that makes it fit is less work than another way to train.
+        may_divide = not answer.what_ifs and places.job.split.is_none
+        return with_splits(answer, trace, places) if may_divide else answer
+    variants = [version if isinstance(version, Variant) else version.variant for version in versions]
+    return with_gains(answer, variants, options)
+
+
+def _changed_options(
+    version: Version, answer: Recommendation, places: Places, *, best_only: bool
+) -> list[Option]:
+    """Options that a change suits, with the change; of many only those that could be the best."""
+    from recommender.ranking.variants import best_of_each_gpu, nearest, suited
+
+    options = suited(version.variant, answer)
+    if best_only and places.job.pick is None:
+        probes = best_of_each_gpu(options, places.job)
+        options = nearest(options, version.workloads(option.plan for option in probes), answer)
+    return _options_of(version, options, places)
+
+
+def with_splits(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
+    """The answer with options of a divided model beside it, if memory alone stands against every other."""
+    from advisor.workloads.script_versions import divided
+    from recommender.ranking.variants import that_divide, too_large
+
+    if not (large := too_large(answer)):
+        return answer
+    for versions in divided(trace, places.gpus, places.job, places.corrections):
+        options = [
+            option
+            for version in versions
+            for option in _options_of(version, that_divide(large, version.split), places)
+        ]
+        found = tuple(option for option in options if option.feasible)
+        if found:
+            return replace(answer, what_ifs=found)
+    return answer
+
+
+def _options_of(version: Version, options: Sequence[Option], places: Places) -> list[Option]:
+    from recommender.ranking.variants import changed_options
+
+    if not options:
+        return []
+    workloads = version.workloads([option.plan for option in options])
+    return changed_options(options, workloads, places.job, rng=_rng(), conditions=places.conditions)
+
+
+def _as_written(trace: Trace, places: Places) -> Version:
+    from advisor.workloads.script_versions import as_written
+
+    return as_written(trace, places.gpus, places.job, places.corrections)
+
+
+def _rng() -> np.random.Generator:
+    import numpy as np
+
+    return np.random.default_rng(SEED)

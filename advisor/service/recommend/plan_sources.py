@@ -1,0 +1,303 @@
+"""Settings and what is asked for -> plans: this machine, the clusters, and what clouds offer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import ConfigError, InputError, NoOfferError
+from advisor.core.findings import Finding, quoted
+from advisor.core.limits import MAX_NODES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.config.layers import Config
+    from advisor.config.rent_settings import CloudSettings, SpotSettings
+    from advisor.config.settings import Settings
+    from advisor.core.values import DataSet, Plan
+    from advisor.pricing.answer.node_counts import NodeLimits
+    from advisor.pricing.bills.storage import Rate
+    from advisor.service.listening import Listener
+    from advisor.service.offer_filters import OfferFilter
+    from recommender.availability.series import Watched
+    from recommender.outcome.spot import SpotTerms
+    from recommender.plans.candidates import Quota
+    from recommender.plans.extras import CloudTerms
+    from recommender.policy import Policy
+
+
+def plans_of(
+    config: Config,
+    listener: Listener,
+    *,
+    gpus: Sequence[str],
+    vendors: Collection[str],
+    policy: Policy | None,
+    spot: SpotTerms,
+    data: DataSet | None = None,
+    everywhere: bool = False,
+    num_nodes: int | None = None,
+) -> tuple[list[Plan], tuple[Finding, ...]]:
+    """What could be used or rented, and warnings about it.
+
+    Args:
+        config: machines of one's own, clouds, contracts.
+        listener: hears of machines that are left out, and of prices that are pulled.
+        gpus: such as ``A100:8``; none for any.
+        vendors: whose GPUs count.
+        policy: keeps a denied place from hiding an allowed dearer one.
+        spot: what is known of preemptible machines.
+        data: the job's data set; None without one.
+        everywhere: also at places that are never the cheapest for a machine.
+        num_nodes: of every plan; None for one, or as many as the settings allow.
+
+    Raises:
+        InputError: a GPU that is asked for runs other software, or a name or number that nothing has.
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: there is no machine of one's own, and clouds have none within the limits.
+        AdvisorError: prices cannot be had, as ``query_offers``.
+    """
+    from advisor.service.limits import known_vendors
+    from advisor.service.offer_filters import OfferFilter
+    from advisor.service.offers import wanted_counts
+    from advisor.service.recommend.rules import cheapest_by_verdict
+
+    known = known_vendors(vendors)
+    wanted = wanted_counts(gpus, listener)
+    rates = rates_of(config.settings)
+    terms = cloud_terms(config.settings.cloud, data, spot.history)
+    nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
+    own = _own(config, wanted, nodes, terms, rates, listener)
+    _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
+    asked = OfferFilter(
+        gpus=gpus,
+        wanted=wanted,
+        max_gpus=config.settings.cloud.max_gpus,
+        nodes=nodes,
+        own={(plan.gpu, plan.num_gpus) for plan in own},
+    )
+    try:
+        rented, warnings = _rented(config, asked, terms, rates, listener)
+    except NoOfferError as error:
+        if not own:
+            raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
+        return own, (quoted(str(error)),)
+    kept = rented if everywhere else cheapest_by_verdict(rented, policy, spot)
+    return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
+
+
+def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
+    """What is asked for, or what the GPUs say, as ``H100:8x4`` does.
+
+    Raises:
+        InputError: they say two numbers.
+    """
+    from advisor.core.gpus import parse_gpu_request
+
+    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
+    numbers = said if num_nodes is None else {*said, num_nodes}
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, sorted(numbers)))
+        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
+        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
+    return next(iter(numbers), None)
+
+
+def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> NodeLimits:
+    """How many nodes a plan may have: what is asked for within what the settings allow.
+
+    Raises:
+        InputError: more nodes than the settings allow, or fewer than one.
+    """
+    from advisor.core.arguments import check_count
+    from advisor.pricing.answer.node_counts import NodeLimits
+    from advisor.service.limits import setting_in_words
+
+    name = "cloud.max_nodes"
+    most = config.settings.cloud.max_nodes if name in config.origins else None
+    if num_nodes is not None:
+        called = listener.name_of("num_nodes")
+        check_count(called, num_nodes, most=MAX_NODES)
+        if most is not None and num_nodes > most:
+            where = setting_in_words(config, name, listener)
+            raise InputError(f"{called} is {num_nodes}, and {where} allows {most} at most.")
+    return NodeLimits(most=most, exactly=num_nodes)
+
+
+def rates_of(settings: Settings) -> tuple[Rate, ...]:
+    """The rates of the settings, and behind them those that ship.
+
+    Raises:
+        CatalogError: the shipped ones are missing or broken.
+    """
+    from advisor.pricing.bills.storage import Rate, RateKind, load_rates
+    from advisor.service.live import now
+
+    own = (
+        Rate(
+            provider=entry.provider,
+            region=entry.region,
+            kind=RateKind(entry.kind),
+            to_region=entry.to_region,
+            up_to_gib=math.inf,
+            usd=entry.usd,
+            source=f"rates of the settings, entry {number}",
+            as_of=now().date(),
+        )
+        for number, entry in enumerate(settings.rates, start=1)
+    )
+    return (*own, *load_rates())
+
+
+def _own(
+    config: Config,
+    wanted: Mapping[str, set[int]],
+    nodes: NodeLimits,
+    terms: CloudTerms,
+    rates: Sequence[Rate],
+    listener: Listener,
+) -> list[Plan]:
+    """This machine and the clusters, as far as they are asked for."""
+    from advisor.service.offer_filters import is_wanted
+    from advisor.service.recommend.own_machines import own_machines
+    from recommender.plans.candidates import plans_of_machine
+
+    # A setting of clouds says nothing of clusters, an argument is meant for all plans.
+    limits = nodes if config.is_given("cloud.max_nodes") else replace(nodes, most=None)
+    return [
+        plan
+        for machine in own_machines(config.settings, listener, config.origins.get("clusters"))
+        for plan in plans_of_machine(
+            machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates, nodes=limits
+        )
+        if is_wanted(wanted, plan.gpu, plan.num_gpus)
+    ]
+
+
+def _refuse_foreign(names: Iterable[str], vendors: Collection[str], listener: Listener) -> None:
+    from advisor.core.gpus import load_gpus
+
+    gpus = load_gpus()
+    foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
+    if foreign:
+        raise InputError(
+            f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
+            f" {listener.name_of('vendors')} amd takes it in all the same."
+        )
+
+
+def _of_vendors(
+    plans: Sequence[Plan], vendors: Collection[str], listener: Listener, *, is_all: bool
+) -> list[Plan]:
+    """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
+    from advisor.core.gpus import load_gpus
+
+    gpus = load_gpus()
+    kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
+    if plans and not kept and is_all:
+        others = ", ".join(sorted({gpus[plan.gpu].vendor.lower() for plan in plans}))
+        raise NoOfferError(
+            f"only GPUs of {others} are left: {listener.name_of('vendors')} takes them in all the same."
+        )
+    return kept
+
+
+def _rented(
+    config: Config,
+    asked: OfferFilter,
+    terms: CloudTerms,
+    rates: Sequence[Rate],
+    listener: Listener,
+) -> tuple[list[Plan], tuple[Finding, ...]]:
+    """What clouds offer, live prices pulled anew where they are due."""
+    from advisor.core.gpus import load_gpus
+    from advisor.service.offers import prices_of, query_offers
+    from recommender.plans.candidates import plans_of_offers, with_known_gpu
+
+    answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
+    offers, unknown = with_known_gpu(answer.offers, load_gpus())
+    plans = plans_of_offers(
+        offers,
+        terms=terms,
+        catalog=rates,
+        quotas=quotas_of(config.settings),
+        prices=prices_of(offers),
+        node_counts=asked.node_counts(offers).of,
+    )
+    if (asked.nodes.most or 1) > 1 and all(plan.num_nodes == 1 for plan in plans):
+        listener.note("no machine that is asked for makes a plan of several nodes: each stays alone")
+    return plans, (*answer.warnings, *unknown)
+
+
+def quotas_of(settings: Settings) -> list[Quota]:
+    """What the settings say that an account may run at once."""
+    from recommender.plans.candidates import Quota
+
+    return [
+        Quota(
+            provider=one.provider,
+            vcpus=one.vcpus,
+            instance_types=one.instance_types,
+            regions=one.regions,
+            markets=one.markets,
+        )
+        for one in settings.quotas
+    ]
+
+
+def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
+    """What the settings say of any rented machine: its wait, its disks, and the data that it needs."""
+    from advisor.core.values import Quantiles
+    from recommender.plans.extras import CloudTerms
+
+    p50, p90 = cloud.wait_p50, cloud.wait_p90
+    return CloudTerms(
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        history=history,
+        startup_s=cloud.startup,
+        boot_disk_gib=cloud.boot_disk_gb,
+        dataset_gib=0.0 if data is None else data.gib,
+        data=None if data is None else data.place,
+        result_gib=cloud.result_gb,
+        download_bits_per_s=cloud.download_gbit_per_s * 1e9,
+    )
+
+
+def spot_terms(settings: SpotSettings) -> SpotTerms:
+    """What the settings say of preemptible machines; what they do not say is assumed by class.
+
+    Raises:
+        ConfigError: ``spot.history`` cannot be used.
+    """
+    from advisor.core.units import HOUR_S
+    from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
+
+    spot = settings
+    interval_s, reacquire_s = spot.checkpoint_interval, spot.reacquire
+    terms = SpotTerms(
+        checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
+        checkpoint_h=spot.checkpoint / HOUR_S,
+        restart_h=spot.restart / HOUR_S,
+        assumed=ASSUMED,
+        history=_history(spot.history),
+    )
+    if spot.preemptions_per_h is not None:
+        terms = replace(terms, preemptions_per_h=spot.preemptions_per_h, assumed=terms.assumed - {RATE})
+    if reacquire_s is not None:
+        terms = replace(terms, reacquire_h=reacquire_s / HOUR_S, assumed=terms.assumed - {REACQUIRE})
+    return terms
+
+
+def _history(path: Path | None) -> Mapping[str, Watched]:
+    if path is None:
+        return {}
+    from advisor.service.live import now
+    from advisor.site_files.fitted_files import load_history
+
+    try:
+        return load_history(path, now()).machines
+    except InputError as error:
+        raise ConfigError(f"spot.history: {error}") from error

@@ -1,0 +1,115 @@
+"""The policy of the settings and flags, and what the ledger says of this month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.config.settings import ChoiceSettings, PolicySettings, StoreSettings
+    from advisor.core.values import Job, Plan
+    from advisor.service.listening import Listener
+    from recommender.outcome.spot import SpotTerms
+    from recommender.policy import Policy, Spent
+
+
+def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | None:
+    """The merged policy of ``policy.files`` and of more files; None without any.
+
+    A flag can add rules and never takes an organisation's away.
+
+    Raises:
+        PolicyError: a file cannot be read or contradicts another; all faults at once.
+    """
+    files = tuple(dict.fromkeys([*settings.files, *more]))
+    if not files:
+        return None
+    from advisor.formats.user_files import at_home
+    from advisor.site_files.policy_files import read_policies
+
+    return read_policies([at_home(path) for path in files])
+
+
+def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:
+    """The job with what is recommended: by what was typed, else by the policy, else by the settings.
+
+    Of a policy's objectives the value of an hour goes before the pick.
+    """
+    choice = settings
+    if job.change_usd is None:
+        job = replace(job, change_usd=choice.change_usd)
+    if job.value_of_time_usd_per_h is not None:
+        return job
+    of_policy = None if policy is None else policy.value_of_time_usd_per_h
+    if of_policy is not None:
+        return replace(job, value_of_time_usd_per_h=of_policy)
+    pick = None if policy is None else policy.pick
+    return replace(job, value_of_time_usd_per_h=choice.value_of_time_usd_per_h, pick=pick)
+
+
+def spent_of(
+    settings: StoreSettings, policy: Policy | None, project: str, listener: Listener
+) -> Spent | None:
+    """What the ledger holds since the first of the month; None if no rule asks.
+
+    Raises:
+        InputError: a project's month is limited, and nobody says which project this is.
+        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+    """
+    if policy is None:
+        return None
+    from advisor.core.errors import InputError
+    from recommender.policy.rules import LimitRule
+
+    monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
+    if not monthly:
+        return None
+    if not project and any(rule.is_of_project for rule in monthly):
+        raise InputError(
+            "the policy limits what a project spends in a month: name it with"
+            f" {listener.name_of('project')}, as its runs were recorded."
+        )
+    from advisor.service.live import now
+    from advisor.store.database import open_store
+    from recommender.policy import Spent, start_of_month
+
+    store = open_store(settings.url, must_exist=True)
+    if store is None:
+        return Spent(all_usd=0.0, project_usd=0.0)
+    from advisor.store.ledger import spending
+
+    since = start_of_month(now())
+    with store:
+        everybody, ours = spending(store, since=since), spending(store, since=since, project=project)
+    if everybody.num_unknown:
+        few = f"{everybody.num_unknown} of this month's runs have no known cost"
+        listener.warn([f"{few}: monthly limits count the others (`advisor run list` shows all)"])
+    return Spent(
+        all_usd=everybody.usd,
+        project_usd=ours.usd,
+        all_num_unknown=everybody.num_unknown,
+        project_num_unknown=ours.num_unknown,
+    )
+
+
+def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
+    """The cheapest places of each machine, those that policy and quotas allow apart from the others.
+
+    Otherwise a denied cheapest region would hide an allowed dearer one.
+    """
+    from recommender.plans.candidates import cheapest_plans
+
+    def is_removed(plan: Plan) -> bool:
+        if plan.blocked is not None or policy is None:
+            return plan.blocked is not None
+        from recommender.policy import judge_plan
+
+        return bool(judge_plan(plan, policy, spot))
+
+    allowed: list[Plan] = []
+    removed: list[Plan] = []
+    for plan in plans:
+        (removed if is_removed(plan) else allowed).append(plan)
+    return [*cheapest_plans(allowed), *cheapest_plans(removed)]

@@ -1,0 +1,190 @@
+"""What was learned from a log, in a file of its own: the log need not be read again, nor shared.
+
+There are two kinds: waits of a job log (``advisor queue fit``), and what a log of spot machines tells
+(``advisor spot fit``, which the setting ``spot.history`` takes).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from advisor.core.errors import InputError
+from advisor.core.files import write_atomically
+from advisor.formats.foreign_files import open_regular, read_plain
+from advisor.formats.strict_json import read_json
+from advisor.formats.user_files import fault_in_words
+from advisor.site_files.job_logs import read_job_log
+from advisor.site_files.log_rows import zone_named
+from advisor.site_files.spot_logs import SpotHistory, read_spot_log
+from recommender.queue.fitted import WaitQuantiles, fit
+from recommender.queue.grids import LEVELS
+from recommender.queue.waits import ALL
+
+# A fit of thousands of queues.
+_MOST_BYTES = 2**22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitKind:
+    """One kind of such files.
+
+    Attributes:
+        format: what the file says that it is.
+        version: of its fields.
+        noun: what it is, for errors.
+        log: what else may be read in its place, for errors.
+        command: writes one.
+    """
+
+    format: str
+    version: int
+    noun: str
+    log: str
+    command: str
+
+    @property
+    def advice(self) -> str:
+        """What to do about a file that is no good."""
+        return f"Write it anew: {self.command}"
+
+
+def write_fit_file(path: Path, kind: FitKind, body: Mapping[str, object]) -> None:
+    """As JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    whole = {"format": kind.format, "version": kind.version, **body}
+    try:
+        write_atomically(path, f"{json.dumps(whole, indent=1)}\n".encode())
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
+
+
+def is_fit_file(path: Path) -> bool:
+    """Whether it is JSON, which no log is; what is no file is none either.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if not path.is_file():
+        return False
+    try:
+        with open_regular(path) as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+
+
+def read_fit_file(path: Path, kind: FitKind) -> dict[str, object]:
+    """The body that `write_fit_file` wrote; its fields are the caller's to check.
+
+    Raises:
+        InputError: unreadable, of another kind or of a newer version.
+    """
+    try:
+        body = read_json(read_plain(path, most_bytes=_MOST_BYTES))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}. {kind.advice}.") from error
+    if not isinstance(body, dict) or body.pop("format", None) != kind.format:
+        raise InputError(f"{str(path)!r} is no fit of {kind.noun}, nor {kind.log}. {kind.advice}.")
+    if (version := body.pop("version", None)) != kind.version:
+        raise InputError(f"{str(path)!r} has version {version!r}, not {kind.version}. {kind.advice}.")
+    return body
+
+
+FORMAT = "advisor-queue-waits"
+FORMAT_VERSION = 2
+WAITS = FitKind(
+    format=FORMAT,
+    version=FORMAT_VERSION,
+    noun="queue waits",
+    log="a job log",
+    command="advisor queue fit LOG --out FILE",
+)
+
+
+def write_fit(path: Path, fitted: WaitQuantiles) -> None:
+    """As JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    write_fit_file(path, WAITS, asdict(fitted))
+
+
+def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
+    """What `write_fit` wrote, or the fit of a log.
+
+    Args:
+        path: the file.
+        timezone: of times in a log that name none, such as ``"Europe/Berlin"``; None is this machine's.
+
+    Raises:
+        InputError: unreadable, neither of both, of another version, or no such time zone.
+    """
+    zone = None if timezone is None else zone_named(timezone)
+    return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path, zone))
+
+
+def _read_fit(path: Path) -> WaitQuantiles:
+    try:
+        fitted = TypeAdapter(WaitQuantiles).validate_python(read_fit_file(path, WAITS))
+    except ValidationError as error:
+        raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {WAITS.advice}.") from error
+    if not any(found_bin.key == ALL for found_bin in fitted.bins):
+        raise InputError(f"{str(path)!r} lacks the bin of all jobs. {WAITS.advice}.")
+    if fitted.levels != LEVELS or any(not _rises(one.waits_s) for one in fitted.bins):
+        raise InputError(f"{str(path)!r} has waits that are no quantiles. {WAITS.advice}.")
+    return fitted
+
+
+def _rises(waits_s: Sequence[float]) -> bool:
+    return len(waits_s) == len(LEVELS) and waits_s[0] >= 0 and all(a <= b for a, b in pairwise(waits_s))
+
+
+SPOT_HISTORY = FitKind(
+    format="advisor-spot-history",
+    version=1,
+    noun="a log of spot machines",
+    log="such a log",
+    command="advisor spot fit LOG --out FILE",
+)
+
+
+def write_history(path: Path, history: SpotHistory) -> None:
+    """As JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    write_fit_file(path, SPOT_HISTORY, asdict(history))
+
+
+def load_history(path: Path, now: datetime | None = None) -> SpotHistory:
+    """What `write_history` wrote, or the same of a log, whose dates lie before ``now``.
+
+    Raises:
+        InputError: unreadable, neither of both, or of a newer version.
+    """
+    if not is_fit_file(path):
+        return read_spot_log(path, now)
+    body = read_fit_file(path, SPOT_HISTORY)
+    try:
+        history = TypeAdapter(SpotHistory).validate_python(body)
+    except InputError as error:
+        raise InputError(f"{str(path)!r}: {error} {SPOT_HISTORY.advice}.") from error
+    except ValidationError as error:
+        raise InputError(
+            f"{str(path)!r}: {fault_in_words(error.errors()[0])} {SPOT_HISTORY.advice}."
+        ) from error
+    if not all(seen.up_h + seen.down_h > 0 for seen in history.machines.values()):
+        raise InputError(f"{str(path)!r} holds a machine that was never watched. {SPOT_HISTORY.advice}.")
+    return history

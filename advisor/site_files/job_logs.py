@@ -1,0 +1,289 @@
+"""Job logs of a cluster -> jobs that waited and started, and jobs that wait still, oldest first.
+
+What never started, or cannot have happened, is left out and counted by reason; what cannot be read is refused
+with its line number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+
+from advisor.core.errors import InputError
+from advisor.core.limits import MAX_SIZE
+from advisor.core.units import DAY_S, parse_duration_s
+from advisor.formats.foreign_files import why_unreadable
+from advisor.site_files.log_rows import (
+    ABSENT,
+    START,
+    SUBMIT,
+    Readings,
+    Times,
+    finite,
+    readings_s,
+    rows_of,
+    times_of,
+)
+from recommender.queue.jobs import GPUS, JobLog, QueuedJob
+
+# No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
+LONGEST_WAIT_S = 366 * DAY_S
+MOST_FAULTS = 5
+_MOST_COUNTED = 1_000
+_LONGEST_FAULT = 200
+NEVER_STARTED = "never started"
+
+
+def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
+    """Read ``sacct --parsable2`` output, a CSV file or the Standard Workload Format, gzipped or not.
+
+    Args:
+        path: the log.
+        zone: of times without one; None is the zone of this machine.
+
+    Raises:
+        InputError: unreadable, no job log, lines that make no sense (five are named), or no job that started.
+    """
+    records = _read(path, zone)
+    unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
+    if records and unit is None:
+        raise InputError(_without_sizes(path, records))
+    reasons = [_why_left_out(record, unit) for record in records]
+    counted = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
+    jobs = sorted(_job(record, unit or "") for record in counted)
+    started = tuple(job for job in jobs if job.start_s < math.inf)
+    if not started:
+        raise InputError(f"{str(path)!r} holds no job that started, of {len(records):,} in all.")
+    last_s = max(job.start_s for job in started)
+    waiting = [job for job in jobs if job.start_s == math.inf]
+    still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
+    left_out = Counter(reason for reason in reasons if reason is not None)
+    left_out[NEVER_STARTED] += len(waiting) - len(still)
+    return JobLog(
+        jobs=started, size_unit=unit or "", left_out=dict(sorted((+left_out).items())), waiting=still
+    )
+
+
+def _without_sizes(path: Path, records: Iterable[Record]) -> str:
+    empty = sorted({unit for record in records for unit in record.sizes})
+    if empty:
+        return (
+            f"{str(path)!r} does not tell how large its jobs are: none asks for any {' or '.join(empty)}."
+            " Export jobs that do, or one more of the columns gpus, nodes or cores."
+        )
+    return (
+        f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
+        " (of sacct: ReqTRES, NNodes or NCPUS)."
+    )
+
+
+def _read(path: Path, zone: tzinfo | None) -> list[Record]:
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
+    try:
+        return _records(path, zone)
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {str(path)!r}: {why_unreadable(error)}.") from error
+
+
+def _records(path: Path, zone: tzinfo | None) -> list[Record]:
+    faults: list[str] = []
+    records = []
+    for number, row in rows_of(path):
+        try:
+            record = row if isinstance(row, ValueError) else parse_record(row, zone)
+        except ValueError as error:
+            record = error
+        except OverflowError:
+            record = ValueError("a number is too large")
+        if isinstance(record, ValueError):
+            faults.append(f"line {number}: {record}"[:_LONGEST_FAULT])
+            if len(faults) > _MOST_COUNTED:
+                break
+        elif record is not None:
+            records.append(record)
+    if faults:
+        raise InputError(_in_words(path, faults))
+    return records
+
+
+def _in_words(path: Path, faults: Iterable[str]) -> str:
+    lines = list(faults)
+    at_least = "at least " if len(lines) > _MOST_COUNTED else ""
+    more = [f"and {at_least}{len(lines) - MOST_FAULTS:,} more lines"] if len(lines) > MOST_FAULTS else []
+    return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
+
+
+def _why_left_out(record: Record, unit: str | None) -> str | None:
+    times = record.times
+    if unit == GPUS and not record.sizes.get(GPUS):
+        return "asked for no GPU"  # waits for something else than those that do
+    if times.start_s is None:
+        return None if record.may_start else NEVER_STARTED
+    if not has_run(record):
+        return "cancelled before the start"
+    if not times.is_certain:
+        return "waited in the hour that a clock repeats"
+    if times.start_s < times.entered_s:
+        return "started before the submission"
+    backwards = times.end_s is not None and times.end_s < times.start_s
+    if backwards or times.start_s - times.entered_s > LONGEST_WAIT_S:
+        return "clock jumped"
+    return None
+
+
+def _job(record: Record, unit: str) -> QueuedJob:
+    return QueuedJob(
+        submit_s=record.times.entered_s,
+        start_s=math.inf if record.times.start_s is None else record.times.start_s,
+        size=record.sizes.get(unit, 0.0),
+        walltime_s=-1.0 if record.walltime_s is None else record.walltime_s,
+        queue=record.queue,
+        user=record.user,
+    )
+
+
+_ELIGIBLE = ("eligible", "eligible_time")
+_END = ("end", "end_time", "endtime")
+_RUN = ("elapsed", "run")
+_WALLTIME = ("walltime", "requested_walltime", "timelimit", "time_limit")
+_QUEUE = ("queue", "partition")
+_USER = ("user", "user_id", "userid")
+_ID = ("jobid", "job_id")
+
+SIZE_UNITS: Mapping[str, Sequence[str]] = {
+    "gpus": ("gpus", "size", "num_gpus"),
+    "nodes": ("nodes", "nnodes"),
+    "cores": ("cores", "slots", "ncpus", "cpus", "alloc_cores"),
+}
+"""What sizes may count, the most telling first, and the columns of each."""
+
+_SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})(?:\.\d+)?")
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d{1,9})")
+_TYPED_GPUS = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d{1,9})")
+_SWF_CANCELLED = "5"
+_IN_THE_QUEUE = frozenset({"", "UNKNOWN", "PENDING", "PD", "QUEUED"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One job as a log tells it; None where it does not.
+
+    Attributes:
+        sizes: by unit.
+        user: who submitted it; empty if unknown.
+        is_cancelled: its state says so, before or after the start.
+        may_start: it had not started when the log was written, and nothing held it back.
+    """
+
+    times: Times
+    sizes: Mapping[str, float]
+    walltime_s: float | None
+    queue: str
+    user: str
+    is_cancelled: bool
+    may_start: bool
+
+
+def parse_record(row: Mapping[str, str], zone: tzinfo | None) -> Record | None:
+    """The record of a row; None for a step of a job (``123.batch``), which waited for nothing.
+
+    Args:
+        row: fields by column.
+        zone: of times without one; None is the zone of this machine.
+
+    Raises:
+        ValueError: a field is neither of its kind nor absent.
+    """
+    if "." in _text(row, _ID):
+        return None
+    state = row.get("state", "").strip().upper()
+    times = _times(row, zone)
+    is_held = any(name in row for name in _ELIGIBLE) and _text(row, _ELIGIBLE).lower() in ABSENT
+    return Record(
+        times=times,
+        sizes=_sizes(row),
+        walltime_s=parse_walltime_s(_text(row, _WALLTIME)),
+        queue=_text(row, _QUEUE),
+        user="" if (user := _text(row, _USER)).lower() in ABSENT else user,
+        is_cancelled=state.startswith("CANCELLED") or row.get("status") == _SWF_CANCELLED,
+        may_start=times.start_s is None
+        and times.end_s is None
+        and not is_held
+        and "wait" not in row  # SWF holds jobs that are over
+        and state in _IN_THE_QUEUE,
+    )
+
+
+def has_run(record: Record) -> bool:
+    """Whether it ran: schedulers also give a job that was cancelled in the queue a start, at its end."""
+    return not (record.is_cancelled and record.times.end_s == record.times.start_s)
+
+
+def parse_walltime_s(text: str) -> float | None:
+    """Seconds of ``"1-12:00:00"``, ``"30:00"``, ``"12h"`` or ``"43200"``; None where nothing was asked for.
+
+    Raises:
+        ValueError: it is none of these.
+
+    >>> parse_walltime_s("1-12:00:00"), parse_walltime_s("UNLIMITED")
+    (129600.0, None)
+    """
+    if text.lower() in ABSENT:
+        return None
+    if (match := _SLURM_TIME.fullmatch(text)) is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return days * DAY_S + hours * 3600.0 + minutes * 60.0 + seconds
+    if (number := finite(text)) is not None:
+        return number
+    return parse_duration_s(text)
+
+
+def _text(row: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((row[name].strip() for name in names if name in row), "")
+
+
+def _times(row: Mapping[str, str], zone: tzinfo | None) -> Times:
+    def read(names: Sequence[str]) -> Readings:
+        return readings_s(_text(row, names), names[0], zone)
+
+    submit = read(SUBMIT)
+    if not submit:
+        raise ValueError("the submission time is missing")
+    start, run_s = read(START), parse_walltime_s(_text(row, _RUN))
+    if "wait" in row:
+        start = tuple(submit[0] + wait_s for wait_s in readings_s(row["wait"], "wait", zone))
+    return times_of(submit, read(_ELIGIBLE), start, read(_END), run_s)
+
+
+def _sizes(row: Mapping[str, str]) -> dict[str, float]:
+    sizes: dict[str, float] = {}
+    for unit, names in SIZE_UNITS.items():
+        given = [_size(row[name], name) for name in names if name in row]
+        if given:
+            sizes[unit] = next((size for size in given if size), 0.0)
+    gpus = [_gpus_of_tres(row[name]) for name in ("reqtres", "alloctres") if name in row]
+    if gpus and not sizes.get("gpus"):
+        sizes["gpus"] = next((count for count in gpus if count), 0.0)
+    return sizes
+
+
+def _size(text: str, name: str) -> float:
+    if text.strip().lower() in ABSENT:
+        return 0.0
+    number = finite(text)
+    if number is None or not 0 <= number <= MAX_SIZE:
+        raise ValueError(f"{name} {text[:40]!r} is no count: it must be between 0 and {MAX_SIZE:,}")
+    return number
+
+
+def _gpus_of_tres(text: str) -> float:
+    """GPUs of ``"cpu=8,gres/gpu=2,gres/gpu:a100=2,node=1"``: the sum, or else its parts."""
+    total = _GPUS.search(text)
+    return float(total[1]) if total else float(sum(map(int, _TYPED_GPUS.findall(text))))

@@ -1,0 +1,265 @@
+"""Rows of the logs that clusters write, and the times in them.
+
+A job log comes in three forms:
+
+- ``sacct --parsable2``: a header, fields between ``|``, nothing quoted
+- CSV: a header, RFC 4180
+- SWF, the Standard Workload Format (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a
+  line and no header; ``;`` starts a comment
+
+A log without zones is written in the local time of its cluster, whose clock repeats one hour each autumn and
+skips one each spring. A time in the repeated hour has two readings; what else is known of the job decides.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from advisor.core.errors import InputError
+from advisor.core.units import MINUTE_S
+from advisor.formats.foreign_files import open_unpacked
+
+SUBMIT = ("submit", "submit_time", "submittime")
+START = ("start", "start_time", "starttime")
+MOST_LINES = 1_000_000
+"""Ten seconds of reading. The newest jobs tell most: a fit takes the last 8,000."""
+
+SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
+"""Columns of sacct that tell all we use."""
+
+Row = Mapping[str, str]
+_MOST_CHARACTERS = 2**20
+
+# Fields of SWF in order, by the names of the columns of the other forms; "" is not used.
+_SWF = (
+    "job_id", "submit", "wait", "run", "alloc_cores", "", "", "cores", "walltime", "", "status",
+    "user", "", "", "queue", "", "", "",
+)  # fmt: skip
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
+    """Line number and row, or what is wrong with the line; column names in lower case.
+
+    Raises:
+        InputError: the file is empty, too long or has no header that we know.
+        OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
+    """
+    _check_length(path)
+    with _opened(path) as text:
+        first = next((line for line in _lines(text) if line.strip()), "")
+    with _opened(path) as text:
+        if _is_swf(first):
+            yield from _swf_rows(_lines(text))
+        else:
+            yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
+
+
+def table_rows(
+    path: Path, check_header: Callable[[list[str], Path], None]
+) -> Iterator[tuple[int, Row | ValueError]]:
+    """Line number and row of a CSV file, or what is wrong with the line; column names in lower case.
+
+    Args:
+        path: of the file, gzipped or not.
+        check_header: raises InputError where columns are missing.
+
+    Raises:
+        InputError: the file is empty, too long or has another header.
+        OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
+    """
+    _check_length(path)
+    with _opened(path) as text:
+        yield from _table_rows(_lines(text), ",", path, check_header)
+
+
+def _opened(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_unpacked(path), "utf-8-sig", newline="")
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(_MOST_CHARACTERS + 1):
+        if len(line) > _MOST_CHARACTERS:
+            raise ValueError(f"it has a line of more than {_MOST_CHARACTERS / 1e6:.0f} million characters")
+        yield line
+
+
+def _check_length(path: Path) -> None:
+    """Count before anything is kept: a small gzip may hold any number of lines."""
+    num_lines = 0
+    with open_unpacked(path) as file:
+        while piece := file.read(_MOST_CHARACTERS):
+            num_lines += max(piece.count(b"\n"), piece.count(b"\r"))
+            if num_lines > MOST_LINES:
+                raise InputError(
+                    f"{str(path)!r} has more than {MOST_LINES:,} lines: keep the newest, such as the last"
+                    " months by sacct --starttime."
+                )
+
+
+def _is_swf(first: str) -> bool:
+    return first.lstrip().startswith(";") or (
+        len(first.split()) == len(_SWF) and "," not in first and "|" not in first
+    )
+
+
+def _swf_rows(lines: Iterable[str]) -> Iterator[tuple[int, Row | ValueError]]:
+    for number, line in enumerate(lines, start=1):
+        fields = line.partition(";")[0].split()
+        if not fields:
+            continue
+        if len(fields) != len(_SWF):
+            yield number, ValueError(f"{len(fields)} fields, where SWF has {len(_SWF)}")
+        else:
+            yield number, {name: value for name, value in zip(_SWF, fields, strict=True) if name}
+
+
+def _table_rows(
+    lines: Iterable[str], delimiter: str, path: Path, check_header: Callable[[list[str], Path], None]
+) -> Iterator[tuple[int, Row | ValueError]]:
+    if delimiter == "|":
+        reader = csv.reader(lines, delimiter="|", quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip().lower() for name in next(filter(_holds_something, reader), [])]
+        if not header:
+            raise InputError(f"{str(path)!r} is empty.")
+        check_header(header, path)
+        for fields in reader:
+            if not _holds_something(fields):
+                continue
+            if len(fields) != len(header):
+                yield reader.line_num, ValueError(f"{len(fields)} fields under {len(header)} columns")
+            else:
+                yield reader.line_num, dict(zip(header, fields, strict=True))
+    except csv.Error as error:
+        yield reader.line_num, ValueError(f"no valid CSV: {error}")
+
+
+def _holds_something(fields: list[str]) -> bool:
+    """Spreadsheets leave rows of nothing but commas behind."""
+    return any(field.strip() for field in fields)
+
+
+def _check_header(header: list[str], path: Path) -> None:
+    for meant, names in (("submission", SUBMIT), ("start", START)):
+        if not set(names) & set(header):
+            raise InputError(
+                f"{str(path)!r} has no column of the {meant} time ({' or '.join(names)}). A job log is what"
+                f" sacct --parsable2 --format={SACCT_FORMAT} prints,"
+                " a CSV file with columns submit, start, gpus, walltime, queue and user, or SWF."
+            )
+
+
+ABSENT = frozenset({"", "-1", "unknown", "none", "n/a", "unlimited", "partition_limit", "invalid"})
+
+Readings = tuple[float, ...]
+"""Seconds since 1970: none of a time that the log does not know, two in the hour that a clock repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """When a job entered the queue, started and ended; None where the log does not tell.
+
+    Attributes:
+        is_certain: whether the clock leaves one reading of the wait.
+    """
+
+    entered_s: float
+    start_s: float | None
+    end_s: float | None
+    is_certain: bool = True
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """A time zone of the IANA database.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:
+        raise InputError(f"no time zone is named {name!r}: give one such as Europe/Berlin or UTC.") from error
+
+
+def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
+    """What an ISO time or a bare number of seconds may mean, the earliest first.
+
+    Args:
+        text: the field.
+        name: its column.
+        zone: of times without one; None is the zone of this machine.
+
+    Raises:
+        ValueError: it is neither a time nor absent.
+    """
+    if text.lower() in ABSENT:
+        return ()
+    if (number := finite(text)) is not None:
+        return (number,)
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return (moment.timestamp(),)
+        first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"{name} {text!r} is no time such as 2026-03-01T12:00:00, nor seconds") from None
+    # In the hour that spring skips the second reading is the earlier one, and no clock shows either.
+    return (first, second) if first < second else (first,)
+
+
+def times_of(
+    submit: Readings, eligible: Readings, start: Readings, end: Readings, run_s: float | None
+) -> Times:
+    """The times of one job; a wait counts from when it could have started, not from before.
+
+    Args:
+        submit: one reading at least.
+        eligible: when it was no longer held nor waited for another job.
+        start: none of a job that never started.
+        end: none while it runs.
+        run_s: its run time, if the log tells it.
+    """
+    entered = sorted({max(times) for times in _pairs(submit, eligible)} if eligible else set(submit))
+    if not start:
+        return Times(entered_s=entered[-1], start_s=None, end_s=end[-1] if end else None)
+    start = _that_fit(start, end, run_s)
+    waits = sorted((s - e, s) for s in start for e in entered)
+    possible = [(wait_s, start_s) for wait_s, start_s in waits if wait_s >= 0] or waits[-1:]
+    wait_s, start_s = possible[0]
+    last = next((e for e in end if e >= start_s), end[-1]) if end else None
+    return Times(
+        entered_s=start_s - wait_s,
+        start_s=start_s,
+        end_s=last if last is not None or run_s is None else start_s + run_s,
+        is_certain=possible[-1][0] == wait_s,
+    )
+
+
+def finite(text: str) -> float | None:
+    """A finite number, or None."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _that_fit(start: Readings, end: Readings, run_s: float | None) -> Readings:
+    """Readings of the start that agree with the end and the run time, or all."""
+    if len(start) == 1 or run_s is None or not end:
+        return start
+    near = tuple(s for s in start if any(abs(e - s - run_s) <= MINUTE_S for e in end))
+    return near or start
+
+
+def _pairs(left: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
+    return [(a, b) for a in left for b in right]

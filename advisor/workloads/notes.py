@@ -1,0 +1,165 @@
+"""What a trace says of a number of GPUs beside times: what fits, what steps rest on, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import (
+    Fit,
+    IterationEstimate,
+    Scaling,
+    ScalingSource,
+    ScriptWork,
+    Sharding,
+    Split,
+    Steps,
+    Trace,
+)
+from advisor.predict.batch_share import batch_share, trace_at
+from advisor.predict.exchange.collectives import is_known_at, sharded_over
+
+# Changes that a reason names; all are in the estimate.
+_MOST_REMEDIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Noting:
+    """What is said of workloads of one script, each worked out once.
+
+    Attributes:
+        script_work: of so many GPUs.
+        scaling: of so many GPUs.
+        memory: of an estimate.
+    """
+
+    script_work: Callable[[int], ScriptWork]
+    scaling: Callable[[int], tuple[Finding, ...]]
+    memory: Callable[[IterationEstimate], tuple[Finding, ...]]
+
+
+def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noting:
+    """The notes on a script.
+
+    Args:
+        trace: of the version of the script.
+        steps: how its steps change with the number of GPUs.
+        change: what makes the script that version.
+    """
+
+    @cache
+    def there(num_gpus: int) -> Trace:
+        """The script as one of so many GPUs runs it."""
+        return trace_at(trace, batch_share(trace, steps.share(num_gpus)))
+
+    @cache
+    def script_work(num_gpus: int) -> ScriptWork:
+        return ScriptWork(
+            change=change,
+            sharing=tuple(_sharing(there(num_gpus), steps, num_gpus)),
+            tuning=tuple(_tuning(steps, num_gpus)),
+        )
+
+    @cache
+    def scaling(num_gpus: int) -> tuple[Finding, ...]:
+        return tuple(_scaling(num_gpus, there(num_gpus), steps))
+
+    def memory(estimate: IterationEstimate) -> tuple[Finding, ...]:
+        return tuple(_memory(estimate, there(estimate.layout.num_gpus)))
+
+    return Noting(script_work=script_work, scaling=scaling, memory=memory)
+
+
+def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
+    num_gpus = estimate.layout.num_gpus
+    if not is_known_at(trace, num_gpus):
+        # The trace is of a rank that holds a part of the model, and says nothing of so many ranks.
+        yield finding(Code.SHARDING, num_ranks=sharded_over(trace), num_gpus=num_gpus)
+    elif estimate.fits_memory is None:
+        yield finding(Code.MEMORY_UNKNOWN)
+    if estimate.fits_memory is False:
+        yield _does_not_fit(estimate, trace)
+    elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
+        yield finding(
+            Code.MEMORY_TIGHT,
+            needed_bytes=estimate.memory_bytes,
+            needed_p90_bytes=round(estimate.memory.need_bytes.p90),
+            available_bytes=estimate.memory_limit_bytes,
+        )
+
+
+def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
+    largest = estimate.largest_batch
+    return finding(
+        Code.MEMORY,
+        needed_bytes=estimate.memory_bytes,
+        available_bytes=estimate.memory_limit_bytes,
+        fitting_share=None if largest is None else largest.share,
+        batch_size=trace.batch_size,
+        fitting_batch_size=None if largest is None else largest.likely,
+        remedies=[
+            {"changes": one.changes, "needed_bytes": round(one.need_bytes.p50), "slower": one.slower.p50}
+            for one in estimate.remedies[:_MOST_REMEDIES]
+        ],
+    )
+
+
+def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
+    """What the steps on more or fewer GPUs than were profiled rest on."""
+    if num_gpus == steps.num_ranks:
+        return
+    is_assumed = steps.source is ScalingSource.ASSUMED
+    if steps.scaling is Scaling.STRONG:
+        yield finding(
+            Code.GLOBAL_BATCH_HELD,
+            source=str(steps.source),
+            global_batch_size=steps.global_batch_size(num_gpus),
+            batch_size=trace.batch_size,
+        )
+    elif is_assumed and steps.scaling is Scaling.UNSHARED:
+        if steps.copies(num_gpus) > 1:
+            yield finding(Code.SHARING_UNKNOWN)
+    elif is_assumed and (steps.batch_size is None or trace.world_size is not None):
+        yield finding(Code.SCALING_ASSUMED, batch_size=steps.batch_size, num_gpus=num_gpus)
+
+
+def _sharing(trace: Trace, steps: Steps, num_gpus: int) -> Iterator[Finding]:
+    """How several GPUs come to share the model, or the data of a script not seen to use more than one."""
+    if num_gpus == 1:
+        return
+    if not steps.split.is_none:
+        yield from _division(steps.split)
+    elif not _is_parallel(trace) and steps.scaling is not Scaling.UNSHARED:
+        yield from _data_parallel(trace)
+
+
+def _is_parallel(trace: Trace) -> bool:
+    # A script that made a group elsewhere does so under torchrun.
+    return bool(trace.collectives) or trace.work_elsewhere is not None
+
+
+def _data_parallel(trace: Trace) -> Iterator[Finding]:
+    if trace.parallel_by is not None:
+        yield finding(Code.START_WITH_TORCHRUN, library=trace.parallel_by)
+        return
+    yield finding(Code.WRAP_IN_DDP)
+    if trace.has_sparse_gradients:
+        yield finding(Code.GATHER_SPARSE_GRADIENTS)
+    if trace.accumulation > 1:
+        yield finding(Code.USE_NO_SYNC)
+
+
+def _division(split: Split) -> Iterator[Finding]:
+    """How the model is to be divided, which no script is seen to do by itself."""
+    if split.sharding is not Sharding.NONE:
+        yield finding(Code.SHARD_MODEL, sharding=str(split.sharding))
+    if split.divides_layers:
+        yield finding(Code.DIVIDE_LAYERS, tensor=split.tensor, pipeline=split.pipeline)
+
+
+def _tuning(steps: Steps, num_gpus: int) -> Iterator[Finding]:
+    batch_size, profiled = (steps.global_batch_size(count) for count in (num_gpus, steps.num_ranks))
+    if batch_size != profiled:
+        yield finding(Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size, batch_size=profiled)

@@ -1,0 +1,280 @@
+"""Versions of a script, each with its trace, and their workloads on the machines of plans.
+
+The script as it is written, the script with one change made to it (``advisor.predict.what_if``), and the
+script with its model divided among GPUs (``advisor.predict.split``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+
+from advisor.core.arguments import check_each, check_kind
+from advisor.core.errors import InputError, did_you_mean
+from advisor.core.findings import Finding
+from advisor.core.values import (
+    AS_WRITTEN,
+    GpuSpec,
+    IterationEstimate,
+    Job,
+    Layout,
+    Plan,
+    Script,
+    Sharding,
+    Split,
+    Trace,
+    Variant,
+    Workload,
+)
+from advisor.predict.calibration.receipt_corrections import Correction
+from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.interval import widened
+from advisor.predict.iteration import predict_counts, prediction_on
+from advisor.predict.split.rank import why_undivided
+from advisor.predict.what_if.change import Change
+from advisor.predict.what_if.making import CHANGES, ONE_LINE
+from advisor.workloads.notes import Noting, noting
+from advisor.workloads.steps import Length, length_of
+
+Predicting = Callable[[str, Sequence[Layout]], Sequence[IterationEstimate]]
+
+_POWERS = (1, 2, 4, 8, 16)
+# What takes fewer changes of a script comes first; the others are tried where it is not enough.
+_SPLITS = (
+    tuple(Split(sharding=one) for one in Sharding if one is not Sharding.NONE),
+    tuple(Split(tensor=tensor, pipeline=pipeline) for tensor, pipeline in product(_POWERS, _POWERS))[1:],
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Version:
+    """One version of a script.
+
+    Attributes:
+        variant: what tells it from the script as written.
+        script: what is known of it whichever machine runs it.
+        split: how its model is divided.
+    """
+
+    variant: Variant
+    script: Script
+    split: Split
+    gpus: Mapping[str, GpuSpec]
+    _length: Length
+    _notes: Noting
+    _predicted: Predicting
+
+    def workloads(self, plans: Iterable[Plan]) -> list[Workload]:
+        """One for each GPU and layout of these plans.
+
+        Raises:
+            InputError: the length of the job is unknown, the trace has no operators, the model cannot be
+                divided as the job says, or a plan has a GPU of which nothing is known.
+            CatalogError: constants or networks of the predictor are missing or broken.
+        """
+        plans = list(plans) if isinstance(plans, Iterator) else plans
+        check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
+        check_gpus(plans, self.gpus)
+        layouts: dict[str, dict[Layout, None]] = {}
+        for plan in plans:
+            layouts.setdefault(plan.gpu, {})[plan.layout] = None
+        for num_gpus in {layout.num_gpus for of_gpu in layouts.values() for layout in of_gpu}:
+            self._length.whole(num_gpus)  # what is wrong with it shows before anything is predicted
+        return [
+            self.workload(self.gpus[gpu], estimate)
+            for gpu, of_gpu in layouts.items()
+            for estimate in self._predicted(gpu, list(of_gpu))
+        ]
+
+    def workload(self, gpu: GpuSpec, estimate: IterationEstimate) -> Workload:
+        """The workload with this estimate, of a GPU of any catalog."""
+        num_gpus = estimate.layout.num_gpus
+        return Workload(
+            script=self.script,
+            variant=self.variant,
+            gpu=gpu,
+            estimate=estimate,
+            iterations=self._length.whole(num_gpus),
+            iterations_per_epoch=self._length.per_epoch(num_gpus),
+            share=self._length.steps.share(num_gpus),
+            script_work=self._notes.script_work(num_gpus),
+            memory_notes=self._notes.memory(estimate),
+            scaling_notes=self._notes.scaling(num_gpus),
+        )
+
+
+def as_written(
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    corrections: Mapping[str, Correction] | None = None,
+) -> Version:
+    """The script as it is.
+
+    Args:
+        trace: the script.
+        gpus: the catalog entries of the GPUs that plans may have.
+        job: says how long it trains, and how the script scales and divides its model.
+        corrections: by GPU, what earlier runs say; None without any.
+
+    Raises:
+        InputError: an argument of another kind.
+    """
+    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
+    check_kind("gpus", gpus, Mapping, "load_gpus() returns all")
+    length, known = length_of(trace, job), corrections or {}
+
+    def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
+        return predict_counts(
+            trace,
+            gpus[gpu],
+            layouts,
+            share_of=length.steps.share,
+            correction=known.get(gpu),
+            split=job.split,
+        )
+
+    return _version(AS_WRITTEN, trace, gpus, job, length, predicted)
+
+
+def changed(
+    name: str,
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    corrections: Mapping[str, Correction] | None = None,
+) -> Version | Variant:
+    """The script with the change of this name; a variant without workloads where it does not apply.
+
+    Args:
+        name: one of ``CHANGES``.
+        trace: of the script as it is.
+        gpus: as of ``as_written``.
+        job: as there, of the script as it is.
+        corrections: as there.
+    """
+    change = CHANGES[name](trace)
+    if isinstance(change, Finding):
+        return Variant(name=name, why_not=change)
+    job = _with_fewer_steps(job, change.samples)
+    length, known = length_of(change.trace, job), corrections or {}
+
+    @cache
+    def on(gpu: str) -> Callable[[Layout], IterationEstimate]:
+        return cache(
+            prediction_on(
+                change.trace,
+                gpus[gpu],
+                share_of=length.steps.share,
+                correction=known.get(gpu),
+                split=job.split,
+            )
+        )
+
+    def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
+        return [_unsure(on(gpu)(layout), change) for layout in layouts]
+
+    whys = {name: why for name, spec in gpus.items() if (why := change.why_not_on(spec)) is not None}
+    variant = Variant(
+        name=change.name,
+        why_not_on=whys,
+        why_not_fed=change.why_not_fed,
+        samples=change.samples,
+        new_kernels=change.new_kernels,
+        sigma=change.sigma,
+    )
+    return _version(variant, change.trace, gpus, job, length, predicted, change.steps)
+
+
+def divided(
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    corrections: Mapping[str, Correction] | None = None,
+) -> Iterator[tuple[Version, ...]]:
+    """The script with its model divided, in every way that it can be: first what takes fewer changes of it.
+
+    There is none for a script that divides its model itself. Arguments are those of ``as_written``.
+    """
+    if sharded_over(trace) is not None:
+        return
+    for splits in _SPLITS:
+        yield tuple(
+            replace(
+                as_written(trace, gpus, replace(job, split=split), corrections),
+                variant=Variant(name=split.name),
+            )
+            for split in splits
+            if why_undivided(trace, split) is None
+        )
+
+
+def check_gpus(plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]) -> None:
+    """Refuse plans with GPUs of which nothing is known.
+
+    Raises:
+        InputError: names them, and near ones.
+    """
+    unknown = dict.fromkeys(plan.gpu for plan in plans if plan.gpu not in gpus)
+    if unknown:
+        hint = did_you_mean(next(iter(unknown)), gpus)
+        raise InputError(
+            f"gpus has no {', '.join(unknown)}, of which there are plans.{hint} with_known_gpu() leaves such"
+            " offers out."
+        )
+
+
+def _version(
+    variant: Variant,
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    length: Length,
+    predicted: Predicting,
+    change: tuple[Finding, ...] = (),
+) -> Version:
+    script = Script(
+        name=trace.script,
+        arguments=trace.arguments,
+        origin_gpu=trace.origin_gpu,
+        batch_size=trace.batch_size,
+        steps=length.steps,
+        iterations_per_epoch=length.as_profiled(),
+        warnings=trace.warnings,
+    )
+    return Version(
+        variant=variant,
+        script=script,
+        split=job.split,
+        gpus=gpus,
+        _length=length,
+        _notes=noting(trace, length.steps, change),
+        _predicted=predicted,
+    )
+
+
+def _with_fewer_steps(job: Job, samples: int) -> Job:
+    """The job where steps take more samples: so many fewer of them, for as many samples in all."""
+
+    def fewer(steps: int | None) -> int | None:
+        return None if steps is None else math.ceil(steps / samples)
+
+    return replace(
+        job, iterations=fewer(job.iterations), iterations_per_epoch=fewer(job.iterations_per_epoch)
+    )
+
+
+def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
+    sigma = 0.0 if change.is_in_estimate else change.sigma
+    return replace(
+        estimate,
+        device_s=widened(estimate.device_s, sigma),
+        iteration_s=widened(estimate.iteration_s, sigma),
+        assumptions=(change.assumption, *estimate.assumptions),
+    )
+
+
+__all__ = ["CHANGES", "ONE_LINE", "Version", "as_written", "changed", "divided"]

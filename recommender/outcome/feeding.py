@@ -1,0 +1,149 @@
+"""How a rented machine gets its data: over its network each epoch anew, or copied once to its own disks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
+from advisor.core.units import GIB, HOUR_S
+from advisor.core.values import Interval, IterationEstimate, Plan
+from advisor.pricing.catalog.instance_types import load_instances
+from recommender.outcome.spot import SpotTerms, is_spot
+
+# How long a rented machine reads its data set, each epoch anew: over its network, or from its own
+# disks
+#
+# Data in the machine's region comes from object storage, other data from the network disk that it was copied
+# to. Either goes through the machine's network. Reads get half of its rate, between a quarter and all of it.
+# A plan may copy the data to the machine's own disks first (recommender/outcome/feeding.py).
+
+
+# What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
+# for performance (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), from
+# memory, 2026-11-22. The terabits of the largest machines are for traffic between GPUs.
+MOST_BITS_PER_S = 100e9
+# Of the network's rate: nobody measured it for any machine, so that a factor of two to either side is left.
+MEDIAN_SHARE = 0.5
+# Of their capacity, read in a second from a machine's own disks. Google names 660 MB/s for one local SSD of
+# 375 GB, and 390 for each of 16 (https://cloud.google.com/compute/docs/disks/local-ssd), Amazon 16 GB/s for
+# the 8 TB of p4d; from memory, 2026-11-23. Nobody measured others: a factor of two here as well.
+_DISK_READS_PER_S = 1e-3
+# What p10 and p90 of a rate are of its median.
+EITHER_SIDE = 2.0
+
+
+def vcpus_per_gpu(plan: Plan) -> float:
+    """Number of vCPUs for each GPU; an assumed one where it is unknown."""
+    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
+
+
+def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
+    """Seconds to read what one iteration takes of the data set; None without one, or without epochs.
+
+    Each node reads the samples of its own GPUs over its own network, or from its own disks.
+    """
+    if not plan.read_gib or iterations_per_epoch is None:
+        return None
+    median_s = plan.read_gib * GIB / iterations_per_epoch / plan.num_nodes / _bytes_per_s(plan)
+    return Interval(p10=median_s / EITHER_SIDE, p50=median_s, p90=median_s * EITHER_SIDE)
+
+
+def _bytes_per_s(plan: Plan) -> float:
+    if plan.copied_s:  # to its own disks
+        return local_disks_bytes(plan) * _DISK_READS_PER_S
+    return network_bits_per_s(plan) * MEDIAN_SHARE / 8
+
+
+def local_disks_bytes(plan: Plan) -> int:
+    """Of the disks that the price of one machine includes; 0 where none are known."""
+    offer = plan.offer
+    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    return 0 if known is None or known.local_ssd_bytes is None else known.local_ssd_bytes
+
+
+def network_bits_per_s(plan: Plan) -> float:
+    """Of one machine as far as it serves reads; an unknown one has the least of any known for each vCPU."""
+    offer = plan.offer
+    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    if known is not None and known.network_bits_per_s is not None:
+        return min(known.network_bits_per_s, MOST_BITS_PER_S)
+    vcpus = vcpus_per_gpu(plan) * plan.layout.gpus_per_node
+    return min(_least_bits_per_s_of_a_vcpu() * vcpus, MOST_BITS_PER_S)
+
+
+@cache
+def _least_bits_per_s_of_a_vcpu() -> float:
+    return min(
+        known.network_bits_per_s / known.vcpus
+        for known in load_instances().values()
+        if known.network_bits_per_s is not None and known.vcpus
+    )
+
+
+def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | None) -> Finding | None:
+    """What reading takes, or copying once; None where there is no data set, or reading hides for sure."""
+    if not plan.read_gib or plan.offer is None:
+        return None
+    if each_s is None:
+        return finding(Code.READING_UNKNOWN)
+    if plan.copied_s:
+        return finding(Code.COPIED_LOCALLY, gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
+    if each_s.p90 <= estimate.device_s.p50:
+        return None
+    bits_per_s = network_bits_per_s(plan)
+    return finding(
+        Code.READING,
+        gib=plan.read_gib,
+        read_s=each_s.p50,
+        bytes_per_s=_bytes_per_s(plan),
+        bits_per_s=bits_per_s,
+        by_storage=bits_per_s >= MOST_BITS_PER_S,
+    )
+
+
+# Whether a machine reads its data set over the network each epoch, or copies it to its own disks once
+#
+# Both take time alone, which is billed by the same hour: the faster way is the cheaper one, too. A spot
+# machine that comes back has empty disks, and copies again. Each node copies all of the data, since shuffled
+# samples may fall to any of them.
+
+
+# Of their capacity, written in a second. Google names 350 MB/s for one local SSD of 375 GB, and 195 for each
+# of 16 (https://cloud.google.com/compute/docs/disks/local-ssd, from memory, 2026-11-23).
+_WRITES_PER_S = 0.5e-3
+
+
+def copied_locally(plan: Plan) -> Plan | None:
+    """The plan that copies its data set before training; None where its own disks do not hold it."""
+    disks_bytes, data_bytes = local_disks_bytes(plan), plan.read_gib * GIB
+    if plan.copied_s or not 0 < data_bytes <= disks_bytes:
+        return None
+    copied_s = data_bytes / min(network_bits_per_s(plan) * MEDIAN_SHARE / 8, disks_bytes * _WRITES_PER_S)
+    return replace(
+        plan,
+        copied_s=copied_s,
+        download_s=plan.download_s + copied_s,
+        startup_s=plan.startup_s + copied_s,
+    )
+
+
+def surer_read(plan: Plan, p90_s: Callable[[Plan], float], terms_of: Callable[[Plan], SpotTerms]) -> Plan:
+    """The plan, or the one that copies first: whichever is done earlier at p90.
+
+    Where reading hides in the median, a network that gives less may still make the job twice as long.
+
+    Args:
+        plan: that reads over the network, or has copied already.
+        p90_s: of a plan's training without preemptions.
+        terms_of: how often a plan is preempted.
+    """
+    copying = copied_locally(plan)
+    if copying is None:
+        return plan
+    work_s = p90_s(copying)
+    again = terms_of(plan).preemptions_per_h * work_s / HOUR_S if is_spot(plan) else 0.0
+    copied_s = copying.copied_s * EITHER_SIDE * (1 + again)
+    return copying if work_s + copied_s < p90_s(plan) else plan

@@ -1,0 +1,286 @@
+"""Options beside each other: ties, rows folded into one like them, near misses, machines with more vCPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.input_time import input_s
+from advisor.core.values import Bound, Job, Layout, Market, Option
+from recommender.outcome.draws import Array, chance_below
+from recommender.outcome.evaluate import Judged
+from recommender.outcome.feeding import vcpus_per_gpu
+from recommender.ranking.pareto import EPSILON, Point, ties
+from recommender.ranking.value import Worth, preference
+
+# --- Which options are ties of the frontier, and which are not surely beaten by it -----------------------
+
+
+# Between these odds of being the faster one, predictions do not tell two options apart.
+UNSURE = (0.1, 0.9)
+
+
+def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
+    """The options of feasible plans, ties and near ties among their reasons.
+
+    Args:
+        judged: feasible ones.
+        kept: indices of the frontier's of time and cost, in order of time.
+    """
+    options = [item.option for item in judged]
+    points = [point_of(option) for option in options]
+    tied = ties(points, kept)
+    unsure = _unsure(judged, points, kept, tied)
+    marked = []
+    for i, option in enumerate(options):
+        other = options[tied[i]].plan.id if i in tied else None
+        near = [finding(Code.TIE, plan_id=other, within_share=EPSILON)] if other else []
+        near += [unsure[i]] if i in unsure else []
+        marked.append(replace(option, tie_with=other, reasons=(*near, *option.reasons)) if near else option)
+    return marked
+
+
+def point_of(option: Option) -> Point:
+    """Median time, and median cost as it counts."""
+    return option.time_s.p50, option.counted_usd
+
+
+def _unsure(
+    judged: Sequence[Judged], points: Sequence[Point], kept: Sequence[int], tied: Mapping[int, int]
+) -> dict[int, Finding]:
+    """By index: options that are not surely slower or faster than the frontier's rival."""
+    near_ties: dict[int, Finding] = {}
+    kept = _distinct(judged, kept)
+    for i, item in enumerate(judged):
+        rivals = [] if i in tied else _rivals(i, points, kept)
+        surest = _surest(item.time_s, [judged[kept[rival]].time_s for rival in rivals])
+        if surest is not None:
+            place, p = surest
+            rival = judged[kept[rivals[place]]].option.plan.id
+            near_ties[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
+    return near_ties
+
+
+def _surest(time_s: Array, rivals_s: Sequence[Array]) -> tuple[int, float] | None:
+    """The rival that is most likely the faster one, and its odds; None where predictions tell them apart."""
+    odds: list[float] = []
+    for rival_s in rivals_s:
+        odds.append(chance_below(rival_s, time_s))
+        if odds[-1] >= UNSURE[1]:  # mostly of the first, which is the fastest
+            return None
+    p = max(odds, default=0.0)
+    return (odds.index(p), p) if p > UNSURE[0] else None
+
+
+def _distinct(judged: Sequence[Judged], kept: Sequence[int]) -> list[int]:
+    """The first of those with equal draws: they are tied, and each is as sure a rival as the others.
+
+    Node types of a cluster may be alike by the hundred, and all on the frontier.
+    """
+    first: dict[bytes, int] = {}
+    for j in kept:
+        first.setdefault(judged[j].time_s.tobytes(), j)
+    return list(first.values())
+
+
+def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
+    """What dominates a point, as places in ``kept``; of the frontier's own, the next slower, cheaper one."""
+    if i in kept:
+        following = kept.index(i) + 1
+        return [following] if following < len(kept) else []
+    time_s, usd = points[i]
+    return [place for place, j in enumerate(kept) if points[j][0] <= time_s and points[j][1] <= usd]
+
+
+# --- What came nearest where nothing is feasible ---------------------------------------------------------
+
+
+def _cost_p50(option: Option) -> float:
+    return option.cost_usd.p50
+
+
+def _time_p50(option: Option) -> float:
+    return option.time_s.p50
+
+
+# What only asks for more money or time, with what comes nearest to it.
+LIMITS = {Code.BUDGET: _cost_p50, Code.DEADLINE: _time_p50}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """An option that misses, and by how much; 0 where it does not."""
+
+    option: Option
+    over_budget_usd: float
+    late_s: float
+
+
+def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
+    """The best of those that miss one limit alone, for each limit; of all, where each misses both.
+
+    What fails for another reason (memory, sharding, software) never comes near.
+    """
+    fitting = [o for o in options if o.removed_by and not set(o.removed_by) - LIMITS.keys()]
+    missing = {limit: [o for o in fitting if o.removed_by == (limit,)] for limit in LIMITS}
+    if not any(missing.values()):
+        missing = {limit: fitting for limit in LIMITS if fitting}
+    best = [min(missed, key=LIMITS[limit]) for limit, missed in missing.items() if missed]
+    return tuple({option.plan.id: _gap(option, job) for option in best}.values())
+
+
+def _gap(option: Option, job: Job) -> Nearest:
+    budget, deadline = job.budget_usd, job.deadline_s
+    return Nearest(
+        option=option,
+        over_budget_usd=0.0 if budget is None else max(option.cost_usd.p50 - budget, 0.0),
+        late_s=0.0 if deadline is None else max(option.time_s.p50 - deadline, 0.0),
+    )
+
+
+# --- Rows that gain little over one like them are folded into its row, so that a table shows choices -----
+#
+# Folding is of the view. It is worked out after the choice, and decides nothing.
+
+
+# Less is hidden by the interval of any prediction, and nobody moves for it.
+LEAST_SHARE = 0.05
+LEAST_SAVED_S = 60.0
+
+
+def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[Option]:
+    """The options in the same order, each folded into the most preferred one like it that gains little less.
+
+    A row speaks for options of its own kind alone: on demand or spot, or one owner's machines.
+
+    Args:
+        options: feasible ones.
+        best_id: of the one that is recommended, which keeps its row.
+        worth: what counts besides the bill.
+    """
+    kinds: dict[object, list[Option]] = {}
+    for option in sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))):
+        kinds.setdefault(_kind(option), []).append(option)
+    groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}
+    speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}
+    return [_in_its_row(option, speaker, groups) for option in options]
+
+
+def _kind(option: Option) -> object:
+    plan = option.plan
+    return plan.provider if plan.offer is None else plan.offer.market
+
+
+def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
+    """Those that get a row, each with what it speaks for; the options in order of preference."""
+    times_s = np.array([option.time_s.p50 for option in options])
+    usd = np.array([option.cost_usd.p50 for option in options])
+    left = np.arange(len(options))
+    while left.size:
+        first, left = left[0], left[1:]
+        like = _is_like(times_s[first] - times_s[left], times_s[first], usd[first] - usd[left], usd[first])
+        yield [options[first], *(options[i] for i in left[like])]
+        left = left[~like]
+
+
+def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDArray[np.bool_]:
+    """Whether options save too little against one of this time and cost, and take as long or cost less."""
+    least_s, least_usd = max(LEAST_SHARE * time_s, LEAST_SAVED_S), LEAST_SHARE * usd
+    gains_little = (saved_s < least_s) & ((saved_usd < least_usd) | (saved_usd <= 0))
+    return np.asarray(gains_little & ((np.abs(saved_s) < least_s) | (saved_usd > 0)))
+
+
+def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:
+    into = speaker.get(option.plan.id)
+    if into is not None:
+        return replace(option, folded_into=into)
+    rows = groups[option.plan.id]
+    return replace(option, reasons=(*option.reasons, _alike(rows))) if len(rows) > 1 else option
+
+
+def _alike(rows: Sequence[Option]) -> Finding:
+    times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
+    others = [gpus for gpus in map(_gpus, rows) if gpus != _gpus(rows[0])]
+    return finding(
+        Code.ALIKE,
+        num_options=len(rows) - 1,
+        num_of_other_gpus=len(others),
+        other_gpus=list(dict.fromkeys(others)),
+        faster_s=times_s[0] - min(times_s),
+        slower_s=max(times_s) - times_s[0],
+        cheaper_usd=usd[0] - min(usd),
+        dearer_usd=max(usd) - usd[0],
+    )
+
+
+def _gpus(option: Option) -> str:
+    return option.plan.layout.of(option.plan.gpu)
+
+
+# --- The same GPUs on a machine with more vCPUs, where vCPUs are what an option waits for ----------------
+
+
+# Less of the time is not worth another machine.
+_LEAST_SAVING = 0.05
+_SameGpus = tuple[str, Layout, Market]
+
+
+def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
+    """Options that wait for input name the cheapest machine of their GPUs that feeds them faster."""
+    if all(item.option.estimate.binds is not Bound.INPUT for item in judged):
+        return list(judged)
+    rented: dict[_SameGpus, list[Option]] = {}
+    for item in judged:
+        if item.option.plan.offer is not None and item.option.feasible:
+            rented.setdefault(_same_gpus(item.option), []).append(item.option)
+    return [_with_note(item, rented) for item in judged]
+
+
+def _same_gpus(option: Option) -> _SameGpus:
+    plan = option.plan
+    market = Market.ON_DEMAND if plan.offer is None else plan.offer.market
+    return plan.gpu, replace(plan.layout, fabric=None), market
+
+
+def _with_note(item: Judged, rented: dict[_SameGpus, list[Option]]) -> Judged:
+    option = item.option
+    if option.estimate.binds is not Bound.INPUT:
+        return item
+    note = _note(option, rented.get(_same_gpus(option), ()))
+    return item if note is None else replace(item, option=replace(option, reasons=(*option.reasons, note)))
+
+
+def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
+    made_s, whole_s = _made_s(option, option), option.estimate.input_s
+    if made_s is None or whole_s is None or made_s < whole_s.p50:
+        return None  # its disks or its network keep it waiting
+    faster = (o for o in alike if _is_faster(o, option, made_s))
+    better = min(faster, key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
+    if better is None or better.plan.offer is None:
+        return None
+    return finding(
+        Code.MORE_VCPUS,
+        instance_type=better.plan.offer.instance_type,
+        vcpus_per_gpu=vcpus_per_gpu(better.plan),
+        time_s=better.time_s.p50,
+        cost_usd=better.cost_usd.p50,
+        instead_of_time_s=option.time_s.p50,
+        instead_of_cost_usd=option.cost_usd.p50,
+    )
+
+
+def _made_s(option: Option, there: Option) -> float | None:
+    """Seconds in which the samples of one of its iterations are made by another's vCPUs."""
+    work = option.estimate.input
+    return None if work is None else input_s(work, vcpus_per_gpu(there.plan)).p50
+
+
+def _is_faster(other: Option, option: Option, made_s: float) -> bool:
+    """By vCPUs, of which workers may leave some idle: both the samples and the whole."""
+    there_s = _made_s(option, other)
+    is_worth_it = other.time_s.p50 <= (1 - _LEAST_SAVING) * option.time_s.p50
+    return is_worth_it and there_s is not None and there_s < made_s

@@ -1,0 +1,363 @@
+"""The answer in three findings: what to take, what it takes, and which fact would change either."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.units import HOUR_S, MINUTE_S
+from advisor.core.values import Job, Means, Option, PickName, Quantiles
+from recommender.outcome.bill import price_rise
+from recommender.ranking.value import (
+    Worth,
+    even_usd_per_h,
+    is_guess,
+    least_total,
+    must_change,
+    preference,
+    total_usd,
+    worth_for,
+)
+
+# --- A fact that would change the advice, and what would be recommended then -----------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """What to say of a fact, and which part of its range leaves the choice as it is.
+
+    A price may be anything from what is expected to its p90, say: where the last quarter of that way changes
+    the choice, ``spared`` is 0.75. Above 1 nothing within the range changes it.
+    """
+
+    spared: float
+    fact: Finding
+
+
+def tip_of(code: Code, instead: Option, **facts: Fact) -> Finding:
+    """The fact, and the median time and cost of what would be recommended."""
+    usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
+    return finding(code, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
+
+
+def machine(option: Option) -> Finding:
+    """What an option is, for a sentence about it."""
+    plan, offer = option.plan, option.plan.offer
+    return finding(
+        Code.MACHINE,
+        plan_id=plan.id,
+        gpu=plan.gpu,
+        num_gpus=plan.num_gpus,
+        num_nodes=plan.num_nodes,
+        tier=plan.tier,
+        provider=plan.provider,
+        instance_type=None if offer is None else offer.instance_type,
+        place=None if offer is None else offer.zone or offer.region,
+        market=None if offer is None else offer.market,
+    )
+
+
+def why_removed(option: Option) -> Finding | None:
+    """The first reason that removes it; None for a feasible one."""
+    return next((reason for reason in option.reasons if reason.code in option.removed_by), None)
+
+
+# --- Facts that only the user knows and nobody gave, where one would change the advice -------------------
+
+
+# A deadline is named where this part of those between the median time and the p90 leads to one other option.
+LEAST_OF_DEADLINES = 0.5
+# The odds that a p90 has. With others a deadline is not held by it.
+_CONFIDENCE_OF_P90 = 0.9
+
+
+def by_deadline(
+    options: Sequence[Option], rivals: Sequence[Option], chosen: Option, job: Job
+) -> Iterator[Tip]:
+    """A deadline between the median time, which reads as if it would do, and the p90, from which on it does.
+
+    What is recommended within a deadline is the best of what is done by then at p90. So on the way down from
+    the chosen one's p90 one option follows the other. The one that holds for most of the way is named.
+
+    Args:
+        options: that are preferred less, the most preferred first.
+        rivals: those of them that may be named.
+        chosen: what is recommended without a deadline.
+        job: with its limits.
+    """
+    range_s = chosen.time_s.p90 - chosen.time_s.p50
+    if job.deadline_s is not None or job.confidence != _CONFIDENCE_OF_P90 or range_s <= 0:
+        return
+    may_be_named = {option.plan.id for option in rivals}
+    spans = [
+        (slower.time_s.p90 - max(then.time_s.p90, chosen.time_s.p50), then, slower.time_s.p90)
+        for slower, then in pairwise(_ever_faster(options, chosen))
+        if then.plan.id in may_be_named
+    ]
+    if not spans:
+        return
+    span_s, then, below_s = max(spans, key=lambda span: span[0])
+    if span_s >= LEAST_OF_DEADLINES * range_s:
+        yield Tip(spared=1 - span_s / range_s, fact=tip_of(Code.TIPPED_BY_DEADLINE, then, below_s=below_s))
+
+
+def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
+    """A deadline up to twice as late, from which on what misses the given one alone would be recommended.
+
+    Args:
+        late: options that nothing but the deadline removes.
+        chosen: what is recommended within the deadline.
+        job: with its limits.
+        worth: what counts besides the bill.
+    """
+    if job.deadline_s is None or job.confidence != _CONFIDENCE_OF_P90:
+        return
+    in_reach = [option for option in late if option.time_s.p90 <= 2 * job.deadline_s]
+    if not in_reach:
+        return
+    best = least_total(in_reach, worth)
+    if total_usd(best, worth) < total_usd(chosen, worth):
+        # To the minute, and never too early.
+        from_s = math.ceil(best.time_s.p90 / MINUTE_S) * MINUTE_S
+        spared = best.time_s.p90 / job.deadline_s - 1
+        yield Tip(spared=spared, fact=tip_of(Code.TIPPED_BY_LATER_DEADLINE, best, from_s=from_s))
+
+
+def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:
+    """The chosen one, and behind it each that is done earlier at p90 than all before it."""
+    done_s = chosen.time_s.p90
+    yield chosen
+    for option in options:
+        if option.time_s.p90 < done_s:
+            done_s = option.time_s.p90
+            yield option
+
+
+def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
+    """A region of a cloud: if the data lies there, it need not be copied to that region's machines.
+
+    What the data's cloud asks for letting it go elsewhere is left out: it would speak for the same region.
+    """
+    if job.data is None or job.data.place is not None:
+        return
+    beside = [_beside_data(option) for option in options if option.plan.offer is not None]
+    if not beside:
+        return
+    best = least_total(beside, worth)
+    offer = best.plan.offer
+    if offer is not None and total_usd(best, worth) < total_usd(chosen, worth):
+        place = {"data_provider": offer.provider, "data_region": offer.region}
+        # Nobody said anything of it, so that no part of its range is likelier than another.
+        yield Tip(spared=0.0, fact=tip_of(Code.TIPPED_BY_DATA_PLACE, best, **place))
+
+
+def _beside_data(option: Option) -> Option:
+    """The option without the time and the rent of copying the data."""
+    copying_s, expected = option.plan.download_s, option.expected
+    usd = (option.plan.usd_per_h or 0.0) * copying_s / HOUR_S
+    time_s, cost_usd = option.time_s, option.cost_usd
+    return replace(
+        option,
+        time_s=Quantiles(p50=time_s.p50 - copying_s, p90=time_s.p90 - copying_s),
+        cost_usd=Quantiles(p50=cost_usd.p50 - usd, p90=cost_usd.p90 - usd),
+        expected=Means(
+            wait_s=expected.wait_s,
+            time_s=expected.time_s - copying_s,
+            cost_usd=expected.cost_usd - usd,
+            counted_usd=expected.counted_usd - usd,
+        ),
+    )
+
+
+# Which one fact would change the advice, worked out from the chosen option and those it goes before
+#
+# Each fact that is unsure (a price, a wait, the time of a step) is moved from its expectation to its p90,
+# all else as expected. It tips the choice if another row goes before the chosen one on the way there. Facts
+# that only the user knows (``unsaid``) have a range as well. Of several the one that tips the choice on
+# most of its range is named; where none does, the worth of an hour that does.
+
+
+# Parts of a bill that do not follow the price of the machine.
+_NOT_RENT = ("storage", "data transfer", "moving the data")
+
+
+def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option] = ()) -> Finding:
+    """The fact that would change the advice.
+
+    Args:
+        options: feasible ones, folded; the same GPUs elsewhere would not change much.
+        chosen: what is recommended.
+        job: with what an hour is worth.
+        late: options that nothing but the deadline removes.
+    """
+    worth = worth_for(job)
+    ending = sorted(
+        (option for option in options if option is not chosen and _ends(option)),
+        key=lambda option: preference(option, worth),
+    )
+    rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
+    is_best_value = job.pick in (None, PickName.BEST_VALUE)
+    later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if is_best_value else []
+    if not rivals or not _ends(chosen):
+        return later[0].fact if later else finding(Code.NOTHING_TIPS)
+    if not is_best_value:
+        best = least_total([chosen, *rivals], worth)
+        return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
+    tips = [
+        *_tips(rivals, chosen, worth),
+        *by_deadline(ending, rivals, chosen, job),
+        *by_data_place(ending, chosen, job, worth),
+        *later,
+    ]
+    tips = [tip for tip in tips if tip.spared <= 1]
+    if tips:
+        return min(tips, key=lambda tip: tip.spared).fact
+    return _by_value(rivals, chosen, worth)
+
+
+def _is_spoken_for(option: Option, chosen: Option) -> bool:
+    """Folded into the chosen row, and of its GPUs: what changes that row changes this one alike."""
+    same = _gpus(option) == _gpus(chosen)
+    return option.folded_into == chosen.plan.id and same
+
+
+def _gpus(option: Option) -> str:
+    return option.plan.layout.of(option.plan.gpu)
+
+
+def _ends(option: Option) -> bool:
+    """In every draw, so that it has a total."""
+    return math.isfinite(option.expected.time_s) and math.isfinite(option.expected.cost_usd)
+
+
+def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+    next_best = least_total(rivals, worth)
+    yield from _by_price(next_best, chosen, worth)
+    yield from _by_quote(rivals, chosen, worth)
+    yield from _by_wait(next_best, chosen, worth)
+    yield from _by_step(rivals, chosen, worth)
+
+
+def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
+    return total_usd(rival, worth) - total_usd(chosen, worth)
+
+
+def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
+    """Its rent may rise; where nobody quoted it, the p90 counts already."""
+    rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan, chosen.expected.run_days)
+    if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
+        return
+    gap_usd = _gap_usd(rival, chosen, worth)
+    usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
+    way = gap_usd / (rent_usd * (rise - 1))
+    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
+
+
+def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+    """A rival that counts at its p90 may be quoted lower."""
+    ways = [
+        (_gap_usd(rival, chosen, worth) / less_usd, rival)
+        for rival in filter(is_guess, rivals)
+        if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
+    ]
+    if not ways:
+        return
+    way, rival = min(ways, key=lambda item: (item[0], item[1].plan.id))
+    more = (1 - way) * _counted_more_usd(rival) / _rent_usd(rival)
+    usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + more)
+    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+
+
+def _counted_more_usd(option: Option) -> float:
+    """By how much its cost counts above what is expected."""
+    return option.expected.counted_usd - option.expected.cost_usd
+
+
+def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
+    """An unknown wait counts as nothing: it may well be as long as the job."""
+    wait_s, expected = chosen.wait_s, chosen.expected
+    longer_s = expected.time_s if wait_s is None else wait_s.p90 - expected.wait_s
+    if longer_s <= 0:
+        return
+    more_s = _gap_usd(rival, chosen, worth) / worth.hour_usd * HOUR_S
+    fact = tip_of(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
+    yield Tip(spared=more_s / longer_s, fact=fact)
+
+
+def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+    """What is wrong in a prediction is wrong wherever that GPU is."""
+    others = [rival for rival in rivals if rival.plan.gpu != chosen.plan.gpu]
+    step_s, expected = chosen.estimate.iteration_s, chosen.expected
+    rise = step_s.p90 / step_s.p50 - 1
+    train_s = expected.time_s - expected.wait_s - chosen.plan.startup_s
+    run_s = train_s + chosen.plan.startup_s
+    if not others or rise <= 0 or run_s <= 0:
+        return
+    longer_usd = worth.hour_usd * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
+    rival = least_total(others, worth)
+    share = _gap_usd(rival, chosen, worth) / longer_usd
+    yield Tip(
+        spared=share / rise,
+        fact=tip_of(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share), expected_s=step_s.p50),
+    )
+
+
+def _rent_usd(option: Option) -> float:
+    others = sum(option.cost_breakdown_usd.get(name, 0.0) for name in _NOT_RENT)
+    return option.cost_usd.p50 - others
+
+
+def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding:
+    """The worth of an hour at which another goes before, the nearest to today's in ratio."""
+    tips = [
+        (abs(math.log(usd_per_h / worth.hour_usd)), usd_per_h, rival)
+        for rival in rivals
+        if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
+    ]
+    if not tips:
+        return finding(Code.NOTHING_TIPS)
+    _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
+    is_above = usd_per_h > worth.hour_usd
+    return tip_of(Code.TIPPED_BY_VALUE, rival, value_usd_per_h=usd_per_h, is_above=is_above)
+
+
+# --- The answer in three findings: what to take, what it takes, and what could change either -------------
+
+
+def summary_of(
+    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option], *, is_whole: bool = True
+) -> tuple[Finding, ...]:
+    """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
+
+    ``is_whole`` is False where the job does more than the steps that were profiled.
+    """
+    tipped_by = what_tips(options, chosen, job, late)
+    time_s, usd = chosen.time_s, chosen.cost_usd
+    return (
+        finding(
+            Code.SUMMARY_CHOICE,
+            machine=machine(chosen),
+            is_rented=chosen.plan.offer is not None,
+            must_change=must_change(chosen),
+            num_iterations=chosen.iterations,
+            iteration_s=chosen.estimate.iteration_s.p50,
+        ),
+        finding(
+            Code.SUMMARY_COST_AND_TIME,
+            cost_p50_usd=usd.p50,
+            cost_p90_usd=usd.p90,
+            time_p50_s=time_s.p50,
+            time_p90_s=time_s.p90,
+            is_cost_known=chosen.plan.usd_per_h is not None,
+            is_whole=is_whole,
+        ),
+        finding(
+            Code.SUMMARY_DOUBT,
+            risk=chosen.risk.code.value,
+            num_nodes=chosen.plan.num_nodes,
+            tipped_by=tipped_by,
+        ),
+    )
