@@ -1,6 +1,6 @@
 """Predictions beside published training steps of Llama-3.2-1B, by kernel of attention.
 
-    python -m research.llama_steps --published ../shared/measurements/published --out research/docs/accuracy/llama.md
+    python -m research.llama_steps --published DIR --out research/docs/accuracy/llama.md
 
 The published rows (cudnn-frontend, MIT) time forward, backward and SGD of Hugging Face's model in bf16 on an
 H200 and a B200, each with attention forced to one backend. Each batch is profiled once, and its trace says
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
-from advisor.operators.attention_backends import SWITCHES, Backend
-from advisor.operators.attention_call import attention_call
+from advisor.operators.attention_kernels import SWITCHES, Backend, attention_call
 from advisor.predict.iteration import predict
 from advisor.profile import profile_callable
 from research.training.published_rows import published_rows

@@ -24,8 +24,7 @@ from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.units import MINUTE_S
-from advisor.formats.foreign_files import open_unpacked
-from advisor.formats.strict_json import check_once
+from advisor.formats.foreign_files import check_once, open_unpacked
 
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from advisor.core.limits import MAX_USD
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json
 
 # Clouds bill parts of a nanodollar, in doubles or in BigQuery's NUMERIC of 38 digits.
 _MOST_DECIMALS, _MOST_DIGITS = 40, 80

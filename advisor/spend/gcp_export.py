@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json
 from advisor.spend import cells
 from advisor.spend.charges import Charge, ChargeCategory
 

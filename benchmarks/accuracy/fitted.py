@@ -1,6 +1,6 @@
 """Attention and recurrent layers: what formulas say of measured kernels that fitted none of their constants.
 
-    python -m benchmarks.accuracy.fitted --measurements ../shared/measurements --out research/docs/accuracy/fitted.md
+    python -m benchmarks.accuracy.fitted --measurements DIR --out research/docs/accuracy/fitted.md
 
 Shapes are held out in fifths, the same on every GPU; architectures one at a time. What a source adds to every
 call (launches, a server's cache) is fitted to all its rows, since it is no property of a kernel.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from advisor.core.files import write_atomically
 from advisor.core.values.interval import Z90
 from advisor.operators.attention_kernels import kernels
-from advisor.operators.recurrent_steps import step_constants
+from advisor.operators.recurrent import step_constants
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
 from research.training import fit_attention as attention

@@ -11,14 +11,14 @@ from typing import cast
 import pytest
 
 from advisor.config.project_layer import Refused, Why
-from advisor.config.section import ProjectMay
+from advisor.config.setting_kinds import ProjectMay
 from advisor.core.errors import InputError
 from advisor.core.redaction import error_in_words, named_without_secrets, without_secrets
 from advisor.delivery.channel import quoted_words
 from advisor.payload.protocol import Result
 from advisor.profile.recording import _shown
 from advisor.report import plain
-from advisor.report.project import refused_in_words
+from advisor.report.settings import refused_in_words
 from advisor.schedule.schedulable import check_words
 from advisor.service.receipts import _script
 from advisor.service.recommend.ledger_entries import _command

@@ -14,11 +14,12 @@ from advisor.core.fabrics import linked
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Layout, Link, Network
 from advisor.core.values.interval import Z90
-from advisor.predict.exchange.collective_constants import (
+from advisor.predict.exchange.collective_time import (
     collective_constants,
     constants_from,
+    group_of,
+    law_of,
 )
-from advisor.predict.exchange.collective_time import group_of, law_of
 from research.training import fit_collectives
 from research.training.collective_fit import Fit, fit_of, weights_of
 from research.training.collective_page import page, rendered
@@ -182,7 +183,7 @@ def published() -> list[MeasuredCollective]:
 
 @needs_shared
 def test_sizes_that_were_held_out_are_12_percent_off_at_most(published: list[MeasuredCollective]) -> None:
-    """Of two boards, which all kinds of tables have; the whole is in research/docs/accuracy/collectives.md."""
+    """Of two boards, which all kinds of tables have; all are in research/docs/accuracy/collectives.md."""
     trial = next(judged([row for row in published if row.board in ("A100-SXM-80GB", "L40S")]))
     assert len(trial.rows) > 100
     assert np.median(np.abs(np.expm1(trial.off))) < 0.12

@@ -8,8 +8,7 @@ from advisor.core.findings import Code
 from advisor.core.values import CostKind
 from advisor.report.words import sentence
 from advisor.review.period import Scope
-from advisor.review.team_review import Records, TeamReview, review
-from advisor.review.unknowns import unknown_runs
+from advisor.review.team_review import Records, TeamReview, review, unknown_runs
 from advisor.spend.charges import Bill, ChargeCategory, RowFault
 from advisor.store.ledger import Run
 from tests.team import WEEK, make_bill, make_charge, make_market, make_run

@@ -1,0 +1,375 @@
+"""A recording of kernels of one GPU -> that GPU's constants."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.errors import CalibrationError, RecordingError
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.formats.recording_files import Header, Measurement, Recording
+from advisor.operators.family import compute_rate, wanted_rate
+from advisor.operators.registry import family_of, rows
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import CORRECTIONS, MOST_CORRECTION, Kernels, Knowledge, shipped
+from advisor.predict.learned import Shape, learned_times, shape_of
+from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
+
+# Fits what a GPU reaches of its data sheet to measured kernels; medians, so a few wild rows do no harm.
+#
+# From many kernels, by the slope of time over work (``fit_bandwidth_fraction``, ``fit_compute_fraction``),
+# or from a few, by how much slower they are than predicted (``fit_offset``), whatever the predictor.
+#
+# The model is the roofline's: ``time = overhead + max(FLOPs / (f * peak), bytes / (b * bandwidth))``. ``b``
+# comes from streaming kernels, ``f`` from products and convolutions that are bound by compute.
+
+_STREAMING_MIN_BYTES = 64e6
+_COMPUTE_MIN_S = 3e-4
+_FEWEST = 20
+# What no GPU stays below; Winograd lets convolutions pass their peak, by less than twice.
+_LEAST_FRACTION, _MOST_FRACTION = 0.01, 2.0
+PredictS = Callable[[Op, Precision], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredKernels:
+    """Measured calls of one kind on one GPU; arrays of equal length, one call an element.
+
+    Attributes:
+        time_s: as measured, launch and event overhead included.
+        flops: floating-point operations of the call.
+        num_bytes: bytes read and written in device memory.
+    """
+
+    time_s: NDArray[np.float64]
+    flops: NDArray[np.float64]
+    num_bytes: NDArray[np.float64]
+
+
+def fit_bandwidth_fraction(kernels: MeasuredKernels, memory_bytes_per_s: float) -> float:
+    """Achieved / specified bandwidth: median slope of time over bytes, so that overhead drops out.
+
+    Raises:
+        ValueError: fewer than 20 kernels move 64 MB or more.
+    """
+    large = kernels.num_bytes >= _STREAMING_MIN_BYTES
+    if int(large.sum()) < _FEWEST:
+        raise ValueError(f"{int(large.sum())} kernels of 64 MB or more, {_FEWEST} needed")
+    slope = median_slope(kernels.num_bytes[large], kernels.time_s[large])
+    return float(1 / slope / memory_bytes_per_s)
+
+
+def median_slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Theil-Sen slope over pairs a half apart in the order of x (all pairs would be quadratic).
+
+    >>> median_slope(np.arange(10.0), 3 * np.arange(10.0) + 7)
+    3.0
+    """
+    order = np.argsort(x, kind="stable")
+    x_sorted, y_sorted = x[order], y[order]
+    half = len(x) // 2
+    dx = x_sorted[half:] - x_sorted[: len(x) - half]
+    dy = y_sorted[half:] - y_sorted[: len(x) - half]
+    apart = dx > 0
+    return float(np.median(dy[apart] / dx[apart]))
+
+
+def fit_compute_fraction(
+    kernels: MeasuredKernels, peak_flops_per_s: float, memory_bytes_per_s: float
+) -> float:
+    """Achieved / peak FLOP rate of kernels that compute bounds for 0.3 ms or more; may pass 1 (Winograd).
+
+    Raises:
+        ValueError: fewer than 20 such kernels.
+    """
+    compute_s = kernels.flops / peak_flops_per_s
+    bound = (compute_s >= _COMPUTE_MIN_S) & (compute_s > kernels.num_bytes / memory_bytes_per_s)
+    if int(bound.sum()) < _FEWEST:
+        raise ValueError(f"{int(bound.sum())} compute-bound kernels, {_FEWEST} needed")
+    overhead_s = kernels.time_s.min()
+    return float(np.median(compute_s[bound] / np.maximum(kernels.time_s[bound] - overhead_s, 1e-9)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedConstant:
+    """One constant before and after.
+
+    Attributes:
+        name: such as ``gemm_fraction.bf16``.
+        spread: median absolute deviation of the kernels' logarithmic offsets; 0.1 is about 10 %.
+    """
+
+    name: str
+    before: float
+    after: float
+    num_kernels: int
+    spread: float
+
+
+def fit_offset(
+    name: str,
+    before: float,
+    kernels: Sequence[Measurement],
+    predict_s: PredictS,
+    launch_s: float,
+    *,
+    most: float = _MOST_FRACTION,
+    quantile: float = 0.5,
+    trust: float = 1.0,
+) -> FittedConstant:
+    """The constant with which the median kernel takes as long as predicted.
+
+    With ``offset = median(log(measured - launch) - log(predicted - launch))``, the time of a kernel beyond
+    its launch being inversely proportional to the constant: ``after = before * exp(-offset)``.
+
+    Args:
+        name: of the constant.
+        before: its value behind ``predict_s``.
+        kernels: measured ones that this constant binds.
+        predict_s: seconds of one call as predicted with ``before``.
+        launch_s: seconds of a launch, which no constant changes.
+        most: the largest value that makes sense.
+        quantile: of the offsets, instead of the median.
+        trust: the part of the offset that counts.
+
+    Raises:
+        CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
+    """
+    offsets = [
+        math.log(kernel.time_s - launch_s) - math.log(predicted_s - launch_s)
+        for kernel in kernels
+        if (predicted_s := predict_s(kernel.op, kernel.precision)) > launch_s and kernel.time_s > launch_s
+    ]
+    if not offsets:
+        raise CalibrationError(f"no kernel for {name} takes longer than its launch: nothing can be fitted.")
+    offset = float(np.quantile(offsets, quantile))
+    after = before * math.exp(-trust * offset)
+    if not _LEAST_FRACTION <= after <= most:
+        raise CalibrationError(
+            f"{name} would become {after:.3g}, which is no share of a rate"
+            f" ({_LEAST_FRACTION:g} to {most:g}): is this the GPU that its name says, and was it"
+            " free?"
+        )
+    middle = statistics.median(offsets)
+    spread = statistics.median(abs(value - middle) for value in offsets)
+    return FittedConstant(name=name, before=before, after=after, num_kernels=len(offsets), spread=spread)
+
+
+# Smaller kernels leave a part of the GPU empty, which no constant describes.
+_LEAST_S = 25 * KERNEL_FLOOR_S
+_WIDE = 0.25
+# A minute of one day tells 60 % of what sets a board apart from those like it:
+# 20 % between boards against 10 % between days and some between kernels (learned/times.py).
+_TRUST = 0.6
+# Of a kernel not much longer than a launch it is the launch that was measured.
+_LEAST_TOLD_S = KERNEL_FLOOR_S
+MOST_DRIFT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Fitted constants of one GPU.
+
+    Attributes:
+        source: date and versions, in words.
+        kernels: by network, of each measured kernel its sizes, and the part of the learned rate it reached.
+    """
+
+    gpu: str
+    source: str
+    constants: tuple[FittedConstant, ...]
+    kernels: Kernels
+    warnings: tuple[Finding, ...]
+
+
+def calibrate(recording: Recording) -> Calibration:
+    """Fit every constant for which the recording holds kernels.
+
+    Raises:
+        RecordingError: it was not made on a GPU of the catalog.
+        CalibrationError: it holds no kernel that is large enough, or a result is no fraction.
+    """
+    gpu = resolve_gpu(calibrated_gpu(recording.header))
+    before = constants_for(gpu)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return op_time(op, gpu, before, precision).time_s
+
+    fitted = tuple(
+        fit_offset(name, before.fractions[name], kernels, predict_s, KERNEL_FLOOR_S)
+        for name, kernels in sorted(_by_constant(recording, gpu, before).items())
+    )
+    fitted += learned_offsets(recording.measurements, gpu, shipped())
+    if not fitted:
+        raise CalibrationError(
+            "the recording holds no kernel of 50 microseconds or more of these families:"
+            f" {', '.join(_calibrated())}. advisor calibrate without `source` measures what is needed."
+        )
+    return Calibration(
+        gpu=gpu.name,
+        source=_source(recording.header),
+        constants=fitted,
+        kernels=learned_kernels(recording.measurements, gpu, shipped()),
+        warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
+    )
+
+
+def learned_offsets(
+    kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge
+) -> tuple[FittedConstant, ...]:
+    """For each family of networks, the part of the rate it expects that the GPU reaches.
+
+    Args:
+        kernels: measured ones; those too small, or that no network knows, do not count.
+        gpu: what they were measured on.
+        knowledge: the networks.
+    """
+    asked = _as_trained(knowledge, gpu)
+    constants = constants_for(gpu, asked)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
+
+    by_network: dict[str, list[Measurement]] = {}
+    for kernel in kernels:
+        network = _network_of(kernel, gpu, constants)
+        if network is not None and not math.isnan(predict_s(kernel.op, kernel.precision)):
+            by_network.setdefault(network, []).append(kernel)
+    return tuple(
+        fit_offset(
+            f"{CORRECTIONS}.{network}",
+            1.0,
+            known,
+            predict_s,
+            KERNEL_FLOOR_S,
+            most=MOST_CORRECTION,
+            quantile=rows().network[network][1].quantile,
+            # Where the rate is a constant of the GPU, nothing else is known of it.
+            trust=1.0 if rows().network[network][1].is_of_fitted else _TRUST,
+        )
+        for network, known in sorted(by_network.items())
+    )
+
+
+def learned_kernels(kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge) -> Kernels:
+    """For each family of networks that learns from each kernel: its sizes, and the part of the rate reached.
+
+    Args:
+        kernels: measured ones; those as short as a launch, or that no such network knows, do not count.
+        gpu: what they were measured on.
+        knowledge: the networks.
+    """
+    asked = _as_trained(knowledge, gpu)
+    constants = constants_for(gpu, asked)
+    by_network: dict[str, list[tuple[float, ...]]] = {}
+    for kernel in kernels:
+        shape = _shape_of(kernel)
+        likeness = rows().network[shape.network][1].likeness if shape is not None else None
+        predicted_s = float(learned_times([kernel.op], gpu, constants, kernel.precision, asked).time_s[0])
+        if shape is None or likeness is None or math.isnan(predicted_s) or kernel.time_s < _LEAST_TOLD_S:
+            continue
+        share = min(max(predicted_s / kernel.time_s, 1 / MOST_CORRECTION), MOST_CORRECTION)
+        sizes = (math.exp(value) for value in shape.values[: len(likeness.lengths)])
+        by_network.setdefault(shape.network, []).append((*sizes, share))
+    return by_network
+
+
+def _as_trained(knowledge: Knowledge, gpu: GpuSpec) -> Knowledge:
+    """Without what an earlier calibration of the GPU found."""
+    return replace(knowledge, corrections={gpu.name: dict.fromkeys(rows().network, 1.0)}, kernels={})
+
+
+def _shape_of(kernel: Measurement) -> Shape | None:
+    """The numbers that the network of its rate is given of it."""
+    return shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
+
+
+def _network_of(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
+    """The network that a kernel tells of, if it is large enough and bound by its own rate."""
+    shape = _shape_of(kernel)
+    if shape is None:
+        return None
+    if rows().network[shape.network][1].is_of_fitted:
+        return shape.network if kernel.time_s >= _LEAST_S else None
+    return shape.network if _own_constant(kernel, gpu, constants) else None
+
+
+def calibrated_gpu(header: Header) -> str:
+    """The catalog's name of the GPU that a recording is of.
+
+    Raises:
+        RecordingError: it is of no GPU, or of one that the catalog lacks.
+    """
+    if header.backend != "cuda":
+        raise RecordingError(
+            f"the recording is of the backend {header.backend}: only kernels of a GPU"
+            " (`profile.backend` cuda) tell a GPU's constants."
+        )
+    if header.gpu is None:
+        raise RecordingError(why_unknown(header.device_name))
+    return header.gpu
+
+
+def why_unknown(device_name: str) -> str:
+    """In words what to do about a GPU that is not in the catalog."""
+    return (
+        f"{device_name!r} is not in the catalog, so there is no data sheet to calibrate against. Add an"
+        " entry with its rates and its source to catalogs/gpus.toml (catalogs/README.md), and repeat;"
+        " advisor measure records its kernels without one."
+    )
+
+
+def drift_warnings(recording: Recording) -> tuple[Finding, ...]:
+    """Whether the clocks changed while it was recorded."""
+    return (finding(Code.CLOCKS_DRIFTED, drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
+
+
+def _by_constant(
+    recording: Recording, gpu: GpuSpec, constants: FittedConstants
+) -> Mapping[str, list[Measurement]]:
+    by_constant: dict[str, list[Measurement]] = {}
+    for kernel in recording.measurements:
+        name = _own_constant(kernel, gpu, constants)
+        if name is not None:
+            by_constant.setdefault(name, []).append(kernel)
+    return by_constant
+
+
+def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
+    """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate.
+
+    Kernels that are bound by another family's roof do not count.
+    """
+    family = family_of(kernel.op)
+    name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+    is_own = name.partition(".")[0] == family.calibrates
+    is_substitute = compute_rate(kernel.op, family, gpu, constants, kernel.precision).is_substitute
+    return name if kernel.time_s >= _LEAST_S and is_own and not is_substitute else None
+
+
+def _calibrated() -> list[str]:
+    """The families whose kernels tell a constant."""
+    return list(dict.fromkeys(family.word for family in rows().families if family.calibrates))
+
+
+def _source(header: Header) -> str:
+    parts = [f"{name} {header.versions[name]}" for name in ("driver", "torch") if header.versions.get(name)]
+    return ", ".join([header.recorded_on, *parts])
+
+
+def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> Iterator[Finding]:
+    for constant in fitted:
+        if constant.spread > _WIDE:
+            yield finding(
+                Code.KERNELS_DISAGREE,
+                constant=constant.name,
+                num_kernels=constant.num_kernels,
+                spread=constant.spread,
+            )

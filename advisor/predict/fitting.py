@@ -1,0 +1,511 @@
+"""The largest batch that one GPU can hold, sought from where a straight line would put it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import pairwise
+
+from advisor.core.values import (
+    WHOLE,
+    Fit,
+    GpuSpec,
+    Interval,
+    IterationEstimate,
+    LargestBatch,
+    Layout,
+    Phase,
+    Remedy,
+    Sharding,
+    Split,
+    TensorSpec,
+    Trace,
+)
+from advisor.operators.work import tensor_bytes
+from advisor.predict.batch_share import BatchShare
+from advisor.predict.distinct import Blocks, Same, SameTrace
+from advisor.predict.exchange.collectives import shares_state
+from advisor.predict.exchange.data_parallel import Exchange, SharedModel, exchange_of_zero, shared_state_ranks
+from advisor.predict.footprint import Footprint, Overheads, footprint, need_bytes, overheads, sharded
+from advisor.predict.interval import spread
+from advisor.predict.what_if.precision import under_autocast
+
+Need = Callable[[float], Interval]
+"""What one GPU must hold with a share of the profiled batch in each pass."""
+
+# A batch that is larger by more is not worth a guess.
+_MOST_SHARE = 1024
+# A share is found to so many parts.
+_PARTS = 1000
+
+
+def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
+    """The most samples of an iteration that fit into so much memory, its number of passes held."""
+    passes = trace.accumulation
+    share = largest_share(need, limit_bytes)
+    if trace.batch_size is None:
+        return LargestBatch(share=share, certain=None, likely=None)
+    samples = max(trace.batch_size // passes, 1)
+
+    limit = samples * _MOST_SHARE
+    none, all_of_it = need(0.0).p90, need(1.0).p90
+    guess = samples * _on_a_line(none, all_of_it, limit_bytes)
+    certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit, guess)
+    likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit, samples * share)
+    return LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
+
+
+def largest_share(need: Need, limit_bytes: float) -> float:
+    """Of the profiled batch, what fits more likely than not; 0 where what no batch needs is too much."""
+    guess = _PARTS * _on_a_line(need(0.0).p50, need(1.0).p50, limit_bytes)
+    fits = _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE, guess)
+    return fits / _PARTS
+
+
+def arguments_of_largest(trace: Trace, largest: LargestBatch) -> list[str] | None:
+    """The arguments with the largest batch that is likely to fit; None where none of them is the batch."""
+    samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
+    arguments = list(trace.arguments)
+    places = [
+        place
+        for place, (name, value) in enumerate(pairwise(arguments), start=1)
+        if name.startswith("-") and "batch" in name and value == samples
+    ]
+    if len(places) != 1 or not largest.likely:
+        return None
+    arguments[places[0]] = str(largest.likely // trace.accumulation)
+    return arguments
+
+
+def _on_a_line(none: float, all_of_it: float, limit_bytes: float) -> float:
+    """The share of the batch whose need is the limit, if it grows evenly."""
+    if all_of_it <= none:
+        return _MOST_SHARE if none <= limit_bytes else 0.0
+    return (limit_bytes - none) / (all_of_it - none)
+
+
+def _most(fits: Callable[[int], bool], limit: int, guess: float) -> int:
+    """The largest number up to the limit that fits, where each smaller one does; 0 where 1 does not.
+
+    Sought from a guess, by steps that double until they have passed it, then by halving.
+    """
+    low, high, step = 0, limit + 1, 1
+    at = min(max(int(guess), 1), limit)
+    while low < at < high:
+        low, high, at = (at, high, at + step) if fits(at) else (low, at, at - step)
+        step *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+# What a block's recomputation holds follows from what operators give, not from what they save.
+_SIGMA_CHECKPOINTED = 0.2
+# Eight of 32 bits, and a constant for every 256 values (Dettmers et al., ICLR 2022).
+_EIGHT_BIT = 1 / 4 + 1 / 256
+# Adapters of this rank beside every matrix (Hu et al., ICLR 2022).
+_RANK = 16
+# Without the gradients of its weights, the backward pass has half its products; casts and norms stay.
+_LORA_BACKWARD, _SIGMA_LORA = 0.65, 0.15
+# Of a base in four bits: 4, and 0.127 more of a constant for every 64 that is itself quantized (Dettmers et
+# al., "QLoRA", NeurIPS 2023).
+_QLORA_BYTES = 4.127 / 8
+# Each product first makes 16 bits of its weights again. At which share of the memory's rate nobody measured.
+_DEQUANTIZED_BYTES, _DEQUANTIZE_SHARE, _SIGMA_QLORA = 2.5, 0.5, 0.2
+# A changed script was never profiled; the same width as that of a what-if of precision.
+_SIGMA_PRECISION = 0.1
+_FULL = "float32"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSeconds:
+    """What an iteration takes, part by part; ``rest`` is what no change of these concerns."""
+
+    forward: float
+    backward: float
+    optimizer: float
+    exchange: float
+    rest: float
+
+    @property
+    def total(self) -> float:
+        """Of the iteration."""
+        return self.forward + self.backward + self.optimizer + self.exchange + self.rest
+
+
+Timed = Callable[[SameTrace], Mapping[Phase, float]]
+"""Seconds of the operators of a trace on the same GPUs, by phase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The script with some changes, on one GPU of a layout.
+
+    Attributes:
+        slowdown: of kernels while GPUs exchange, as a share of their time.
+        seconds: of an iteration of as many samples as the script as it is.
+        sigma: of the logarithm of their ratio to that.
+        sigma_activations: of activations that were not recorded.
+        batch: of one pass, over the profiled one.
+        split: how the model is divided.
+        alters: the model that comes out is another.
+    """
+
+    trace: Trace
+    gpu: GpuSpec
+    layout: Layout
+    tensors: Footprint
+    beside: Overheads
+    seconds: StepSeconds
+    timed: Timed
+    slowdown: float
+    sigma: float = 0.0
+    sigma_activations: float = 0.0
+    batch: float = 1.0
+    split: Split = WHOLE
+    alters: bool = False
+
+    def need_bytes(self, batch: float | None = None) -> Interval:
+        """What one GPU must hold, with another share of the batch if one is given."""
+        share = self.batch if batch is None else batch
+        return need_bytes(self.tensors, self.beside, share, sigma_activations=self.sigma_activations)
+
+
+def with_autocast(version: Version) -> Version | None:
+    """Products in bf16, or in fp16 where the GPU has no bf16."""
+    rates = version.gpu.tensor_flops_per_s
+    dtype = "bfloat16" if "bf16" in rates else "float16" if "fp16" in rates else None
+    changed = None if dtype is None else _under_autocast(SameTrace(version.trace), dtype)
+    tensors = None if changed is None else footprint(changed, version.layout, version.split)
+    if changed is None or tensors is None:
+        return None
+    by_phase = version.timed(SameTrace(changed))
+    return replace(
+        version,
+        trace=changed,
+        tensors=tensors,
+        seconds=replace(
+            version.seconds,
+            forward=by_phase[Phase.FORWARD],
+            backward=by_phase[Phase.BACKWARD],
+            optimizer=by_phase[Phase.OPTIMIZER],
+        ),
+        sigma=math.hypot(version.sigma, _SIGMA_PRECISION),
+    )
+
+
+@lru_cache(maxsize=8)
+def _under_autocast(same: SameTrace, dtype: str) -> Trace | None:
+    return under_autocast(same.trace, dtype)
+
+
+def with_bf16_weights(version: Version) -> Version | None:
+    """Weights, gradients and optimizer state in bf16 as well; products too, where they are not yet."""
+    if "bf16" not in version.gpu.tensor_flops_per_s or not _trains_in_full_precision(version.trace):
+        return None
+    lowered = version if version.trace.precision.amp_dtype else with_autocast(version)
+    if lowered is None:
+        return None
+    tensors = lowered.tensors
+    halved = replace(
+        tensors,
+        weights=tensors.weights / 2,
+        gradients=tensors.gradients / 2,
+        gradients_at_peak=tensors.gradients_at_peak / 2,
+        optimizer=tensors.optimizer / 2,
+        step_temporary=tensors.step_temporary / 2,
+        buckets=tensors.buckets / 2,
+        copies=0.0,
+    )
+    return replace(lowered, tensors=halved, alters=True)
+
+
+def with_8_bit_optimizer(version: Version) -> Version | None:
+    """An optimizer that keeps its state in eight bits, such as bitsandbytes'."""
+    tensors = version.tensors
+    if not _trains_in_full_precision(version.trace) or not tensors.optimizer:
+        return None
+    return replace(version, tensors=replace(tensors, optimizer=tensors.optimizer * _EIGHT_BIT))
+
+
+def with_lora(version: Version) -> Version | None:
+    """Fine-tuning that trains adapters of low rank beside weights that stay as they are."""
+    share = _trained_share(version.trace)
+    if share is None:
+        return None
+    tensors, seconds = version.tensors, version.seconds
+    frozen = replace(
+        tensors,
+        weights=tensors.weights * (1 + share),
+        gradients=tensors.gradients * share,
+        gradients_at_peak=tensors.gradients_at_peak * share,
+        optimizer=tensors.optimizer * share,
+        step_temporary=tensors.step_temporary * share,
+        buckets=tensors.buckets * share,
+    )
+    return replace(
+        version,
+        tensors=frozen,
+        seconds=replace(
+            seconds, backward=_LORA_BACKWARD * seconds.backward, optimizer=share * seconds.optimizer
+        ),
+        sigma=math.hypot(version.sigma, _SIGMA_LORA),
+        alters=True,
+    )
+
+
+def with_qlora(version: Version) -> Version | None:
+    """As with LoRA, with the matrices of layers in four bits, of which each product makes 16 first."""
+    adapted, matrices = with_lora(version), _in_layers(version.trace, version.tensors.blocks)
+    if adapted is None or not matrices:
+        return None
+    elements = sum(math.prod(tensor.shape) for tensor in matrices)
+    saved = sum(map(tensor_bytes, matrices)) - elements * _QLORA_BYTES
+    if not 0 < saved < adapted.tensors.weights:
+        return None
+    rate = _DEQUANTIZE_SHARE * version.gpu.memory_bytes_per_s
+    made_s = version.trace.accumulation * elements * _DEQUANTIZED_BYTES / rate
+    seconds = adapted.seconds
+    return replace(
+        adapted,
+        tensors=replace(adapted.tensors, weights=adapted.tensors.weights - saved),
+        seconds=replace(seconds, forward=seconds.forward + made_s, backward=seconds.backward + made_s),
+        sigma=math.hypot(adapted.sigma, _SIGMA_QLORA),
+    )
+
+
+def with_checkpointing(version: Version) -> Version | None:
+    """Activations kept between blocks alone, and computed again within: one more forward pass of them."""
+    tensors, blocks, seconds = version.tensors, version.tensors.blocks, version.seconds
+    most = max(tensors.activations, tensors.most_activations)
+    within, outside = most * (1 - blocks.outside_share) / blocks.num, most * blocks.outside_share
+    kept = blocks.num * blocks.boundary_bytes + max(within, outside)
+    if not blocks.boundary_bytes or kept >= most:
+        return None
+    return replace(
+        version,
+        tensors=replace(
+            tensors,
+            activations=min(kept, tensors.activations),
+            most_activations=kept,
+        ),
+        seconds=replace(seconds, backward=seconds.backward + (1 - blocks.outside_share) * seconds.forward),
+        sigma_activations=_SIGMA_CHECKPOINTED,
+    )
+
+
+def with_sharding(version: Version, sharding: Sharding) -> Version | None:
+    """The model shared by the GPUs of the layout; gathers of weights do not all hide behind the passes."""
+    split = version.split
+    layout, seconds, tensors = split.copies(version.layout), version.seconds, version.tensors
+    is_shared = split.sharding is not Sharding.NONE or shares_state(version.trace)
+    if is_shared or layout.num_gpus == 1 or (sharding is Sharding.HYBRID and layout.num_nodes == 1):
+        return None
+    exchange = exchange_of_zero(
+        SharedModel(
+            weights_bytes=tensors.weights, gradients_bytes=tensors.gradients, blocks=tensors.blocks.num
+        ),
+        sharding,
+        version.trace,
+        seconds.forward + seconds.backward,
+        Exchange(seconds=seconds.exchange),
+        version.gpu,
+        layout,
+        slowdown=version.slowdown,
+    )
+    optimizer_s = seconds.optimizer / shared_state_ranks(sharding, layout)
+    changed = replace(seconds, exchange=exchange.seconds, optimizer=optimizer_s)
+    return replace(
+        version,
+        tensors=sharded(tensors, sharding, layout),
+        seconds=changed,
+        sigma=math.hypot(version.sigma, exchange.sigma_s / changed.total),
+        split=replace(split, sharding=sharding),
+    )
+
+
+def with_batch(version: Version, batch: float) -> Version:
+    """Smaller passes, as many more of them; kernels of a small batch fill a GPU less well."""
+    share = BatchShare(batch=batch)
+    slower, seconds = share.time / batch, version.seconds
+    slow = replace(seconds, forward=slower * seconds.forward, backward=slower * seconds.backward)
+    return replace(version, batch=batch, seconds=slow, sigma=math.hypot(version.sigma, share.sigma))
+
+
+def _in_layers(trace: Trace, blocks: Blocks) -> list[TensorSpec]:
+    """The matrices that each layer has; the words' and the head's stay in 16 bits."""
+    if not blocks.repeats:
+        return []
+    stepped = _parameters(Same(trace.ops))
+    counts = Counter(tensor.shape for tensor in stepped)
+    return [t for t in stepped if len(t.shape) == 2 and counts[t.shape] >= blocks.num]
+
+
+def _parameters(same: Same) -> tuple[TensorSpec, ...]:
+    """What the optimizer steps over: the first list of its call."""
+    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
+    lists = [op.inputs[: len(op.outputs)] for op in steps if len(op.outputs) > 1]
+    return max(lists, key=lambda tensors: len(tensors), default=())
+
+
+def _trains_in_full_precision(trace: Trace) -> bool:
+    return _stepped(Same(trace.ops))[0]
+
+
+def _trained_share(trace: Trace) -> float | None:
+    """Of the weights, what adapters beside every matrix have; None for a model without matrices."""
+    return _stepped(Same(trace.ops))[1]
+
+
+@lru_cache(maxsize=8)
+def _stepped(same: Same) -> tuple[bool, float | None]:
+    """Whether the optimizer steps over matrices in full precision, and what adapters would leave of them."""
+    steps = [op for op in same.ops if op.phase is Phase.OPTIMIZER]
+    is_full = any(t.dtype == _FULL and len(t.shape) > 1 for op in steps for t in op.inputs)
+    shapes = [t.shape for t in max(steps, key=lambda op: len(op.inputs)).inputs] if steps else []
+    matrices = [shape for shape in shapes if len(shape) == 2 and min(shape) > _RANK]
+    if not matrices:
+        return is_full, None
+    adapters = sum(_RANK * sum(shape) for shape in matrices)
+    return is_full, min(adapters / sum(map(math.prod, shapes)), 1.0)
+
+
+# What would fit: the largest batch of a script, and the changes after which its batch fits.
+#
+# Changes of different kinds are combined only where none is enough alone. They are ranked by what they cost
+# in time; those after which another model comes out, such as low-rank adapters, come last.
+
+Change = tuple[str, Callable[[Version], Version | None]]
+# One of each row at most, in this order.
+_KINDS: tuple[tuple[Change, ...], ...] = (
+    (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
+    (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora), ("qlora", with_qlora)),
+    (("checkpointing", with_checkpointing),),
+    tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
+)
+_BY_NAME = {name: change for kind in _KINDS for name, change in kind}
+_KIND_OF = {name: place for place, kind in enumerate(_KINDS) for name, _ in kind}
+_ACCUMULATION = "accumulation"
+CHANGES = (*_BY_NAME, _ACCUMULATION)
+"""The names of all changes."""
+_MOST_HALVINGS = 11
+# Log-normal, of what any change does to the time of an iteration: none of them was profiled.
+_SIGMA_LEAST = 0.05
+Versions = dict[tuple[str, ...], Version]
+
+
+def fitted(
+    estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed, *, slowdown: float
+) -> IterationEstimate:
+    """The estimate with the largest batch, and where it does not fit with what would make it.
+
+    Args:
+        estimate: of the trace.
+        trace: of the script as it is, with the batch that each GPU takes.
+        gpu: the estimate's.
+        timed: what iterations of changed scripts take there.
+        slowdown: of kernels while GPUs exchange, as a share of their time.
+    """
+    tensors = footprint(trace, estimate.layout, estimate.split)
+    if tensors is None:
+        return estimate
+    beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
+    largest = largest_batch(trace, partial(need_bytes, tensors, beside), limit_bytes)
+    if estimate.fit is not Fit.NO:
+        return replace(estimate, largest_batch=largest)
+    version = Version(
+        trace=trace,
+        gpu=gpu,
+        layout=estimate.layout,
+        tensors=tensors,
+        beside=beside,
+        seconds=_seconds(estimate, timed(SameTrace(trace))),
+        timed=timed,
+        slowdown=slowdown,
+        split=estimate.split,
+    )
+    return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
+
+
+def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> StepSeconds:
+    """Operators by phase, and what else the iteration takes, without what receipts corrected."""
+    whole_s = estimate.device_s.p50 / estimate.correction
+    exchange_s = estimate.communication_s / estimate.correction
+    return StepSeconds(
+        forward=by_phase[Phase.FORWARD],
+        backward=by_phase[Phase.BACKWARD],
+        optimizer=by_phase[Phase.OPTIMIZER],
+        exchange=exchange_s,
+        rest=max(whole_s - exchange_s - sum(by_phase.values()), 0.0),
+    )
+
+
+def changed(script: Version, names: Iterable[str]) -> Version | None:
+    """The script with the changes of these names; None where one of them does not suit it."""
+    version: Version | None = script
+    for name in names:
+        version = None if version is None else _BY_NAME[name](version)
+    return version
+
+
+def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
+    """The changes after which the script fits, as few at once as it takes, the least slow first."""
+    versions: Versions = {(): script}
+    for _ in range(len(_KINDS) + 1):
+        smaller = _with_smaller_batches(versions, limit_bytes)
+        versions = dict(_with_one_more(versions))
+        found = [
+            (version.alters, remedy.slower.p50, remedy.need_bytes.p50, remedy)
+            for names, version in (versions | dict(smaller)).items()
+            for remedy in [_remedy(names, version, script, limit_bytes)]
+            if remedy.fit is not Fit.NO
+        ]
+        if found:
+            return tuple(remedy for *_, remedy in sorted(found, key=lambda item: item[:3]))
+    return ()
+
+
+def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_bytes: float) -> Remedy:
+    need = version.need_bytes()
+    sigma = math.hypot(version.sigma, _SIGMA_LEAST)
+    return Remedy(
+        changes=names,
+        batch_size=_samples(version),
+        need_bytes=need,
+        fit=Fit.of(need, limit_bytes),
+        slower=spread(version.seconds.total / script.seconds.total, sigma),
+    )
+
+
+def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """Each of them with each change of a later kind."""
+    for names, version in versions.items():
+        first = _KIND_OF[names[-1]] + 1 if names else 0
+        for name, change in itertools.chain.from_iterable(_KINDS[first:]):
+            more = change(version)
+            if more is not None:
+                yield (*names, name), more
+
+
+def _with_smaller_batches(
+    versions: Versions, limit_bytes: float
+) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """Each of them with as few passes as fit, none of less than a sample."""
+    for names, version in versions.items():
+        samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
+        passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
+        if passes is not None and samples is not None and passes <= samples:
+            yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)
+
+
+def _samples(version: Version) -> int | None:
+    """Of one pass."""
+    trace = version.trace
+    if trace.batch_size is None:
+        return None
+    return max(round(trace.batch_size / trace.accumulation * version.batch), 1)
