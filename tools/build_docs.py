@@ -22,6 +22,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
+from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
@@ -52,6 +53,10 @@ only you can read.
 
 ## Settings
 """
+LONG_PAGES = (
+    "Commands with more than twenty options show the common ones with `--help`, and all with `--help-all`.\n"
+    "Here the common ones come first."
+)
 MAY_IN_WORDS = {
     ProjectMay.ANYTHING: "set it",
     ProjectMay.LOWER: "lower it",
@@ -74,19 +79,20 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help, each option described once; the commands of a group follow it."""
+    """Every command's --help-all, each option described once; the commands of a group follow it."""
     group = typer.main.get_command(app)
     known: set[str] = set()
-    parts = [f"# Commands\n\n{GENERATED}"]
+    parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{_short_help(command.get_help(context), known)}\n```")
+        parts.append(f"## {name}\n\n```\n{_short_help(full_help(command, context), known)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def _short_help(text: str, known: set[str]) -> str:
     """What a command's --help adds: options that an earlier one described are named alone."""
-    head, _, rest = text.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
+    whole = text.replace("\n\nMore options:\n", "\n")
+    head, _, rest = whole.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
     described, named = [], []
     for record in re.split(r"\n(?=  -)", rest):
         words = "".join(record.split())
