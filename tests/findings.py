@@ -122,6 +122,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.NO_RUNS_IN_PERIOD: {},
     Code.OTHER_CURRENCY: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
     Code.PRICES_NOT_REMEMBERED: {"gpus": ["L4"]},
+    Code.RECORDS_IMPOSSIBLE: {"num_records": 2, "first": ["the run run-1: cost_usd is inf"]},
     Code.RUN_COSTS_ESTIMATED: {"num_runs": 3},
     Code.RUN_COSTS_UNKNOWN: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
     Code.RUN_MACHINES_UNKNOWN: {"num_runs": 1},

@@ -332,6 +332,7 @@ class Code(StrEnum):
     NO_RUNS_IN_PERIOD = "no-runs-in-period"
     OTHER_CURRENCY = "other-currency", Severity.WARNING
     PRICES_NOT_REMEMBERED = "prices-not-remembered"
+    RECORDS_IMPOSSIBLE = "records-impossible", Severity.WARNING
     RUN_COSTS_ESTIMATED = "run-costs-estimated"
     RUN_COSTS_UNKNOWN = "run-costs-unknown", Severity.WARNING
     RUN_MACHINES_UNKNOWN = "run-machines-unknown"

@@ -32,7 +32,8 @@ _OF_TEXT = re.compile(r"(?:tokens|tokenizer|token_type|token_ids|keyword|keyboar
 _PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*", re.DOTALL)
 # libpq knows password and sslpassword; drivers have names of their own.
 _PASSWORD_IN_QUERY = re.compile(
-    r"([?&][^=&?]{0,64}(?:passw(?:or)?d|passphrase|pwd|secret|token)=)[^&]*", re.IGNORECASE
+    r"([?&][^=&?]{0,64}(?:passw(?:or)?d|passphrase|pwd|secret|token|signature|\bsig|(?:api|access)[_-]?key)=)[^&]*",
+    re.IGNORECASE,
 )
 _LOGIN = re.compile(r"://[^/\s:@]{0,256}:[^/\s@]{1,1024}@")
 _OPTION = re.compile(r"--?[A-Za-z]")

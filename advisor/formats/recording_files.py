@@ -14,15 +14,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from advisor.core.errors import RecordingError
 from advisor.core.files import write_atomically
 from advisor.core.values import Op, Precision
-from advisor.formats.foreign_files import open_unpacked
+from advisor.formats.foreign_files import RepeatedNameError, open_unpacked, read_json
 from advisor.formats.trace_checks import check_count, check_op, check_precision, check_type
-from advisor.formats.trace_files import op_from_json, version_problem
-from advisor.formats.trace_json import OpJson, PrecisionJson
+from advisor.formats.trace_files import OpJson, PrecisionJson, op_from_json, version_problem
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-recording"
@@ -229,8 +228,12 @@ def _unwritable(path: Path, error: OSError) -> RecordingError:
 
 def _read_header(line: bytes, path: Path) -> Header:
     try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
+        document = read_json(line)
+    except RepeatedNameError as error:
+        raise RecordingError(
+            f"the header of the recording {str(path)!r} is damaged: {error}. Measure again."
+        ) from error
+    except ValueError:
         document = None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RecordingError(
@@ -272,7 +275,7 @@ def _check_header(header: Header) -> None:
 
 def _read_entry(line: bytes, number: int, path: Path) -> Entry:
     try:
-        return _entry(json.loads(line))
+        return _entry(cast("EntryJson", read_json(line)))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
             f"line {number} of the recording {str(path)!r} is damaged ({type(error).__name__}: {error}):"

@@ -115,7 +115,9 @@ def decoded(payload: bytes, *, place: str) -> str:
     try:
         return payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"cannot read {place}: {error}.") from error
+        raise ConfigError(
+            f"cannot read {place}: it is no text in UTF-8 (byte {error.start + 1:,}). Save it as UTF-8."
+        ) from error
 
 
 def parse_document(

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
 from advisor.core.errors import TraceError
-from advisor.formats.foreign_files import open_unpacked
-from advisor.formats.json_stream import read_members
+from advisor.formats.foreign_files import open_unpacked, read_members
 
 JsonObject = Mapping[str, object]
 """Of a file that somebody else wrote: each value is made what it should be where it is read."""

@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from advisor.core.values import TensorSpec
 from advisor.kineto.events import HostEvent
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 
 _DTYPES = {

@@ -11,7 +11,7 @@ from advisor.core.globs import Machines, is_among, is_any, same_name
 from advisor.core.values import Offer
 
 if TYPE_CHECKING:
-    from advisor.config.rent_settings import ContractSettings
+    from advisor.config.settings import ContractSettings
 
 
 def in_force(

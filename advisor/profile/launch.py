@@ -106,7 +106,7 @@ def _started(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The launcher, which kills all that the script left, and the group: a script may have killed the launcher."""
+    """The launcher, which kills all that the script left; and its group, as a script may have killed it."""
     with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
         # A script may have stopped it, too. After its end this does nothing.
         process.send_signal(signal.SIGCONT)

@@ -15,16 +15,15 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
-from advisor.formats.trace_checks import check_trace
+from advisor.formats.trace_checks import check_trace, known_code, warning_of
 from advisor.formats.trace_files import (
     SCHEMA_VERSION,
     attribute_from_json,
     flow_from_json,
     tensor_from_json,
 )
-from advisor.formats.warning_facts import known_code, warning_of
 from advisor.kineto.launches import kernels_of, merged
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from advisor.payload.protocol import VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
@@ -34,7 +33,7 @@ from advisor.profile.timeline import Timeline
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from advisor.formats.trace_json import AttributeJson
+    from advisor.formats.trace_files import AttributeJson
 
 # Characters of each.
 _MOST_CHARACTERS = {"message": 2000, "traceback": 6000, "file": 500, "text": 500}

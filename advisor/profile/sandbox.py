@@ -39,6 +39,13 @@ _ISOLATED = (
 )  # fmt: skip
 # Started by root, bubblewrap keeps root's capabilities, and with them a mount can be made writable again.
 _NO_CAPABILITIES = ("--cap-drop", "ALL")
+# bubblewrap takes 9,000, and there are others.
+_MOST_ARGUMENTS = 6000
+_TOO_MANY = (
+    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories"
+    " than can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or"
+    " work in a copy without them."
+)
 _TRIAL_S = 20.0
 _ROOT = (
     "the script runs as root and without `profile.sandbox`: nothing keeps it from reading credentials, those"
@@ -130,7 +137,7 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
         inside: the script that the command runs; without one the user stays the same, too.
 
     Raises:
-        InputError: what `profile.sandbox_read` names is not there.
+        InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.
     """
     words = [str(part) for part in command]
     folder = folder.resolve()
@@ -140,10 +147,10 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
     shown = [*allowed.paths, *read[1:]]
     needed = [Path.cwd(), *interpreter.parents[:1], interpreter.resolve(), *read]
     credentials = hidden(os.environ, needed)
-    closing = [
-        *_masks([*credentials.paths, *allowed.private, *special_files(allowed.searched)], shown, folder),
-        *_writable(folder),
-    ]
+    masks = _masks([*credentials.paths, *allowed.private, *special_files(allowed.searched)], shown, folder)
+    if len(masks) > _MOST_ARGUMENTS:
+        raise InputError(_TOO_MANY)
+    closing = [*masks, *_writable(folder)]
     binds = _binds(shown)
     start = [*_started(folder), *_ISOLATED, *_NO_CAPABILITIES, *_machine(), *binds]
     if inside is not None and os.geteuid() == 0:

@@ -22,8 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.core.limits import EARLIEST
-from advisor.formats.foreign_files import read_plain
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json, read_plain
 from advisor.store.ledger import Run, why_impossible
 
 MOST_FILES = 1000

@@ -16,8 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from advisor.core.values import Interval
-from advisor.formats.foreign_files import read_plain
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json, read_plain
 from advisor.payload.receipt.steps import PER_FACTOR_E, VERSION
 
 FOLDER_VARIABLE = "ADVISOR_STEPS_FOLDER"

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 _MOST_NAMES = 3
 
 
-def unknown_runs(runs: Sequence[Run]) -> Iterator[Finding]:
-    """Runs of which something is missing."""
+def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterator[Finding]:
+    """Runs of which something is missing, and records that cannot be true."""
+    if impossible:
+        first = list(impossible[:_MOST_NAMES])
+        yield finding(Code.RECORDS_IMPOSSIBLE, num_records=len(impossible), first=first)
     without_cost = [run for run in runs if run.cost_usd is None]
     if without_cost:
         yield finding(
@@ -112,12 +115,14 @@ class Records:
         recommendations: given within the period.
         advised: recommendations that runs of the period followed, and those of the period, by id.
         prices: points of the period by GPU.
+        impossible: what cannot be true in the store, and is none of the above: a line each.
     """
 
     runs: tuple[Run, ...] = ()
     recommendations: tuple[LedgerEntry, ...] = ()
     advised: Mapping[str, LedgerEntry]
     prices: Mapping[str, Sequence[PricePoint]]
+    impossible: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +199,7 @@ def review(
     states = budget_states(budgets, records.runs, scope, period.until)
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
-    unknown = [*unknown_runs(runs), *unknown_prospects(states, moves, unpriced)]
+    unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
         unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
     if not runs:

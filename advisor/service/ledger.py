@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import EARLIEST, MAX_USD
+from advisor.core.redaction import redact
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.plan_facts import PlanRequest
@@ -197,7 +198,7 @@ def _run(
         duration_s=request.duration_s,
         cost_usd=request.cost_usd,
         cost_kind=None if request.cost_usd is None else CostKind.STATED,
-        note=request.note,
+        note=redact(request.note),
         instance_type=place.instance_type,
         region=place.region,
         status=request.status or RunStatus.FINISHED,
@@ -261,7 +262,7 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> R
         InputError: ``since`` has no time zone, or lies before any run.
         StoreError: the database cannot be read.
     """
-    from advisor.predict.calibration.receipt_corrections import drifts_of
+    from advisor.predict.interval import drifts_of
     from advisor.service.recommend.past_runs import compared_runs
     from advisor.store.database import open_store
     from advisor.store.ledger import impossible_runs, runs

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
+from advisor.core.redaction import redact
 from advisor.core.temporary import temporary_folder
 from advisor.core.values import Interval, RunStatus
 from advisor.service.machine_here import machine_here
@@ -224,7 +225,7 @@ def _begin(
         started_at=started_at,
         duration_s=None,
         cost_usd=None,
-        note=request.note,
+        note=redact(request.note),
         instance_type=place.instance_type,
         region=place.region,
         zone=where.zone,

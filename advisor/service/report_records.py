@@ -30,13 +30,22 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return None
-    from advisor.store.ledger import recommendation_ids, recommendations, runs
+    from advisor.store.ledger import (
+        impossible_recommendations,
+        impossible_runs,
+        recommendation_ids,
+        recommendations,
+        runs,
+    )
 
     earliest = min(period.since, month_of(period.until).since, period.until - timedelta(weeks=MOST_WEEKS))
     with store:
         recorded = runs(store, since=max(earliest, EARLIEST))
         given = recommendations(store, since=period.since)
-        if not recorded and not given and not (recommendation_ids(store) or runs(store, since=EARLIEST)):
+        impossible = (*impossible_runs(store, since=period.since), *impossible_recommendations(store))
+        if not (recorded or given or impossible) and not (
+            recommendation_ids(store) or runs(store, since=EARLIEST)
+        ):
             return None
         ours = runs_of(recorded, period, scope)
         return Records(
@@ -44,23 +53,8 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
             recommendations=tuple(entry for entry in given if period.holds(entry.at)),
             advised=_advised(store, ours, given),
             prices=_prices(store, ours, period),
+            impossible=impossible,
         )
-
-
-def impossible_in(config: Config, period: Period) -> tuple[str, ...]:
-    """What cannot be true of recorded runs of the period, which are in no total of it.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    from advisor.store.database import open_store
-    from advisor.store.ledger import impossible_runs
-
-    store = open_store(config.settings.store.url, must_exist=True)
-    if store is None:
-        return ()
-    with store:
-        return tuple(f"{why}. It is in no total." for why in impossible_runs(store, since=period.since))
 
 
 def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) -> Mapping[str, LedgerEntry]:

@@ -57,7 +57,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     from advisor.review.team_review import Records, review, runs_of
     from advisor.service.bills import bills_of
     from advisor.service.recommend.rules import policy_of
-    from advisor.service.report_records import impossible_in, records_of
+    from advisor.service.report_records import records_of
     from advisor.service.todays_prices import todays_prices_for
 
     period = _period(request, listener)
@@ -65,7 +65,6 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     policy = policy_of(config.settings.policy, request.policies)
     bills = bills_of(config, request.bills, period, listener)
     recorded = records_of(config, period, scope)
-    listener.warn(impossible_in(config, period))
     if recorded is None and not bills:
         return None
     records = recorded or Records(advised={}, prices={})

@@ -16,7 +16,7 @@ from datetime import tzinfo
 from pathlib import Path
 
 from advisor.core.errors import InputError
-from advisor.core.limits import MAX_SIZE
+from advisor.core.limits import MAX_PLANNED_S, MAX_SIZE
 from advisor.core.units import DAY_S, parse_duration_s
 from advisor.formats.foreign_files import why_unreadable
 from advisor.site_files.log_rows import (
@@ -230,13 +230,20 @@ def parse_walltime_s(text: str) -> float | None:
     """Seconds of ``"1-12:00:00"``, ``"30:00"``, ``"12h"`` or ``"43200"``; None where nothing was asked for.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is none of these, or beyond a century.
 
     >>> parse_walltime_s("1-12:00:00"), parse_walltime_s("UNLIMITED")
     (129600.0, None)
     """
     if text.lower() in ABSENT:
         return None
+    seconds = _seconds(text)
+    if not 0 <= seconds <= MAX_PLANNED_S:
+        raise ValueError(f"{text[:40]!r} is no run time: it must be between 0 and 100 years")
+    return seconds
+
+
+def _seconds(text: str) -> float:
     if (match := _SLURM_TIME.fullmatch(text)) is not None:
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return days * DAY_S + hours * 3600.0 + minutes * 60.0 + seconds

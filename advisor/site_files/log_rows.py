@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 
 from advisor.core.errors import InputError
 from advisor.core.units import MINUTE_S
-from advisor.formats.foreign_files import open_unpacked
+from advisor.formats.foreign_files import check_once, open_unpacked
 
 SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
@@ -132,6 +132,7 @@ def _table_rows(
         if not header:
             raise InputError(f"{str(path)!r} is empty.")
         check_header(header, path)
+        check_once("column", header)
         for fields in reader:
             if not _holds_something(fields):
                 continue
@@ -159,6 +160,9 @@ def _check_header(header: list[str], path: Path) -> None:
 
 
 ABSENT = frozenset({"", "-1", "unknown", "none", "n/a", "unlimited", "partition_limit", "invalid"})
+
+_MOST_S = 1e11
+"""Since 1970: the year 5138. Milliseconds since 1970 lie beyond."""
 
 Readings = tuple[float, ...]
 """Seconds since 1970: none of a time that the log does not know, two in the hour that a clock repeats."""
@@ -204,6 +208,8 @@ def readings_s(text: str, name: str, zone: tzinfo | None) -> Readings:
     if text.lower() in ABSENT:
         return ()
     if (number := finite(text)) is not None:
+        if abs(number) > _MOST_S:
+            raise ValueError(f"{name} {text[:40]!r} is no number of seconds: is it in milliseconds?")
         return (number,)
     try:
         moment = datetime.fromisoformat(text)

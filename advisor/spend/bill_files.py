@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.errors import BillError
-from advisor.formats.foreign_files import MOST_RATIO, first_bytes, open_unpacked
-from advisor.formats.json_stream import MOST_CHARACTERS, read_members
+from advisor.formats.foreign_files import (
+    MOST_CHARACTERS,
+    MOST_RATIO,
+    check_once,
+    first_bytes,
+    open_unpacked,
+    read_json,
+    read_members,
+)
 from advisor.spend import focus, gcp_export
 from advisor.spend.cells import Row
 from advisor.spend.charges import Bill, Charge, RowFault
@@ -63,6 +69,7 @@ def _csv_rows(lines: io.TextIOWrapper) -> Iterator[Read]:
     reader = csv.reader(lines, strict=True)
     try:
         columns = [name.strip() for name in next(reader, [])]
+        check_once("column", columns)
         for values in reader:
             if len(values) == len(columns):
                 yield reader.line_num, dict(zip(columns, values, strict=True))
@@ -88,12 +95,12 @@ def _json_rows(lines: io.TextIOWrapper, *, is_list: bool) -> Iterator[Read]:
 
 def _object(number: int, line: str) -> Read:
     try:
-        value = json.loads(line, parse_float=Decimal)
-    except (ValueError, RecursionError):
-        value = None
+        value = read_json(line, parse_float=Decimal)
+    except ValueError as error:
+        return RowFault(line=number, reason=f"no JSON object ({error}): the line is cut off or damaged")
     if isinstance(value, dict):
         return number, value
-    return RowFault(line=number, reason="no JSON object: the line is cut off or damaged")
+    return RowFault(line=number, reason="no JSON object")
 
 
 def _list_rows(lines: io.TextIOWrapper) -> Iterator[Read]:

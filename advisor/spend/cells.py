@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -10,6 +9,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from advisor.core.limits import MAX_USD
+from advisor.formats.foreign_files import read_json
 
 # Clouds bill parts of a nanodollar, in doubles or in BigQuery's NUMERIC of 38 digits.
 _MOST_DECIMALS, _MOST_DIGITS = 40, 80
@@ -172,8 +172,8 @@ def _json(written: str) -> object:
     if not written:
         return None
     try:
-        return json.loads(written)
-    except (ValueError, RecursionError):
+        return read_json(written)
+    except ValueError:
         raise ValueError(f"{_cut(written)} is no JSON") from None
 
 

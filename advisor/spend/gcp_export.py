@@ -6,10 +6,10 @@ follow Google's own mapping to FOCUS: what is billed is the cost less its credit
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
+from advisor.formats.foreign_files import read_json
 from advisor.spend import cells
 from advisor.spend.charges import Charge, ChargeCategory
 
@@ -92,8 +92,8 @@ def _credited(value: object) -> Decimal:
     """The sum of a row's credits, which are below zero."""
     if isinstance(value, str):
         try:
-            value = json.loads(value, parse_float=Decimal) if value.strip() else None
-        except (ValueError, RecursionError):
+            value = read_json(value, parse_float=Decimal) if value.strip() else None
+        except ValueError:
             raise ValueError("credits is no JSON") from None
     if value is None:
         return Decimal(0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, RowMapping, Table, and_, case, func, not_, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Table, case, func, not_, or_, select, true
 
 from advisor.core.errors import StoreError
 from advisor.core.limits import RUN_BOUNDS, why_out_of_bounds
@@ -18,6 +18,14 @@ from advisor.core.names import as_text
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store
+from advisor.store.possible import (
+    ANY_NUMBER,
+    RECOMMENDATION_IS_POSSIBLE,
+    RUN_HAS_TIMES,
+    RUN_IS_POSSIBLE,
+    first_fault,
+    raw_runs,
+)
 from advisor.store.transactions import insert_into, reading, writing
 
 if TYPE_CHECKING:
@@ -28,11 +36,6 @@ _RECOMMENDATIONS = schema.recommendations.c
 _INTERVALS = ("iteration_s", "step_s")
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@+=-]{0,127}")
 _MOST_TEXT = 10_000
-_ANY_NUMBER = (0.0, 1.7e308)
-# A run of which a number lies beyond its bounds was written by an older version, or by somebody else.
-_IS_POSSIBLE = and_(
-    *(or_(_RUNS[name].is_(None), _RUNS[name].between(*bounds)) for name, bounds in RUN_BOUNDS.items())
-)
 
 
 def new_id() -> str:
@@ -206,7 +209,7 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
         StoreError: a number or time cannot be true, or the database cannot be written.
     """
     for name, value in _columns(entry).items():
-        why = why_out_of_bounds(name, value, *_ANY_NUMBER) if isinstance(value, int | float) else None
+        why = why_out_of_bounds(name, value, *ANY_NUMBER) if isinstance(value, int | float) else None
         if why is not None:
             raise StoreError(f"the recommendation for {entry.script[:100]}: {why}. Nothing was kept.")
     return _record(store, schema.recommendations, entry)
@@ -218,12 +221,24 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = select(schema.recommendations).where(_RECOMMENDATIONS.at >= since)
+    wanted = select(schema.recommendations).where((_RECOMMENDATIONS.at >= since) & RECOMMENDATION_IS_POSSIBLE)
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
         return tuple(map(_entry, rows.mappings()))
+
+
+def impossible_recommendations(store: Store) -> tuple[str, ...]:
+    """Recommendations that cannot be true, and are left out as if they had never been given: a line each.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(_RECOMMENDATIONS.id).where(not_(RECOMMENDATION_IS_POSSIBLE)).order_by(_RECOMMENDATIONS.id)
+    with reading(store) as connection:
+        ids = connection.execute(wanted).scalars().all()
+    return tuple(f"the recommendation {str(one)[:40]}: a time, name or number is none" for one in ids)
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
@@ -232,7 +247,9 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = select(schema.recommendations).where(_RECOMMENDATIONS.id == entry_id)
+    wanted = select(schema.recommendations).where(
+        (_RECOMMENDATIONS.id == entry_id) & RECOMMENDATION_IS_POSSIBLE
+    )
     with reading(store) as connection:
         return next(map(_entry, connection.execute(wanted).mappings()), None)
 
@@ -279,7 +296,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = select(schema.runs).where(_of_runs(since, project) & _IS_POSSIBLE)
+    wanted = select(schema.runs).where(_of_runs(since, project) & RUN_IS_POSSIBLE)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
         return tuple(map(_run, rows.mappings()))
@@ -291,19 +308,11 @@ def impossible_runs(store: Store, *, since: datetime, project: str | None = None
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = select(schema.runs).where(_of_runs(since, project) & not_(_IS_POSSIBLE)).order_by(_RUNS.id)
+    begun = or_(_of_runs(since, project), _of_runs(None, project) & not_(RUN_HAS_TIMES))
+    wanted = raw_runs().where(begun & not_(RUN_IS_POSSIBLE)).order_by(_RUNS.id)
     with reading(store) as connection:
         rows = connection.execute(wanted).mappings().all()
-    return tuple(f"the run {row['id'][:40]}: {_first_fault(row)}" for row in rows)
-
-
-def _first_fault(row: RowMapping) -> str:
-    faults = (
-        why_out_of_bounds(name, row[name], *bounds)
-        for name, bounds in RUN_BOUNDS.items()
-        if row[name] is not None
-    )
-    return next(filter(None, faults), "a number is out of bounds")
+    return tuple(f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}" for row in rows)
 
 
 def spending(store: Store, *, since: datetime, project: str | None = None) -> Spending:
@@ -313,7 +322,7 @@ def spending(store: Store, *, since: datetime, project: str | None = None) -> Sp
         StoreError: the database cannot be read.
     """
     # What cannot be true is not known.
-    cost_usd = case((_IS_POSSIBLE, _RUNS.cost_usd))
+    cost_usd = case((RUN_IS_POSSIBLE, _RUNS.cost_usd))
     columns = func.coalesce(func.sum(cost_usd), 0.0), func.count() - func.count(cost_usd)
     total = select(*columns).select_from(schema.runs).where(_of_runs(since, project))
     with reading(store) as connection:
@@ -321,8 +330,8 @@ def spending(store: Store, *, since: datetime, project: str | None = None) -> Sp
         return Spending(usd=float(usd), num_unknown=num_unknown)
 
 
-def _of_runs(since: datetime, project: str | None) -> ColumnElement[bool]:
-    begun = _RUNS.started_at >= since
+def _of_runs(since: datetime | None, project: str | None) -> ColumnElement[bool]:
+    begun = true() if since is None else _RUNS.started_at >= since
     return begun if project is None else begun & (_RUNS.project == project)
 
 
@@ -361,9 +370,17 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
 
 def _entry(row: RowMapping) -> LedgerEntry:
     values = {name: value for name, value in row.items() if name in LedgerEntry.__dataclass_fields__}
-    values["alternatives"] = tuple(Alternative(**one) for one in json.loads(row["alternatives"]))
+    values["alternatives"] = _alternatives(row["alternatives"])
     values |= {name: _quantiles(row, name) for name in ("time_s", "cost_usd", "iteration_s")}
     return LedgerEntry(**values)
+
+
+def _alternatives(text: str) -> tuple[Alternative, ...]:
+    """None are known of where the text is damaged, or of another version."""
+    try:
+        return tuple(Alternative(**one) for one in json.loads(text))
+    except (ValueError, TypeError):
+        return ()
 
 
 def _run(row: RowMapping) -> Run:

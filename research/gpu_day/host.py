@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -122,7 +123,11 @@ def _passes(tiny: bool) -> Iterator[Case]:
     }
     for name, body in bodies.items():
         yield f"chain_forward/{name}", number, body
-        yield f"chain_both/{name}", number, lambda body=body: body().sum().backward()
+        yield f"chain_both/{name}", number, partial(_both_passes, body)
+
+
+def _both_passes(body: Callable[[], torch.Tensor]) -> None:
+    body().sum().backward()
 
 
 def _chained(hidden: torch.Tensor, number: int, call: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -142,7 +147,7 @@ def _optimizers(tiny: bool) -> Iterator[Case]:
                 weight.grad = torch.randn_like(weight)
             momentum = {"momentum": 0.9} if name == "sgd" else {}
             how = {"foreach": kind == "foreach", "fused": kind == "fused"}
-            optimizer = make(weights, lr=1e-3, **how, **momentum)  # type: ignore[arg-type]
+            optimizer = make(weights, lr=1e-3, **how, **momentum)
             yield f"optimizer/{name}_{kind}", number, optimizer.step
     weights = [torch.randn(_SIDE, _SIDE, requires_grad=True) for _ in range(number)]
     for weight in weights:

@@ -221,12 +221,12 @@ class _Sizes:
             (64, 2048, 7, 7),
             (256, 3, 224, 224),
         ):
-            shape = tuple(map(self._of, shape))
+            sizes = tuple(map(self._of, shape))
             for dtype in ("float16", "float32"):
-                flat, last = tensor(shape, dtype), tensor(shape, dtype, stride=channels_last(shape))
+                flat, last = tensor(sizes, dtype), tensor(sizes, dtype, stride=channels_last(sizes))
                 for target, source in ((last, flat), (flat, last), (flat, flat)):
                     yield Case(family="layout", dtype=dtype, call=call("copy_", target, source))
-            cast = call("_to_copy", tensor(shape, "float32"), dtype=dtype_argument("float16"))
+            cast = call("_to_copy", tensor(sizes, "float32"), dtype=dtype_argument("float16"))
             yield Case(family="layout", dtype="float32", call=cast)
 
     def others(self) -> Iterator[Case]:
@@ -257,17 +257,17 @@ class _Sizes:
 
     def _batch_norms(self) -> Iterator[Case]:
         for shape in ((64, 64, 112, 112), (64, 256, 56, 56), (64, 2048, 7, 7)):
-            shape = tuple(map(self._of, shape))
-            for stride in (None, channels_last(shape)):
+            sizes = tuple(map(self._of, shape))
+            for stride in (None, channels_last(sizes)):
                 for operator in ("native_batch_norm", "cudnn_batch_norm"):
-                    of_channel = [tensor((shape[1],), "float32") for _ in range(4)]
+                    of_channel = [tensor((sizes[1],), "float32") for _ in range(4)]
                     norm = call(
-                        operator, tensor(shape, "float16", stride=stride), *of_channel, True, 0.1, 1e-5
+                        operator, tensor(sizes, "float16", stride=stride), *of_channel, True, 0.1, 1e-5
                     )
                     yield Case(family="norm", dtype="float16", call=norm)
-        for shape in ((2, 32, 128, 128, 128), (2, 320, 8, 8, 8)):
+        for volume in ((2, 32, 128, 128, 128), (2, 320, 8, 8, 8)):
             # An instance norm is a batch norm of a reshaped tensor.
-            _, channels, *sides = map(self._of, shape)
+            _, channels, *sides = map(self._of, volume)
             source = tensor((1, 2 * channels, *sides), "float16")
             of_channel = [tensor((2 * channels,), "float32") for _ in range(2)]
             norm = call("native_batch_norm", source, *of_channel, None, None, True, 0.1, 1e-5)
@@ -332,5 +332,5 @@ def _last(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _both_ways(forward: object, backward: object, dtype: str) -> Iterator[Case]:
-    yield Case(family="attention", dtype=dtype, call=forward)  # type: ignore[arg-type]
-    yield Case(family="attention", dtype=dtype, phase=Phase.BACKWARD, prepare=(forward,), call=backward)  # type: ignore[arg-type]
+    yield Case(family="attention", dtype=dtype, call=forward)
+    yield Case(family="attention", dtype=dtype, phase=Phase.BACKWARD, prepare=(forward,), call=backward)

@@ -190,6 +190,7 @@ class Mixture(nn.Module):
             chances = gate(normed).softmax(-1)
             room = 2 * len(hidden) // len(experts)
             mixed = torch.zeros_like(hidden)
+            assert isinstance(experts, nn.ModuleList)
             for number, expert in enumerate(experts):
                 weights, tokens = chances[:, number].topk(room)
                 out = expert(normed.index_select(0, tokens)) * weights[:, None]

@@ -138,7 +138,7 @@ def run_part(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
         # Where others compute as well, threads that wait for each other take as long as those others do.
         torch.set_num_threads(1)
         # Where a rehearsal's torchvision is built for another torch, its networks need its operators' names.
-        libraries.install_torchvision_ops(SimpleNamespace())  # type: ignore[arg-type]
+        libraries.install_torchvision_ops(SimpleNamespace())
     getattr(import_module(f"{__package__}.{module}"), function)(lines, backend, tiny, folder)
 
 

@@ -218,7 +218,7 @@ def _classified(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) ->
 
 
 def _image(name: str, batch: int, tiny: bool) -> Made:
-    import torchvision.models
+    import torchvision.models  # type: ignore[import-untyped]
 
     side = 64 if tiny else 224
     sized = {"image_size": side} if name.startswith("vit") else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -37,16 +38,19 @@ def sustain(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
 
     makers: dict[str, Callable[[], Callable[[], object]]] = {
         "product_bf16": product,
-        **{one.name: lambda one=one: step(one) for one in _STEPS},
+        **{one.name: partial(step, one) for one in _STEPS},
     }
     for done, (name, make) in enumerate(makers.items()):
         seconds = min(_LONGEST_S[tiny], (lines.until_s - time.time()) / (len(makers) - done))
-        lines.case(name, lambda make=make, seconds=seconds: _kept(make(), seconds, device, tiny))  # type: ignore[misc]
+        lines.case(name, partial(_kept, make, seconds, device, tiny))
         device.forget()
 
 
-def _kept(iterate: Callable[[], object], seconds: float, device: Device, tiny: bool) -> Mapping[str, object]:
+def _kept(
+    make: Callable[[], Callable[[], object]], seconds: float, device: Device, tiny: bool
+) -> Mapping[str, object]:
     """Begin, and seconds of an iteration, of one chunk after the other."""
+    iterate = make()
     chunks: list[tuple[float, float, int]] = []
     for _ in range(3):
         iterate()

@@ -167,9 +167,10 @@ def _kernels(profiler: torch.profiler.profile) -> dict[str, tuple[int, float]]:
     seconds: Counter[str] = Counter()
     inner = profiler.profiler
     assert inner is not None
+    assert inner.kineto_results is not None
     for event in inner.kineto_results.events():
         # What a script or an optimizer names is a span over kernels, and would count them twice.
-        if event.device_type() == torch.autograd.DeviceType.CUDA and not event.name().startswith(_SPANS):
+        if event.device_type() == torch._C._autograd.DeviceType.CUDA and not event.name().startswith(_SPANS):
             counts[event.name()] += 1
             seconds[event.name()] += 1e-9 * event.duration_ns()  # type: ignore[assignment]
     return {name: (counts[name], float(seconds[name])) for name in counts}

@@ -34,7 +34,7 @@ def watch(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
 
 
 def _by_nvml() -> Callable[[], Mapping[str, object]]:
-    import pynvml
+    import pynvml  # type: ignore[import-not-found]
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)

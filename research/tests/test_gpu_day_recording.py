@@ -112,7 +112,7 @@ def test_sustained_work_is_timed_chunk_by_chunk(tmp_path, monkeypatch):
 
 def test_a_case_that_fails_is_told_and_ends_no_other(tmp_path):
     lines = Lines(tmp_path, "steps", later())
-    lines.case("bad", lambda: 1 / 0)
+    lines.case("bad", lambda: {"wall_s": 1 / 0})
     lines.case("good", lambda: {"wall_s": 1.0})
     told = [line for line in read_lines(tmp_path) if "case" in line]
     assert told[0]["reason"] == "ZeroDivisionError: division by zero"

@@ -140,6 +140,16 @@ def run_costs_unknown(*, num_runs: int, runs: Sequence[str]) -> str:
     return f"the cost of {_runs(num_runs)} is not known and not included: {some}"
 
 
+def records_impossible(*, num_records: int, first: Sequence[str]) -> str:
+    """Rows of the database that cannot be true, as another version or program wrote them."""
+    num_more = num_records - len(first)
+    more = f"; and {num_more:,} more" if num_more else ""
+    return (
+        f"{_runs(num_records, 'record')} of the database cannot be true and {_were(num_records)} left out:"
+        f" {'; '.join(first)}{more}"
+    )
+
+
 def run_costs_estimated(*, num_runs: int) -> str:
     """Runs whose cost is price x time."""
     return f"the cost of {_runs(num_runs)} is price x time, and no bill"
@@ -212,6 +222,7 @@ TEAM_REPORT: Words = {
     ),
     Code.OTHER_CURRENCY: other_currency,
     Code.PRICES_NOT_REMEMBERED: prices_not_remembered,
+    Code.RECORDS_IMPOSSIBLE: records_impossible,
     Code.RUN_COSTS_ESTIMATED: run_costs_estimated,
     Code.RUN_COSTS_UNKNOWN: run_costs_unknown,
     Code.RUN_MACHINES_UNKNOWN: run_machines_unknown,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import CloudSettings, PriceSettings
-    from advisor.config.settings import StoreSettings
+    from advisor.config.settings import CloudSettings, PriceSettings, StoreSettings
     from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import Kept
     from advisor.pricing.source_registry import Sources, SourceState

@@ -18,7 +18,7 @@ from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import CloudSettings
+    from advisor.config.settings import CloudSettings
     from advisor.core.values import Offer, Price
     from advisor.pricing.answers import Answer, Offers, PricedOffer
     from advisor.pricing.sources.protocol import OfferQuery

@@ -103,7 +103,7 @@ def test_what_was_typed_is_kept_and_nothing_comes_twice() -> None:
 
 def test_names_need_neither_numpy_nor_the_settings() -> None:
     code = (
-        "import sys; from types import SimpleNamespace as S; from advisor.cli import completion as c;"
+        "import sys; from types import SimpleNamespace as S; from advisor.cli import options as c;"
         "assert c.gpu_names('') and c.region_names(S(params={}), '') and c.provider_names('');"
         "print([n for n in ('numpy', 'yaml', 'rich', 'advisor.config.settings') if n in sys.modules])"
     )

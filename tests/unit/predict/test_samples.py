@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.values import Op, TensorSpec, Trace
-from advisor.predict.samples import (
+from advisor.predict.loading import (
     ARRAY,
     IMAGE,
     KINDS,
@@ -117,7 +117,7 @@ def test_a_broken_table_is_refused(tmp_path: Path, text: str) -> None:
 
 @needs_shared
 def test_the_table_is_made_of_the_published_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "research")
     build_loaders = importlib.import_module("build_loaders")
 
     path = tmp_path / "loaders.toml"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.rent_settings import PriceSettings
+from advisor.config.settings import PriceSettings
 from advisor.core import plugins
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.values import Interval, Market, PricePoint

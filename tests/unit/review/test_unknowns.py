@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from advisor.core.findings import Code
 from advisor.core.values import CostKind
+from advisor.report.words import sentence
 from advisor.review.period import Scope
-from advisor.review.team_review import Records, TeamReview, review
+from advisor.review.team_review import Records, TeamReview, review, unknown_runs
 from advisor.spend.charges import Bill, ChargeCategory, RowFault
 from advisor.store.ledger import Run
 from tests.team import WEEK, make_bill, make_charge, make_market, make_run
@@ -64,6 +65,13 @@ def test_each_unknown_has_a_code() -> None:
         Code.BILLS_OVERLAP,
         Code.BILL_ROWS_LEFT_OUT,
     }
+
+
+def test_what_cannot_be_true_is_named_and_counted() -> None:
+    (finding,) = unknown_runs((), [f"the run {number}: cost_usd is inf" for number in range(5)])
+    assert finding.code is Code.RECORDS_IMPOSSIBLE
+    assert "5 records" in (line := sentence(finding))
+    assert "the run 2: cost_usd is inf; and 2 more" in line
 
 
 def test_charges_without_a_project_are_a_teams_matter() -> None:

@@ -22,6 +22,13 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def sqlite_store(tmp_path: Path) -> Iterator[Store]:
+    """Takes any value in any column, as PostgreSQL does not."""
+    with open_store(f"sqlite:///{tmp_path}/advisor.db") as opened:
+        yield opened
+
+
+@pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
     """An open, empty store of each kind."""
     with open_store(store_url) as opened:

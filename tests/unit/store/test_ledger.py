@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, column, table, text, update
 
 from advisor.core.errors import StoreError
+from advisor.core.limits import EARLIEST
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store.handle import Store
 from advisor.store.ledger import (
@@ -20,6 +21,7 @@ from advisor.store.ledger import (
     Spending,
     find_recommendation,
     find_run,
+    impossible_recommendations,
     impossible_runs,
     recommendation_ids,
     recommendations,
@@ -231,3 +233,82 @@ def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store:
     assert first == "the run run-1: cost_usd is 1e+308: it must be between 0 and 1000000000000"
     assert second.startswith("the run run-2: num_gpus is -5")
     assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)
+
+
+def _damage(connection: Connection, name: str, changed: str, value: object, row_id: str) -> None:
+    """Write what the column's own type would refuse."""
+    rows = table(name, column("id"), column(changed))
+    connection.execute(update(rows).where(rows.c.id == row_id).values({changed: value}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [
+        ("status", "exploded"),
+        ("status", b"finished"),
+        ("cost_kind", "guess"),
+        ("market", "black"),
+        ("started_at", "2026-13-45 99:00:00.000000"),
+        ("started_at", "2026-02-30 10:00:00.000000"),
+        ("started_at", "2026-11-02 24:00:00.000000"),
+        ("started_at", "0000-11-02 10:00:00.000000"),
+        ("started_at", "now"),
+        ("started_at", 2461006.5),
+        ("price_retrieved_at", "2026-11-02 10:00:00.12x"),
+        ("duration_s", "long"),
+        ("num_gpus", "eight"),
+        ("cost_usd", float("inf")),
+    ],
+)
+def test_a_value_that_no_column_has_costs_its_own_row_alone(
+    sqlite_store: Store, changed: str, value: object
+) -> None:
+    """Before: a name or time that is none made `run list` and `report` fail as a whole."""
+    for number in range(2):
+        record_run(sqlite_store, make_run(id=f"run-{number}", cost_usd=2.0))
+    with writing(sqlite_store) as connection:
+        _damage(connection, "runs", changed, value, "run-1")
+    assert [run.id for run in runs(sqlite_store, since=NOON)] == ["run-0"]
+    (line,) = impossible_runs(sqlite_store, since=NOON)
+    assert line.startswith("the run run-1: ")
+    assert changed in line
+    assert spending(sqlite_store, since=EARLIEST).usd == 2.0
+
+
+def test_times_that_can_be_read_are_times(sqlite_store: Store) -> None:
+    moments = ("23:59:59.999999", "00:00:00.000001", "12:00:00", "12:00:00.5")
+    for number, moment in enumerate(moments):
+        record_run(sqlite_store, make_run(id=f"run-{number}"))
+        with writing(sqlite_store) as connection:
+            at = {"at": f"2026-12-31 {moment}", "id": f"run-{number}"}
+            connection.execute(text("UPDATE runs SET started_at = :at WHERE id = :id"), at)
+    assert len(runs(sqlite_store, since=NOON)) == len(moments)
+    assert impossible_runs(sqlite_store, since=NOON) == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "value", "is_left_out"),
+    [
+        ("market", "black", True),
+        ("at", "yesterday", True),
+        ("time_p50_s", "long", True),
+        ("cost_p90_usd", -1.0, True),
+        ("alternatives", "[{]", False),
+        ("alternatives", '[{"gpu": "L4", "colour": 1}]', False),
+        ("alternatives", "7", False),
+    ],
+)
+def test_a_recommendation_that_is_damaged_costs_itself_alone(
+    sqlite_store: Store, changed: str, value: object, *, is_left_out: bool
+) -> None:
+    """Before: a traceback or an error of the whole report."""
+    damaged, whole = make_entry(0), make_entry(1)
+    for entry in (damaged, whole):
+        record_recommendation(sqlite_store, entry)
+    with writing(sqlite_store) as connection:
+        _damage(connection, "recommendations", changed, value, damaged.id)
+    expected = [whole.id] if is_left_out else [damaged.id, whole.id]
+    assert [entry.id for entry in recommendations(sqlite_store, since=NOON)] == expected
+    assert (find_recommendation(sqlite_store, damaged.id) is None) is is_left_out
+    lines = impossible_recommendations(sqlite_store)
+    assert [damaged.id in line for line in lines] == [True] * is_left_out

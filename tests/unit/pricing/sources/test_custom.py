@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.config.rent_settings import ContractSettings
-from advisor.config.settings import Settings
+from advisor.config.settings import ContractSettings, Settings
 from advisor.core.errors import ConfigError
 from advisor.core.values import Market, Offer
 from advisor.pricing.contracts import contracted

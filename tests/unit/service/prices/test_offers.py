@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.config.layers import Config
-from advisor.config.rent_settings import CloudSettings
-from advisor.config.settings import Settings
+from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code
 from advisor.core.values import Market, Offer, QuoteKind
