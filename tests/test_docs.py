@@ -18,7 +18,10 @@ from advisor.store.ledger import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted(
-    [*ROOT.glob("*.md"), *(page for room in ("docs", "catalogs", "research") for page in (ROOT / room).rglob("*.md"))]
+    [
+        *ROOT.glob("*.md"),
+        *(page for room in ("docs", "catalogs", "research") for page in (ROOT / room).rglob("*.md")),
+    ]
 )
 BUILT = {"build", "dist"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")

@@ -99,7 +99,9 @@ def _short_help(text: str, known: set[str]) -> str:
     parts = [head]
     parts += ["Options:\n" + "\n".join(described)] if described else []
     if named:
-        names = textwrap.fill(", ".join(named), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        names = textwrap.fill(
+            ", ".join(named), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+        )
         parts.append(f"As for the commands above:\n{names}")
     return "\n\n".join(parts)
 

@@ -47,7 +47,7 @@ def change_names(incomplete: str) -> list[str]:
 
 def split_names(incomplete: str) -> list[str]:
     """Ways to divide a model, without their numbers."""
-    from advisor.core.splits import SPLIT_NAMES
+    from advisor.core.changes import SPLIT_NAMES
 
     return _beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
 

@@ -57,7 +57,7 @@ class JobOptions:
             InputError: the deadline is no duration, or a model cannot be divided so.
         """
         from advisor.cli.times import deadline_s
-        from advisor.core.splits import parse_split
+        from advisor.core.changes import parse_split
         from advisor.core.values import Job
 
         return Job(

@@ -26,7 +26,7 @@ from advisor.config.setting_paths import beside
 from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
 from advisor.config.trusted_files import is_trusted, read_project_file
 from advisor.core.errors import ConfigError, did_you_mean
-from advisor.core.variables import ANSWER_FILE_VARIABLE
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 if TYPE_CHECKING:

@@ -23,11 +23,7 @@ from advisor.config.setting_kinds import (
     UserPath,
     check_wait,
 )
-from advisor.core.limits import (
-    MAX_GBIT_PER_S,
-    MAX_USD,
-    MIN_GBIT_PER_S,
-)
+from advisor.core.limits import MAX_GBIT_PER_S, MAX_USD, MIN_GBIT_PER_S
 from advisor.core.values import Market
 
 

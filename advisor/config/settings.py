@@ -42,12 +42,13 @@ from advisor.config.setting_kinds import (
     check_wait,
     lower,
 )
-from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.limits import (
+    CHANGE_USD,
     MAX_SAMPLES,
     MAX_USD,
     MAX_USD_PER_H,
     MAX_USD_PER_KWH,
+    VALUE_OF_TIME_USD_PER_H,
 )
 
 

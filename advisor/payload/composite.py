@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch.utils._python_dispatch import TorchDispatchMode
 
 
-# What torch's dispatcher hands on, by its type.
+# What torch's dispatcher passes on.
 
 Args = Sequence[object]
 Kwargs = dict[str, object]
@@ -42,3 +42,23 @@ def take_apart(mode: TorchDispatchMode, func: OpOverload, args: Args, kwargs: Kw
     """Run the operator, so that the mode sees its parts."""
     with mode:
         return func._op_dk(_COMPOSITE, *args, **kwargs)
+
+
+class Maker(Protocol):
+    """The part of the dispatch mode that makes results.
+
+    Attributes:
+        unknown_operators: names of those that nothing is known of, each with the error that said so.
+        assumptions: what is taken for granted of values that nobody computes.
+    """
+
+    unknown_operators: dict[str, str]
+    assumptions: dict[str, None]
+
+    def empty(
+        self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """A new tensor on the pretended GPU."""
+
+    def pretend(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
+        """The operator's result by torch's own rule, its memory counted."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from operator import mul
 
 from advisor.core.values import Interval
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 
 SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25

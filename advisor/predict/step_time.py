@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Sharding, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together

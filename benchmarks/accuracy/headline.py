@@ -96,14 +96,18 @@ def headline(results: Mapping[str, Any]) -> str:
 
 
 def _iterations(summary: Mapping[str, Any]) -> str:
-    groups = {name: group for name, group in summary.items() if name == "clean" or not name.startswith("clean")}
+    groups = {
+        name: group for name, group in summary.items() if name == "clean" or not name.startswith("clean")
+    }
     others = [name for name in summary["all"] if name != "advisor"]
     rows = [
         [name, str(group["advisor"]["rows"]), cell(group["advisor"]), f"{group['advisor']['coverage']:.0%}"]
         + [f"{100 * group[other]['mean']:.1f}" for other in others]
         for name, group in groups.items()
     ]
-    return markdown(["rows", "number", "advisor", "within p10..p90", *(f"{name}, mean" for name in others)], rows)
+    return markdown(
+        ["rows", "number", "advisor", "within p10..p90", *(f"{name}, mean" for name in others)], rows
+    )
 
 
 def _left_out(left_out: Mapping[str, Any]) -> str:

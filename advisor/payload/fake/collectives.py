@@ -20,8 +20,7 @@ from .patches.cuda_device import is_on_main_stream
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..composite import Args, Kwargs, Types
-    from .rescue import Maker
+    from ..composite import Args, Kwargs, Maker, Types
 
 
 # Values of what collectives write: those of a group in which each rank holds what this one holds.

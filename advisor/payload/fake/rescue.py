@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -20,30 +20,7 @@ from . import sparse, values
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..composite import Args, Kwargs, Types
-
-
-# How operators without a shape rule of torch's come to their results on the pretended GPU.
-
-
-class Maker(Protocol):
-    """The part of the dispatch mode that makes results.
-
-    Attributes:
-        unknown_operators: names of those that nothing is known of, each with the error that said so.
-        assumptions: what is taken for granted of values that nobody computes.
-    """
-
-    unknown_operators: dict[str, str]
-    assumptions: dict[str, None]
-
-    def empty(
-        self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
-    ) -> torch.Tensor:
-        """A new tensor on the pretended GPU."""
-
-    def pretend(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
-        """The operator's result by torch's own rule, its memory counted."""
+    from ..composite import Args, Kwargs, Maker
 
 
 # What cuDNN's recurrent layers give back and keep for their backward pass.

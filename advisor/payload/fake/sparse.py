@@ -17,8 +17,7 @@ from torch.utils._pytree import tree_leaves
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-    from ..dispatch import Args, Kwargs
-    from .making import Maker
+    from ..composite import Args, Kwargs, Maker
 
 aten = torch.ops.aten
 _IS_SPARSE = 9  # which argument of _embedding_bag_backward says so

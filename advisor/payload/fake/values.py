@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Which of several a script chooses by scores that nobody computes, such as a router its experts.
 #
 # Each is taken to be chosen equally often: what trainings of routed models aim at, with a loss for it. So the
-# sizes that follow from a choice, such as the tokens of an expert, add up to what the real ones add up to. And
+# sizes that follow from a choice, such as the tokens of an expert, add up to the real ones' total. And
 # who generates text until it is long enough, or at its end, comes to an end.
 
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Layout, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.exchange.collective_time import collective_law
 from advisor.predict.exchange.collectives import exchanging_passes
 from advisor.predict.exchange.gradients import buckets_of

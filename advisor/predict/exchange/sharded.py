@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import exp
 
 from advisor.core.values import Collective, GpuSpec, Layout, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.exchange.collective_time import CollectiveTime, collective_time
 from advisor.predict.exchange.collectives import SHARDING, sharding_group
 from advisor.predict.exchange.data_parallel import Exchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, MemoryEstimate, MemoryPart, Split, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.footprint.overheads import Overheads, overheads
 from advisor.predict.footprint.tensors import Footprint, footprint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from advisor.core.names import as_text
+from advisor.core.files import as_text
 from advisor.report.plain import Shown
 
 SCHEMA_VERSION = "2.2.0"

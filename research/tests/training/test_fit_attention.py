@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.operators.attention_backends import Backend
 from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.attention_kernels import kernels, rate_flops_per_s, seconds

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.cli import live_line as module
 from advisor.cli.live_line import Narration, in_words, progress, tell_until
-from advisor.profile.progress import Phase, ProgressEvent
+from advisor.profile.profiling import Phase, ProgressEvent
 
 
 class Clock:
