@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
 from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
-from advisor.report.logged import Logged
+from advisor.report.python_face import Logged
 from advisor.service.listening import Listener
 
 if TYPE_CHECKING:

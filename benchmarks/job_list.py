@@ -85,8 +85,8 @@ JOBS = (
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
         choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="A deadline that must hold in 9 of 10 cases rules spot out; H100s on demand are as good, so take "
-        "what you have quota for.",
+        sentence="A deadline that must hold in 9 of 10 cases rules spot out; H100s on demand are as good, so "
+        "take what you have quota for.",
     ),
     Listed(
         name="nanoGPT, characters",
@@ -99,8 +99,8 @@ JOBS = (
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
         choice=_ONE_H100,
-        sentence="An hour on one GPU is not worth rewriting; on demand, the same GPU is done within the morning "
-        "for five dollars more.",
+        sentence="An hour on one GPU is not worth rewriting; on demand, the same GPU is done within the "
+        "morning for five dollars more.",
     ),
     Listed(
         name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000",
@@ -119,8 +119,8 @@ JOBS = (
     Listed(
         name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100",
         choice=(1, "RTX-PRO-6000-Server", "on-demand"),
-        sentence="Nine hours on one GPU without preemptions. A team that has DDP at hand takes eight A100s on "
-        "spot for a third of the price.",
+        sentence="Nine hours on one GPU without preemptions. A team that has DDP at hand takes eight A100s "
+        "on spot for a third of the price.",
     ),
     Listed(
         name="BERT-base, fine-tuning",

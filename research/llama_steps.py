@@ -1,6 +1,6 @@
 """Predictions beside published training steps of Llama-3.2-1B, by kernel of attention.
 
-    python -m research.llama_steps --published ../shared/measurements/published --out research/docs/accuracy/llama.md
+    python -m research.llama_steps --published DIR --out research/docs/accuracy/llama.md
 
 The published rows (cudnn-frontend, MIT) time forward, backward and SGD of Hugging Face's model in bf16 on an
 H200 and a B200, each with attention forced to one backend. Each batch is profiled once, and its trace says

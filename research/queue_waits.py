@@ -1,7 +1,8 @@
 """How well queue waits are foreseen on real logs: ``python -m research.queue_waits [--choose]``.
 
 Reads the logs of ``../shared/traces``, whose README names their sources and limits. Writes the results and
-the tables of research/docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge nothing.
+the tables of research/docs/methods/queue-wait.md. ``--choose`` also tries other constants, on logs that judge
+nothing.
 """
 
 from __future__ import annotations

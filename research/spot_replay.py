@@ -1,6 +1,6 @@
 """Jobs replayed on open availability traces against what was predicted of them.
 
-``python -m research.spot_replay --shared ../shared --out research/docs/methods/spot_replay.json``. Jobs of several
+``python -m research.spot_replay --shared DIR --out research/docs/methods/spot_replay.json``. Jobs of several
 lengths start at evenly spaced moments of the second half of each trace, which begins anew where it ends.
 They are predicted by the defaults, fitted to the other collections alone, and by those corrected by the
 first half. Beside them stand what was assumed once, and two floors: one figure for all places, and the rate

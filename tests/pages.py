@@ -23,7 +23,7 @@ from advisor.report.document import (
     Table,
 )
 from advisor.report.estimates import estimates_document
-from advisor.report.history import history_document
+from advisor.report.prices import history_document
 from advisor.report.recommendation import recommendation_document
 from tests.builders import HOUR_S, make_estimate, make_trace
 from tests.findings import texts

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.config.settings import setting_names
-from advisor.report.recommendation import COLUMNS
+from advisor.report.options_table import Form, headings
 from advisor.store.ledger import Run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +95,7 @@ def test_every_field_of_a_run_is_documented() -> None:
 
 def test_the_guide_names_every_column_and_flag() -> None:
     page = (ROOT / "docs" / "recommend.md").read_text()
-    for column in (column.name for column in COLUMNS):
+    for column in (column.name for column in headings(Form.WIDE)):
         assert f"| {column} |" in page
     for option in ("--explain", "--plot", "--top", "--all", "--confidence", "--record"):
         assert option in page

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from advisor.cli import app
-from advisor.report.flags import FLAGS, NAMED, flag_of, in_flags
+from advisor.report.plain import FLAGS, NAMED, flag_of, in_flags
 
 KNOW_FLAGS = {"cli", "report"}
 # What may hold a flag all the same.
@@ -59,7 +59,7 @@ def test_no_room_below_the_report_speaks_flags() -> None:
 
 
 def test_what_they_name_is_known_and_nothing_else_is() -> None:
-    modules = (*MODULES, Path("advisor/report/words/trace_warnings.py"))
+    modules = (*MODULES, Path("advisor/report/words/script.py"))
     named = {name for path in modules for text in texts(ROOT / path) for name in NAME.findall(text)}
     # profile_callable, which takes a setup, is no command.
     assert named - {"setup"} == NAMED

@@ -22,12 +22,12 @@ import typer
 from pydantic.fields import FieldInfo
 
 from advisor.cli import app
+from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
 from advisor.core.findings import Code, Severity
 from advisor.report.words import WORDS
-from benchmarks.accuracy.headline import accuracy_page
 from recommender.policy import json_schema
 from tools.architecture_map import architecture_page
 
@@ -41,8 +41,8 @@ ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are
 files that it names lie in its own folder. Why the line is drawn there:
 [decision 14](decisions/0014-what-a-project-may-set.md).
 
-- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes, and prints what that allows. Only the
-  settings file is watched, not the policies and tables that it names.
+- `advisor trust DIR` accepts all of `DIR/.advisor.yaml` until it changes, and prints what that allows. Only
+  the settings file is watched, not the policies and tables that it names.
 - `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
 - In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out: use it
   only where no one else can change the branch.
@@ -53,6 +53,10 @@ only you can read.
 
 ## Settings
 """
+LONG_PAGES = (
+    "Commands with more than twenty options show the common ones with `--help`, and all with `--help-all`.\n"
+    "Here the common ones come first."
+)
 MAY_IN_WORDS = {
     ProjectMay.ANYTHING: "set it",
     ProjectMay.LOWER: "lower it",
@@ -75,19 +79,20 @@ C = TypeVar("C")
 
 
 def commands_page() -> str:
-    """Every command's --help, each option described once; the commands of a group follow it."""
+    """Every command's --help-all, each option described once; the commands of a group follow it."""
     group = typer.main.get_command(app)
     known: set[str] = set()
-    parts = [f"# Commands\n\n{GENERATED}"]
+    parts = [f"# Commands\n\n{GENERATED}", LONG_PAGES]
     for name, command in _walk(group, "advisor"):
         context = command.make_context(name, [], resilient_parsing=True)
-        parts.append(f"## {name}\n\n```\n{_short_help(command.get_help(context), known)}\n```")
+        parts.append(f"## {name}\n\n```\n{_short_help(full_help(command, context), known)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def _short_help(text: str, known: set[str]) -> str:
     """What a command's --help adds: options that an earlier one described are named alone."""
-    head, _, rest = text.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
+    whole = text.replace("\n\nMore options:\n", "\n")
+    head, _, rest = whole.partition("\n\nCommands:")[0].partition("\n\nOptions:\n")
     described, named = [], []
     for record in re.split(r"\n(?=  -)", rest):
         words = "".join(record.split())
@@ -154,10 +159,10 @@ def findings_page() -> str:
     """Every code and its facts, by severity."""
     lines = [
         f"# Findings\n\n{GENERATED}\n",
-        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any time, and",
-        "as `{code, severity, facts}` in the field of the same name that ends in `_finding` or `_findings`. Programs",
-        "should read the codes: they keep their meaning, and facts have units in their names. A fact may be a",
-        "finding itself.",
+        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any",
+        "time, and as `{code, severity, facts}` in the field of the same name that ends in `_finding` or",
+        "`_findings`. Programs should read the codes: they keep their meaning, and facts have units in their",
+        "names. A fact may be a finding itself.",
     ]
     for severity, meaning in SEVERITIES.items():
         lines += [f"\n## {severity.capitalize()}\n\n{meaning}\n"]
@@ -192,7 +197,6 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     pages = {
-        "accuracy/README.md": accuracy_page(),
         "architecture.md": architecture_page(),
         "commands.md": commands_page(),
         "settings.md": settings_page(),
@@ -203,7 +207,6 @@ def main() -> None:
     if check:
         sys.exit(f"out of date: {', '.join(stale)}; run python tools/build_docs.py" if stale else 0)
     for name in stale:
-        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(pages[name])
         print(f"wrote {DOCS / name}")
 

@@ -22,9 +22,9 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting.md",
     **{
-        f"research/docs/{path.relative_to(_STUDIES).as_posix()}": f"studies/{path.relative_to(_STUDIES).as_posix()}"
+        f"research/docs/{name}": f"studies/{name}"
         for kind in ("*.md", "*.svg")
-        for path in sorted(_STUDIES.rglob(kind))
+        for name in sorted(path.relative_to(_STUDIES).as_posix() for path in _STUDIES.rglob(kind))
     },
 }
 _SOURCES = {page: source for source, page in PAGES.items()}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
-from advisor.cli.recommend_options import ViewOptions
+from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
@@ -15,9 +15,8 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
-from advisor.report.patch import patch_document, prints_as_it_is
 from advisor.report.printing import Format, write_page
-from advisor.report.recommendation import recommendation_document
+from advisor.report.recommendation import patch_document, prints_as_it_is, recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     if view.explain is not None:
         return option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
     if view.curve is not None:
-        from advisor.report.scaling_curve import curve_document
+        from advisor.report.option_charts import curve_document
         from recommender.scaling_curve import curve_of
 
         curve = curve_of(view.curve, recommendation.options, recommendation.job)

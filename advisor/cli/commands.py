@@ -6,29 +6,19 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.calibrate import calibrate
-from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
-from advisor.cli.compare import compare
 from advisor.cli.config import app as config_app
-from advisor.cli.config import init
-from advisor.cli.deliver import app as deliver_app
-from advisor.cli.diff import diff
-from advisor.cli.doctor import doctor
-from advisor.cli.gpu_catalog import gpus
-from advisor.cli.measure import measure
+from advisor.cli.config import doctor, init, trust
+from advisor.cli.delivering import app as deliver_app
+from advisor.cli.help import PlainGroup
+from advisor.cli.logs import queue_app, spot_app
+from advisor.cli.measure import calibrate, measure
 from advisor.cli.policy import app as policy_app
-from advisor.cli.predict import predict
-from advisor.cli.prices import app as prices_app
-from advisor.cli.profile import profile
-from advisor.cli.queue import app as queue_app
-from advisor.cli.recommend import recommend
+from advisor.cli.prices import catalog_app, gpus, prices_app
+from advisor.cli.recommend import compare, diff, predict, profile, recommend
 from advisor.cli.report import report
 from advisor.cli.run import app as run_app
 from advisor.cli.schedule import app as schedule_app
-from advisor.cli.spot_rates import app as spot_app
-from advisor.cli.trust import trust
-from advisor.cli.usage import PlainGroup
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
@@ -59,7 +49,7 @@ def _root(
         bool,
         typer.Option(
             "--trust-project",
-            help="Let all of the project's .advisor.yaml count this once, as ADVISOR_TRUST_PROJECT=1 does.",
+            help="Trust all of the project's .advisor.yaml this once, as ADVISOR_TRUST_PROJECT=1 does.",
         ),
     ] = False,
 ) -> None:

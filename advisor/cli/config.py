@@ -1,4 +1,4 @@
-"""``advisor init`` and ``advisor config show``."""
+"""``advisor config``, ``init``, ``trust`` and ``doctor``: this installation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption
 from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
@@ -48,3 +48,79 @@ def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> No
     from advisor.report.settings import settings_document
 
     print_document(settings_document(settings_with()), chosen_format(output, as_json))
+
+
+def trust(
+    directory: Annotated[Path, typer.Argument(help="Folder of the .advisor.yaml.", metavar="DIR")] = Path(),
+    show: Annotated[bool, typer.Option("--list", help="Print the files that are trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder's file no longer.")] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Let all of a project's .advisor.yaml count, as long as it stays as it is.
+
+    Without this, a project may set what describes its job and tighten limits. Read the file first: it
+    can choose the interpreter of scripts, the database and where prices come from. A change of the file
+    ends the trust; files that it names are not watched.
+    """
+    if show:
+        from advisor.report.settings import trusted_document
+
+        print_document(trusted_document(), chosen_format(output, as_json))
+    elif revoke:
+        _revoke(directory)
+    else:
+        _trust(directory)
+
+
+def _trust(directory: Path) -> None:
+    from advisor.config.layers import load_config
+    from advisor.config.trusted_files import remember
+    from advisor.core.errors import InputError
+    from advisor.report.settings import request_in_words
+
+    # Without the environment, which may trust it already, so that all it will do is shown.
+    config = load_config(environ={}, cwd=directory.resolve())
+    project = config.project
+    if project is None or project.path.parent != directory.resolve():
+        nearest = f" The nearest is in {str(project.path.parent)!r}." if project else ""
+        raise InputError(f"there is no .advisor.yaml in {str(directory)!r}.{nearest}")
+    if project.is_trusted:
+        typer.echo(f"{project.path} is trusted already, as it is now")
+        return
+    try:
+        remember(project.path, project.sha256)
+    except OSError as error:
+        raise InputError(f"cannot remember this: {error}.") from error
+    typer.echo(f"trusted {project.path} until it changes")
+    for line in config.refused:
+        typer.echo(f"  line {line.line}, from now on: {request_in_words(line)}")
+
+
+def _revoke(directory: Path) -> None:
+    from advisor.config.layers import PROJECT_FILE
+    from advisor.config.trusted_files import forget
+    from advisor.core.errors import InputError
+
+    path = directory.absolute() / PROJECT_FILE
+    try:
+        was_trusted = forget(path)
+    except OSError as error:
+        raise InputError(f"cannot forget this: {error}.") from error
+    if not was_trusted:
+        raise InputError(f"{str(path)!r} is not trusted: advisor trust --list shows what is.")
+    typer.echo(f"{path} is trusted no longer")
+
+
+def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Check this installation; exits with 1 if the main job cannot work."""
+    from advisor.cli.common import load_settings
+    from advisor.core.errors import AdvisorError
+    from advisor.report.settings import checks_document, refused_in_words
+    from advisor.service.health import run_checks
+
+    checks = run_checks(load_settings, refused_in_words)
+    print_document(checks_document(checks), chosen_format(output, as_json))
+    broken = [check.name for check in checks if check.state == "broken"]
+    if broken:
+        raise AdvisorError(f"not in working order: {', '.join(broken)}.")

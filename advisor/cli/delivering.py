@@ -1,4 +1,4 @@
-"""``--to`` and ``--preview``: an answer goes to the terminal, or to channels, or is looked at before."""
+"""Options and commands that send answers to channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli.common import chosen_format
+from advisor.cli.help import WholeLines
 from advisor.cli.listening import TERMINAL, note
+from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
 from advisor.report.plain import print_message, print_text
 from advisor.report.printing import Format, print_document
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from advisor.delivery.message import Message
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
+
 
 ToOption = Annotated[
     list[str] | None,
@@ -86,7 +90,7 @@ class Outlet:
             print_document(document, output)
             return ()
         from advisor.report.document import warnings_of
-        from advisor.report.mail import message_of
+        from advisor.report.writers.mail import message_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
         return self.send(message_of(whole, subject), output, config, asked=asked)
@@ -133,3 +137,45 @@ def check_delivered(deliveries: Sequence[Delivery]) -> None:
     if lost:
         names = ", ".join(one.channel for one in lost)
         raise DeliveryError(f"{len(lost)} of {len(deliveries)} channels did not surely get it: {names}.")
+
+
+app = typer.Typer(
+    cls=WholeLines,
+    help="Channels that answers are sent to with --to: docs/delivery.md.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("list")
+def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Show every channel, where its secrets are kept, and what became of its last delivery."""
+    from advisor.cli.common import settings_with
+    from advisor.report.deliveries import channels_document
+    from advisor.service.delivering import channel_states
+
+    settings = settings_with().settings
+    states = channel_states(settings.delivery, settings.store)
+    print_document(channels_document(states), chosen_format(output, as_json))
+
+
+@app.command("test")
+def try_out(
+    channels: Annotated[list[str], typer.Argument(help="Names of the settings.", metavar="CHANNEL...")],
+    preview: PreviewOption = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a short message to channels, each time anew. Exits with 1 if it does not reach one of them."""
+    from advisor.cli.common import settings_with
+    from advisor.report.deliveries import trial_document
+    from advisor.report.writers.mail import message_of
+    from advisor.service.live import now
+    from advisor.store.ledger import new_id
+
+    config = settings_with()
+    out = outlet("deliver test", channels, preview=preview)
+    out.check(config)
+    message = message_of(trial_document(now()), "A test of advisor's delivery")
+    # Whoever tests twice wants two messages.
+    check_delivered(out.send(message, chosen_format(output, as_json), config, key=f"test-{new_id()}"))

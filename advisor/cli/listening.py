@@ -3,13 +3,141 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
-from advisor.cli.live_line import Narration, counting, progress
 from advisor.core.findings import Finding
-from advisor.report.flags import flag_of, in_flags
-from advisor.report.plain import few, print_message
+from advisor.core.units import format_duration
+from advisor.report.plain import few, flag_of, in_flags, print_message, print_progress, shown, status_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from advisor.profile.profiling import ProgressEvent
+
+
+EVERY_S = 10.0
+
+
+class Narration:
+    """A step of the work, the phase it is in, and since when.
+
+    Args:
+        step: such as ``profiling train.py``.
+        limit_s: seconds after which it is given up.
+        clock: seconds of any beginning.
+    """
+
+    def __init__(
+        self, step: str, *, limit_s: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._step = step
+        self._limit_s = limit_s
+        self._clock = clock
+        self._began_s = clock()
+        self._phase = ""
+
+    def update(self, phase: str) -> None:
+        """Say what the step is doing now."""
+        self._phase = phase
+
+    def follow(self, line: str) -> None:
+        """Take a line of a profiling run; one that tells no event changes nothing."""
+        from advisor.profile.profiling import parse_event
+
+        event = parse_event(line)
+        if event is not None:
+            self.update(in_words(event))
+
+    def line(self) -> str:
+        """Step, phase, elapsed time and limit, as text without control characters."""
+        elapsed = _whole(self._clock() - self._began_s)
+        limit = "" if self._limit_s is None else f" of at most {_whole(self._limit_s)}"
+        step = f"{self._step}: {self._phase}" if self._phase else self._step
+        return f"{shown(step)} ({elapsed}{limit})"
+
+    def __rich__(self) -> Text:
+        """Rich asks anew for each frame."""
+        return status_text(self.line())
+
+
+@contextmanager
+def progress(step: str, *, limit_s: float | None = None) -> Iterator[Narration]:
+    """Show a step of the work as long as it lasts, on standard error."""
+    narration = Narration(step, limit_s=limit_s)
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status(narration):
+            yield narration
+        return
+    ended = threading.Event()
+    arguments = (lambda: ended.wait(EVERY_S), narration.line)
+    thread = threading.Thread(target=tell_until, args=arguments, daemon=True)
+    thread.start()
+    try:
+        yield narration
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def counting(message: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
+    if not sys.stderr.isatty():
+        with progress(message) as narration:
+            yield lambda done, total: narration.update(f"{done:,} of {total:,} kernels")
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(message, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
+    """Print a line each time that ``has_ended`` has waited in vain."""
+    while not has_ended():
+        print_progress(line())
+
+
+def in_words(event: ProgressEvent) -> str:
+    """The phase of a profiling run.
+
+    >>> from advisor.profile.profiling import Phase, ProgressEvent
+    >>> in_words(ProgressEvent(phase=Phase.TRAINING, step=2, num_steps=3, done=37, total=40))
+    'optimizer step 2 of 3, micro-step 37 of 40'
+    >>> in_words(ProgressEvent(phase=Phase.EVALUATION, done=120))
+    'evaluation before training, batch 120'
+    """
+    step = f"optimizer step {_of(event.step, event.num_steps)}"
+    match event.phase.name:
+        case "TORCH":
+            return "importing torch"
+        case "SCRIPT":
+            return "imports and set-up of the script"
+        case "EVALUATION":
+            when = "before training" if event.step is None else f"after optimizer step {event.step:,}"
+            return f"evaluation {when}, batch {_of(event.done, event.total)}"
+        case "MEASURING":
+            return f"measuring, {step}"
+    # A script that does not accumulate has one micro-step in each step.
+    one = event.done in (None, 1) and event.total in (None, 1)
+    return step if one else f"{step}, micro-step {_of(event.done, event.total)}"
+
+
+def _of(done: int | None, total: int | None) -> str:
+    count = "?" if done is None else f"{done:,}"
+    return count if total is None else f"{count} of {total:,}"
+
+
+def _whole(seconds: float) -> str:
+    return f"{int(seconds)} s" if seconds < 60 else format_duration(seconds)
 
 
 def warn(messages: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""``advisor measure``: kernels of this machine's GPU -> a recording."""
+"""``advisor measure`` and ``calibrate``: kernels on this machine's GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.shared_options import FormatOption, JsonOption, PythonOption
+from advisor.cli.options import FormatOption, JsonOption, PythonOption
 from advisor.report.printing import Format, print_document
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
@@ -52,7 +52,7 @@ def measure(
     from advisor.cli.listening import TERMINAL, note, warn
     from advisor.core.errors import InputError
     from advisor.measure import Extent
-    from advisor.report.recording import recording_document, skipped_lines
+    from advisor.report.gpus import recording_document, skipped_lines
     from advisor.report.words import sentences
     from advisor.service.kernels import MeasureRequest, measure_kernels
 
@@ -70,3 +70,28 @@ def measure(
     warn(sentences(answer.warnings))
     document = recording_document(answer.recording, out, answer.warnings)
     print_document(document, chosen_format(output, as_json))
+
+
+def calibrate(
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Instead: a recording of advisor measure, for the GPU that it is of.",
+        ),
+    ] = None,
+    python: PythonOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.report.gpus import calibration_document
+    from advisor.report.words import sentences
+    from advisor.service.kernels import calibrate_gpu
+
+    calibration, path = calibrate_gpu(source, settings_with(profile__python=python), TERMINAL)
+    warn(sentences(calibration.warnings))
+    print_document(calibration_document(calibration, path), chosen_format(output, as_json))

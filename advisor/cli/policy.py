@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.completion import gpu_names, provider_names, region_names
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.option_groups import with_groups
-from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
 from advisor.report.printing import Format, print_document

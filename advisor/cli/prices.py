@@ -1,15 +1,15 @@
-"""``advisor prices``: offers with age and source, and what is below it."""
+"""``advisor prices``, ``catalog`` and ``gpus``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.price_commands import capacity, check, history, refresh, sources
-from advisor.cli.shared_options import (
+from advisor.cli.help import WholeLines
+from advisor.cli.options import (
     FormatOption,
     GpuOption,
     JsonOption,
@@ -17,21 +17,150 @@ from advisor.cli.shared_options import (
     MaxAgeOption,
     ProviderOption,
     RegionOption,
+    gpu_names,
+    region_names,
+    vendor_names,
 )
+from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
 from advisor.service.price_list import PriceOrder
 
-app = typer.Typer(
+SourceOption = Annotated[
+    list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")
+]
+SinceOption = Annotated[str, typer.Option(metavar="DURATION", help="How far back, such as 30d.")]
+
+
+def refresh(
+    source: SourceOption = None,
+    region: RegionOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Pull prices by your accounts and what is published for everybody, and remember them.
+
+    It needs no account. AWS's own files are read of regions that you name in full.
+
+    What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.core.errors import NoOfferError
+    from advisor.report.prices import refresh_document
+    from advisor.service.live import refresh_prices
+
+    kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
+    print_document(refresh_document(kept), chosen_format(output, as_json))
+    failed = [part for part in kept if part.failure is not None]
+    if not any(part.num_offers for part in kept) and (failed or not kept):
+        raise NoOfferError(
+            "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
+            " lacks what."
+        )
+
+
+def history(
+    gpu: GpuOption = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    market: MarketOption = None,
+    since: SinceOption = "90d",
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the prices in the terminal.")] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
+    from advisor.cli.common import duration_s, settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.core.errors import InputError
+    from advisor.report.prices import history_document
+    from advisor.service.live import now
+    from advisor.service.price_history import HistoryRequest, price_history
+
+    output = chosen_format(output, as_json)
+    if plot and output is not Format.TABLE:
+        raise InputError("--plot draws in the terminal: leave --format and --json out.")
+    request = HistoryRequest(gpus=tuple(gpu or ()), since_s=duration_s("--since", since))
+    config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
+    series = price_history(request, config, TERMINAL)
+    print_document(history_document(series, now(), plot=plot), output)
+
+
+def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Show where prices come from: how many, how old, what is missing, and who would let us in."""
+    from advisor.cli.common import settings_with
+    from advisor.report.prices import sources_document
+    from advisor.service.live import source_states
+
+    states, warnings = source_states(settings_with())
+    print_document(sources_document(states, warnings), chosen_format(output, as_json))
+
+
+def check(
+    gpu: GpuOption = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot too high or low.
+
+    Exits with 1 if there are any.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.prices import findings_document
+    from advisor.service.price_history import doubtful_prices
+
+    config = settings_with(cloud__providers=provider, cloud__regions=region)
+    doubts = doubtful_prices(gpu or (), config, TERMINAL)
+    print_document(findings_document(doubts), chosen_format(output, as_json))
+    if doubts:
+        raise typer.Exit(1)
+
+
+def capacity(
+    instance_types: Annotated[
+        list[str], typer.Argument(help="Such as p5.48xlarge; any of them will do.", metavar="TYPES...")
+    ],
+    region: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="Of AWS, in full. Repeatable.", autocompletion=region_names),
+    ],
+    nodes: Annotated[
+        int, typer.Option(metavar="N", help="How many machines at once.", min=1, max=MAX_MACHINES)
+    ] = 1,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask AWS whether it would start machines: spot placement scores (1 to 10) and the account's quotas.
+
+    What the credentials do not allow is said, and the rest is shown.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.report.prices import capacity_document
+    from advisor.report.words import sentences
+    from advisor.service.capacity import CapacityRequest, ask_capacity
+
+    request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
+    answer = ask_capacity(request, settings_with().settings.prices, TERMINAL)
+    warn(sentences(answer.warnings))
+    document = capacity_document(answer.scores, answer.quotas, answer.warnings)
+    print_document(document, chosen_format(output, as_json))
+
+
+prices_app = typer.Typer(
     cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
 )
-app.command("refresh")(refresh)
-app.command("history")(history)
-app.command("sources")(sources)
-app.command("check")(check)
-app.command("capacity")(capacity)
+prices_app.command("refresh")(refresh)
+prices_app.command("history")(history)
+prices_app.command("sources")(sources)
+prices_app.command("check")(check)
+prices_app.command("capacity")(capacity)
 
 
-@app.callback(invoke_without_command=True)
+@prices_app.callback(invoke_without_command=True)
 def prices(
     context: typer.Context,
     gpu: GpuOption = None,
@@ -54,7 +183,7 @@ def prices(
     from advisor.cli.listening import TERMINAL, warn
     from advisor.core.errors import NoOfferError
     from advisor.core.findings import quoted
-    from advisor.report.offers import offers_document
+    from advisor.report.prices import offers_document
     from advisor.report.words import error_text, sentences
     from advisor.service.price_list import PricesRequest, list_prices
 
@@ -75,3 +204,64 @@ def prices(
         raise
     warn(sentences(answer.warnings))
     print_document(offers_document(answer.offers, answer.prices, answer.warnings), output)
+
+
+catalog_app = typer.Typer(cls=WholeLines, help="Dated snapshots of prices.")
+
+
+@catalog_app.callback()
+def _catalog() -> None:
+    pass
+
+
+@catalog_app.command("build")
+def build(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the snapshot goes.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a snapshot although the new one looks wrong beside it.")
+    ] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the live prices that were pulled last as a snapshot, for machines without a network.
+
+    It is checked against the snapshot in the folder before it takes its place.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.prices import built_document
+    from advisor.service.live import write_snapshot
+
+    built = write_snapshot(out, settings_with(), TERMINAL, is_forced=force)
+    print_document(built_document(built), chosen_format(output, as_json))
+
+
+def gpus(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="GPUs or families to compare; default: all.", autocompletion=gpu_names),
+    ] = None,
+    vendor: Annotated[
+        str | None, typer.Option(help="Only this vendor's: nvidia, amd.", autocompletion=vendor_names)
+    ] = None,
+    min_memory_gib: Annotated[
+        float | None, typer.Option(help="Only GPUs with at least this much memory.")
+    ] = None,
+    relative_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GPU", help="Show figures as multiples of this GPU's.", autocompletion=gpu_names
+        ),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show, filter and compare the GPUs of the catalog."""
+    from advisor.cli.listening import TERMINAL
+    from advisor.core.gpus import resolve_gpu
+    from advisor.report.gpus import gpus_document
+    from advisor.service.gpu_list import GpusRequest, list_gpus
+
+    request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)
+    base = resolve_gpu(relative_to) if relative_to else None
+    print_document(gpus_document(list_gpus(request, TERMINAL), base), chosen_format(output, as_json))

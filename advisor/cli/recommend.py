@@ -1,34 +1,45 @@
-"""``advisor recommend``: the main job."""
+"""``advisor recommend``, ``predict``, ``profile``, ``compare`` and ``diff``: commands that take a script."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import chosen_format
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
-from advisor.cli.option_groups import OfferOptions, ScriptOptions, with_groups
-from advisor.cli.recommend_options import DataOptions, JobOptions, ViewOptions
-from advisor.cli.shared_options import (
+from advisor.cli.options import (
     AllowVendorOption,
     ArgumentsArgument,
+    DataOptions,
     FormatOption,
     GpusOption,
+    IterationsOption,
+    IterationsPerEpochOption,
+    JobOptions,
     JsonOption,
+    LoaderOption,
     LocalGpuOption,
+    OfferOptions,
     OriginGpuOption,
     PolicyOption,
+    ScriptOptions,
     SourceArgument,
+    SupposeOption,
+    ViewOptions,
+    gpu_names,
+    with_groups,
 )
-from advisor.report.printing import Format, check_page_path
+from advisor.report.printing import Format, check_page_path, print_document
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
+
 
 RecordOption = Annotated[
     bool | None,
@@ -39,7 +50,10 @@ RecordOption = Annotated[
     ),
 ]
 ProjectOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Whose budget it is, for --record.", show_default=False)
+    str,
+    typer.Option(
+        metavar="NAME", help="Project whose budget it counts against, for --record.", show_default=False
+    ),
 ]
 
 
@@ -138,3 +152,216 @@ def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format)
 
     keep_recommendation(answer, config, project, arguments=sys.argv[1:])
     (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+
+
+ConfirmOption = Annotated[
+    bool,
+    typer.Option("--confirm", help="Profile the script again with the largest batch that fits; for one GPU."),
+]
+
+
+@with_groups
+def predict(
+    source: SourceArgument,
+    arguments: ArgumentsArgument = None,
+    *,
+    gpu: GpusOption = None,
+    origin_gpu: OriginGpuOption = None,
+    loader_s_per_sample: LoaderOption = None,
+    suppose: SupposeOption = None,
+    confirm: ConfirmOption = False,
+    script: ScriptOptions,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.core.changes import parse_split
+    from advisor.report.estimates import estimates_document
+    from advisor.report.words import sentences
+    from advisor.service.predicting import PredictRequest, check
+    from advisor.service.predicting import predict as predicted
+    from advisor.service.traces import TraceRequest
+
+    trace = TraceRequest(
+        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
+    )
+    request = PredictRequest(
+        trace=trace, gpus=tuple(gpu or ()), split=parse_split(suppose or (), "--suppose"), confirm=confirm
+    )
+    check(request)
+    config = settings_with(
+        input__loader_s_per_sample=loader_s_per_sample,
+        **script.settings(),
+    )
+    answer = predicted(request, config, TERMINAL)
+    warn(sentences((*answer.trace.warnings, *answer.doubts)))
+    document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
+    print_document(document, chosen_format(output, as_json))
+
+
+@with_groups
+def profile(
+    script: Annotated[
+        Path | None, typer.Argument(help="The training script, as it is.", metavar="SCRIPT")
+    ] = None,
+    arguments: ArgumentsArgument = None,
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the trace; default: SCRIPT.trace.json.gz.")
+    ] = None,
+    from_kineto: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead: a profile that torch.profiler exported."),
+    ] = None,
+    origin_gpu: OriginGpuOption = None,
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="GPU",
+            help="The GPU that the script sees; A100-SXM-80GB by default.",
+            autocompletion=gpu_names,
+        ),
+    ] = None,
+    how: ScriptOptions,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.core.errors import InputError
+    from advisor.formats.trace_files import write_trace
+    from advisor.report.estimates import trace_document
+    from advisor.report.words import in_names, sentences
+    from advisor.service.traces import TraceRequest, profile_script, read_export
+
+    config = settings_with(**how.settings())
+    source = from_kineto or script
+    if source is None or (from_kineto and script):
+        raise InputError("give either a script or --from-kineto FILE.")
+    if from_kineto and how.world is not None:
+        raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
+    path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
+    if from_kineto is None:
+        request = TraceRequest(
+            source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=how.world
+        )
+        trace = profile_script(request, config.settings.profile, TERMINAL)
+    else:
+        trace = read_export(from_kineto, origin_gpu, TERMINAL)
+    write_trace(trace, path, words=in_names)
+    warn(sentences(trace.warnings))
+    print_document(trace_document(trace, path), chosen_format(output, as_json))
+
+
+_PLAN = "an id of a recommendation, or words: p4d.24xlarge, 'g6.12xlarge spot', L4:4, local."
+
+
+@with_groups
+def compare(
+    source: SourceArgument,
+    a: Annotated[str, typer.Argument(metavar="A", help=f"A plan: {_PLAN}")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The plan beside it, named in the same way.")],
+    arguments: ArgumentsArgument = None,
+    *,
+    job: JobOptions,
+    local_gpu: LocalGpuOption = None,
+    origin_gpu: OriginGpuOption = None,
+    offers: OfferOptions,
+    data_set: DataOptions,
+    policy: PolicyOption = None,
+    allow_vendor: AllowVendorOption = None,
+    script: ScriptOptions,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show two plans for a job line by line, and say what decides between them.
+
+    Exits with 4 if neither does the job.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.report.comparison import comparison_document
+    from advisor.report.words import sentences
+    from advisor.service.recommend.comparing import CompareRequest, check_feasible
+    from advisor.service.recommend.comparing import compare as compared
+    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.traces import TraceRequest
+
+    trace = TraceRequest(
+        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
+    )
+    asked = RecommendRequest(
+        trace=trace,
+        job=job.job(),
+        vendors=("nvidia", *(allow_vendor or ())),
+        policies=tuple(policy or ()),
+        num_nodes=offers.nodes,
+        what_if=(),
+    )
+    config = settings_with(
+        local__gpu=local_gpu, **offers.settings(), **data_set.settings(), **script.settings()
+    )
+    answer = compared(CompareRequest(a=a, b=b, job=asked), config, TERMINAL)
+    warn(sentences(answer.warnings))
+    print_document(comparison_document(answer), chosen_format(output, as_json))
+    check_feasible(answer)
+
+
+@with_groups
+def diff(
+    base: Annotated[
+        str,
+        typer.Argument(metavar="BASE", help="Script, trace or REVISION:PATH before, such as main:train.py."),
+    ],
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="The same after, such as train.py.")],
+    arguments: ArgumentsArgument = None,
+    *,
+    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs a run trains.")] = None,
+    iterations: IterationsOption = None,
+    iterations_per_epoch: IterationsPerEpochOption = None,
+    fail_above: Annotated[
+        str | None,
+        typer.Option(metavar="PERCENT", help="Exit with 5 if a run gets dearer by more than this: 10%."),
+    ] = None,
+    gpu: GpusOption = None,
+    offers: OfferOptions,
+    policy: PolicyOption = None,
+    script: ScriptOptions,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a change of a script costs: dollars a run, memory, and which operators did it.
+
+    Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.core.values import Job
+    from advisor.report.comparison import diff_document
+    from advisor.report.words import sentences
+    from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share
+    from advisor.service.recommend.diffing import diff as compared
+    from advisor.service.recommend.question import RecommendRequest
+    from advisor.service.traces import TraceRequest
+
+    most_more = None if fail_above is None else parse_share("--fail-above", fail_above)
+    job = RecommendRequest(
+        trace=TraceRequest(source=Path(head), arguments=tuple(arguments or ()), world_size=script.world),
+        job=Job(epochs=epochs, iterations=iterations, iterations_per_epoch=iterations_per_epoch),
+        gpus=tuple(gpu or ()),
+        policies=tuple(policy or ()),
+        what_if=(),
+        num_nodes=offers.nodes,
+    )
+    config = settings_with(**offers.settings(), **script.settings())
+    answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)
+    profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
+    warn(sentences((*profiled, *answer.warnings)))
+    print_document(diff_document(answer), chosen_format(output, as_json))
+    check_threshold(answer, most_more)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from advisor.cli.delivering import PreviewOption, ToOption
-from advisor.cli.option_groups import with_groups
-from advisor.cli.shared_options import JsonOption
+from advisor.cli.options import JsonOption, with_groups
 from advisor.report.plain import Shown
 from advisor.report.printing import Format
 
@@ -63,7 +62,7 @@ class PeriodOptions:
         Raises:
             InputError: a time is none.
         """
-        from advisor.cli.times import moment_or_duration_s
+        from advisor.cli.common import moment_or_duration_s
         from advisor.service.reporting import ReportRequest
 
         return ReportRequest(
@@ -173,7 +172,7 @@ def _text(document: Document, form: ReportFormat) -> Shown:
     from advisor.report.printing import text_of
 
     if form is ReportFormat.SLACK:
-        from advisor.report.writers.slack import to_slack
+        from advisor.report.writers.mail import to_slack
 
         return Shown(json.dumps({"blocks": to_slack(document, document.title)}, indent=2))
     # A FOCUS data set is a CSV file of other rows.

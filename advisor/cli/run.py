@@ -1,21 +1,118 @@
-"""``advisor run -- COMMAND``, ``advisor run record / list``: what really ran, and what it cost."""
+"""``advisor run``: run a command, list and record what ran."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.help_lines import Click, WholeLines
-from advisor.cli.option_groups import with_groups
-from advisor.cli.run_options import NoteOption, PlanOption, ProjectOption, RanOptions
-from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.cli.help import Click, WholeLines
+from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
+from advisor.core.values import Market, RunStatus
 from advisor.report.plain import print_aside
 from advisor.report.printing import Format, print_document, text_of
+
+if TYPE_CHECKING:
+    from advisor.service.ledger import RunRequest
+
+
+ProjectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Project whose budget it counts against; default: none.", show_default=False
+    ),
+]
+
+
+PlanOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
+]
+NoteOption = Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanOptions:
+    """A run that has ended: where it ran, how long, and what it cost."""
+
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC."),
+    ] = None
+    duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")
+    ] = None
+    cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="What was or will be billed, before tax; left out, it is unknown."),
+    ] = None
+    status: Annotated[
+        RunStatus | None,
+        typer.Option(
+            metavar="STATUS",
+            help="How it ended: finished (default), failed, interrupted, lost.",
+            case_sensitive=False,
+        ),
+    ] = None
+    recommendation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
+    ] = None
+    plan: PlanOption = None
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A cloud, a cluster of the settings, or local.",
+            autocompletion=provider_names,
+        ),
+    ] = None
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.", autocompletion=gpu_names),
+    ] = None
+    market: Annotated[
+        Market | None,
+        typer.Option(metavar="MARKET", help="On what terms it was rented.", case_sensitive=False),
+    ] = None
+    script: Annotated[str | None, typer.Option(metavar="NAME", help="What ran.")] = None
+    project: ProjectOption = None
+    note: NoteOption = ""
+    run_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="An id of yours, so that repeating changes nothing."),
+    ] = None
+
+    def request(self) -> RunRequest:
+        """The run to enter.
+
+        Raises:
+            InputError: nobody says when it started and how long it took.
+        """
+        from advisor.cli.common import duration_s, moment
+        from advisor.service.ledger import RunRequest
+
+        if self.start is None or self.duration is None:
+            raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
+        return RunRequest(
+            started_at=moment("--start", self.start),
+            duration_s=duration_s("--duration", self.duration),
+            cost_usd=self.cost,
+            status=self.status,
+            recommendation=self.recommendation,
+            plan=self.plan,
+            provider=self.provider,
+            gpu=self.gpu,
+            market=self.market,
+            script=self.script,
+            project=self.project,
+            note=self.note,
+            run_id=self.run_id,
+        )
 
 
 class _RunGroup(WholeLines):
@@ -85,7 +182,7 @@ def command(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.report.receipt import receipt_document
+    from advisor.report.runs import receipt_document
     from advisor.service.receipts import CommandRequest, run_and_keep
 
     request = CommandRequest(
@@ -142,9 +239,8 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
-    from advisor.cli.common import settings_with
+    from advisor.cli.common import moment_or_duration_s, settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.cli.times import moment_or_duration_s
     from advisor.report.runs import runs_document
     from advisor.service.ledger import RunsRequest, recorded_runs
 

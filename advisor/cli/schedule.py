@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.shared_options import FormatOption, JsonOption
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.values import DeliverWhen, Scheduler
 from advisor.report.printing import Format, print_document
 
@@ -42,7 +42,7 @@ def add(
         typer.Argument(metavar="-- COMMAND", help="What to run, as after advisor: -- prices refresh."),
     ] = None,
     zone: Annotated[
-        str, typer.Option("--tz", metavar="ZONE", help="Whose clock is meant, such as Europe/Zurich.")
+        str, typer.Option("--tz", metavar="ZONE", help="Time zone, such as Europe/Zurich.")
     ] = "UTC",
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; default: after the command.")
@@ -71,8 +71,8 @@ def add(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL
-    from advisor.cli.scheduled_words import check_command_line
-    from advisor.report.schedules import added_document
+    from advisor.cli.scheduling import check_command_line
+    from advisor.report.deliveries import added_document
     from advisor.service.schedule.managing import ScheduleRequest, add_schedule
 
     words = tuple(command or ())
@@ -89,7 +89,7 @@ def add(
 def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show all schedules: when each runs next, by its own clock and in UTC, and how it ended last."""
     from advisor.cli.common import settings_with
-    from advisor.report.schedules import schedules_document
+    from advisor.report.deliveries import schedules_document
     from advisor.service.schedule.managing import planned_schedules
 
     planned = planned_schedules(settings_with().settings.store)
@@ -100,7 +100,7 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
 def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show one schedule, its last occurrences, and what it wrote last."""
     from advisor.cli.common import settings_with
-    from advisor.report.schedules import schedule_document
+    from advisor.report.deliveries import schedule_document
     from advisor.service.schedule.managing import planned_schedule
 
     planned = planned_schedule(name, settings_with().settings.store)
@@ -122,7 +122,7 @@ def remove(name: NameArgument) -> None:
 def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Run a schedule at once, deliver its output, and end with its exit code."""
     from advisor.cli.common import settings_with
-    from advisor.report.schedules import ran_document
+    from advisor.report.deliveries import ran_document
     from advisor.service.schedule.serving import run_now as run
 
     settings = settings_with().settings
@@ -190,7 +190,7 @@ def export(
 
 
 def _voice(settings: Settings) -> Voice:
-    from advisor.cli.sending_output import sender
+    from advisor.cli.scheduling import sender
     from advisor.service.schedule.serving import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)

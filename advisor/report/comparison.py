@@ -1,20 +1,180 @@
-"""Two plans line by line, with what decides above them and the notes on either below."""
+"""Two plans for one job line by line, and two versions of a script: what decides, and what a change costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from advisor.core.units import format_signed
-from advisor.core.values import Option
-from advisor.report.cells import NOTHING
-from advisor.report.comparison_lines import Figure, Group, Line, groups_of
-from advisor.report.document import Column, Document, Row, Section, Table, Tone, columns
-from advisor.report.options import gpus, option_alone, where
+from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
+from advisor.core.values import Option, Trace
+from advisor.predict.iteration_parts import computing_s, waits_s
+from advisor.report.cells import BYTES, COUNT, DURATION, NOTHING, TEXT, USD, Cell, Kind, Value
+from advisor.report.document import Block, Column, Document, Row, Section, Table, Tone, columns
+from advisor.report.estimates import summary, trace_texts
+from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from advisor.service.recommend.comparing import CompareAnswer
+from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.comparison import PlanComparison
+from recommender.script_change import MachineChange, change_findings
+
+PROBABILITY = Kind("probability", "{:.2f}".format)
+Figure = str | float | None
+_FITS = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One figure of both plans.
+
+    Attributes:
+        key: as programs name it, with its unit.
+        name: as people read it.
+        a: a number, or words; None where it is unknown or there is none.
+        b: the same of the other plan.
+        kind: how a number is written.
+    """
+
+    key: str
+    name: str
+    a: Figure
+    b: Figure
+    kind: Kind = TEXT
+
+    @property
+    def difference(self) -> float | None:
+        """B less A; None where one is no number, or never ends."""
+        if isinstance(self.a, str) or isinstance(self.b, str) or self.a is None or self.b is None:
+            return None
+        less = self.b - self.a
+        return less if math.isfinite(less) else None
+
+    @property
+    def ratio(self) -> float | None:
+        """B over A; None where there is no difference, or A is nothing."""
+        difference = self.difference
+        if difference is None or isinstance(self.a, str) or not self.a:
+            return None
+        return 1 + difference / self.a
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Lines that belong together."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+_Rows = Iterable[tuple[str, str, Kind, Callable[[Option], Figure]]]
+
+_PLACE: _Rows = (
+    ("id", "Plan", TEXT, lambda o: o.plan.id),
+    ("gpus", "GPUs", TEXT, gpus),
+    ("num_nodes", "Nodes", COUNT, lambda o: o.plan.num_nodes),
+    ("status", "Does the job", TEXT, lambda o: _status(o)),
+)
+_ITERATION: _Rows = (
+    ("iteration_s_p50", "Time of one, median", DURATION, lambda o: o.estimate.iteration_s.p50),
+    ("iteration_s_p10", "Time of one, p10", DURATION, lambda o: o.estimate.iteration_s.p10),
+    ("iteration_s_p90", "Time of one, p90", DURATION, lambda o: o.estimate.iteration_s.p90),
+    ("computing_s", "computing", DURATION, lambda o: computing_s(o.estimate)),
+)
+_MEMORY: _Rows = (
+    ("binds", "What binds", TEXT, lambda o: o.estimate.binds.value),
+    ("memory_bytes", "Memory needed", BYTES, lambda o: o.estimate.memory_bytes),
+    ("memory_limit_bytes", "Memory of a GPU", BYTES, lambda o: o.estimate.memory_limit_bytes),
+    ("fits_memory", "Fits", TEXT, lambda o: _FITS[o.estimate.fits_memory]),
+)
+_TIME: _Rows = (
+    ("iterations", "Iterations", COUNT, lambda o: o.iterations),
+    ("train_s_p50", "Training, median", DURATION, lambda o: o.train_s.p50),
+    ("wait_s_p50", "Wait, median", DURATION, lambda o: None if o.wait_s is None else o.wait_s.p50),
+    ("wait_s_p90", "Wait, p90", DURATION, lambda o: None if o.wait_s is None else o.wait_s.p90),
+    ("startup_s", "Start-up", DURATION, lambda o: o.plan.startup_s),
+    ("time_s_p50", "Until done, median", DURATION, lambda o: o.time_s.p50),
+    ("time_s_p90", "Until done, p90", DURATION, lambda o: o.time_s.p90),
+)
+_RENT: _Rows = (
+    ("usd_per_h", "Rent of an hour", USD, lambda o: o.plan.usd_per_h),
+    ("price", "Price", TEXT, lambda o: None if o.plan.price is None else quote_text(o.plan.price)),
+    ("price_source", "Price from", TEXT, lambda o: _source(o)),
+)
+_COST: _Rows = (
+    ("cost_usd_p50", "Cost, median", USD, lambda o: _if_known(o, o.cost_usd.p50)),
+    ("cost_usd_p90", "Cost, p90", USD, lambda o: _if_known(o, o.cost_usd.p90)),
+)
+_RISK: _Rows = (
+    ("p_within_budget", "Within the budget", PROBABILITY, lambda o: o.p_within_budget),
+    ("p_within_deadline", "Within the deadline", PROBABILITY, lambda o: o.p_within_deadline),
+    ("risk", "Risk", TEXT, lambda o: sentence(o.risk)),
+)
+
+
+def groups_of(comparison: PlanComparison) -> Iterator[Group]:
+    """All figures in the order in which they follow from each other."""
+    both = comparison.a, comparison.b
+    yield Group(title="Machine", lines=tuple(_lines(both, _PLACE)))
+    iteration = (*_lines(both, _ITERATION), *_waits(both), *_lines(both, _MEMORY))
+    yield Group(title="One iteration", lines=iteration)
+    yield Group(title="Time", lines=tuple(_lines(both, _TIME)))
+    money = (*_lines(both, _RENT), *_causes(both), *_lines(both, _COST))
+    yield Group(title="Money", lines=money)
+    odds = [line for line in _lines(both, _RISK) if (line.a, line.b) != (None, None)]
+    yield Group(title="Odds and risk", lines=(*_odds(comparison), *odds))
+    yield Group(title="What decides", lines=tuple(_whole(comparison)))
+
+
+def _lines(both: tuple[Option, Option], rows: _Rows) -> Iterator[Line]:
+    a, b = both
+    for key, name, kind, figure in rows:
+        yield Line(key=key, name=name, a=figure(a), b=figure(b), kind=kind)
+
+
+def _waits(both: tuple[Option, Option]) -> Iterator[Line]:
+    a, b = (waits_s(option.estimate) for option in both)
+    for name in a:
+        yield Line(key=f"{name} (s)", name=name, a=a[name], b=b[name], kind=DURATION)
+
+
+def _causes(both: tuple[Option, Option]) -> Iterator[Line]:
+    """The parts of the cost, which add up to its median."""
+    a, b = (option.cost_breakdown_usd for option in both)
+    for name in {**a, **b}:
+        yield Line(key=f"{name} (USD)", name=name, a=a.get(name, 0.0), b=b.get(name, 0.0), kind=USD)
+
+
+def _odds(comparison: PlanComparison) -> Iterator[Line]:
+    pairs = {"cheaper": comparison.p_a_cheaper, "sooner": comparison.p_a_sooner}
+    for name, p in pairs.items():
+        if p is not None:
+            yield Line(key=f"p_{name}", name=f"Is the {name} one", a=p, b=1 - p, kind=PROBABILITY)
+
+
+def _whole(comparison: PlanComparison) -> Iterator[Line]:
+    a, b = comparison.whole
+    if a.change_s or b.change_s:
+        yield Line(key="change_s", name="Changing the script", a=a.change_s, b=b.change_s, kind=DURATION)
+        yield Line(key="change_usd", name="Its cost", a=a.change_usd, b=b.change_usd, kind=USD)
+    yield Line(key="whole_s", name="Expected time in all", a=a.time_s, b=b.time_s, kind=DURATION)
+    yield Line(key="whole_usd", name="Expected cost in all", a=a.usd, b=b.usd, kind=USD)
+    hour = format_usd(comparison.worth.hour_usd)
+    yield Line(key="total_usd", name=f"Both, an hour at {hour}", a=a.total_usd, b=b.total_usd, kind=USD)
+
+
+def _status(option: Option) -> str:
+    return "no: " + STATUS_OF_REMOVAL[option.removed_by[0]] if option.removed_by else "yes"
+
+
+def _source(option: Option) -> str | None:
+    offer = option.plan.offer
+    return None if offer is None else f"{offer.source}, {offer.retrieved_at:%Y-%m-%d}"
+
+
+def _if_known(option: Option, usd: float) -> float | None:
+    return None if option.plan.usd_per_h is None else usd
+
 
 _COLUMNS = (Column("", wraps=False), Column("A"), Column("B"), Column("B beside A", wraps=False))
 # Where all four would break words, the difference stands below B.
@@ -122,4 +282,193 @@ def _line_json(group: Group, line: Line) -> Mapping[str, object]:
         "b": line.b,
         "difference": line.difference,
         "ratio": line.ratio,
+    }
+
+
+MOST_MACHINES, MOST_PARTS = 8, 8
+# What is below it is no reason for anything.
+_LEAST_SHARE = 0.005
+_MACHINES = (
+    Column("GPUs, and where"),
+    Column("Time of a run", DURATION, wraps=False),
+    Column("Memory", BYTES, wraps=False),
+    Column("Cost of a run", USD, wraps=False),
+    Column("Change", wraps=False),
+)
+_PARTS = (
+    Column("Operator"),
+    Column("Part", wraps=False),
+    Column("Calls", COUNT, wraps=False),
+    Column("Time of a run", DURATION, wraps=False),
+    Column("Change", wraps=False),
+)
+_SCRIPT = (Column("Script"), Column("Before"), Column("After"))
+_PART_SHEET = columns("name", "phase", "base_calls", "head_calls", "base_s", "head_s")
+# Figures of a trace that people change; the rest follows from them or from the machine that profiled it.
+_CHANGEABLE = (
+    "batch_size", "samples_per_epoch", "iterations_per_epoch", "accumulation", "num_workers", "amp_dtype",
+    "tf32_matmul", "tf32_cudnn", "forward_ops", "backward_ops", "optimizer_ops", "flops", "parameter_bytes",
+    "optimizer_bytes", "activation_bytes", "peak_bytes",
+)  # fmt: skip
+
+
+def diff_document(answer: DiffAnswer) -> Document:
+    """What a change of a script costs."""
+    findings = change_findings(answer.change)
+    blocks: list[Block] = [Section(f"{_capital(sentence(one))}.", ()) for one in findings]
+    blocks += _machines(answer.change.machines)
+    blocks += _parts(answer)
+    blocks += _script(answer.base, answer.head)
+    return Document(
+        facts={
+            **_diff_facts(answer),
+            "summary": list(map(sentence, findings)),
+            "summary_findings": list(map(finding_json, findings)),
+        },
+        blocks=tuple(blocks),
+        sheet=lambda: _part_sheet(answer.parts),
+        is_letter=True,
+        title=f"What a change of {answer.head.script or 'this script'} costs",
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _machines(machines: Sequence[MachineChange]) -> Iterator[Table]:
+    if machines:
+        rows = tuple(map(_machine_row, machines[:MOST_MACHINES]))
+        yield Table(columns=_MACHINES, rows=rows, caption="Machines, before and after")
+
+
+def _machine_row(change: MachineChange) -> Row:
+    base, head = change.base, change.head
+    either = head or base
+    assert either is not None, "a machine of neither answer has no row"  # noqa: S101
+    cells: tuple[Cell, ...] = (
+        (gpus(either), *dict.fromkeys(where(option) for option in (base, head) if option is not None)),
+        tuple(None if option is None else option.time_s.p50 for option in (base, head)),
+        tuple(_memory(option) for option in (base, head)),
+        tuple(map(_cost, (base, head))),
+        _relative(base, head),
+    )
+    return Row(cells, Tone.PLAIN if head is not None and head.feasible else Tone.FAINT)
+
+
+def _memory(option: Option | None) -> Value:
+    """Of one GPU; the column of costs says where it is too much."""
+    if option is None or option.estimate.memory_bytes is None:
+        return None if option is None else "unknown"
+    return format_bytes(option.estimate.memory_bytes)
+
+
+def _cost(option: Option | None) -> Value:
+    """A median alone, or why there is none."""
+    if option is None:
+        return None
+    if not option.feasible:
+        return STATUS_OF_REMOVAL[option.removed_by[0]]
+    return "unknown" if option.plan.usd_per_h is None else option.cost_usd.p50
+
+
+def _relative(base: Option | None, head: Option | None) -> Cell:
+    """Of the cost where both show one, else of the time."""
+    if base is None or head is None:
+        return None
+    if base.feasible and head.feasible and base.plan.usd_per_h and head.plan.usd_per_h:
+        return format_change(head.cost_usd.p50 / base.cost_usd.p50 - 1)
+    # A spot machine that is always reclaimed first never ends the job.
+    relative = head.time_s.p50 / base.time_s.p50 - 1
+    return f"{format_change(relative)} time" if math.isfinite(relative) else None
+
+
+def _parts(answer: DiffAnswer) -> Iterator[Table]:
+    """The largest changes; the rest is one row, so that the table adds up to the change."""
+    base = answer.change.base
+    whole_s = sum(part.base_s for part in answer.parts)
+    least_s = _LEAST_SHARE * whole_s
+    shown = [part for part in answer.parts if abs(part.more_s) >= least_s][:MOST_PARTS]
+    rest = answer.parts[len(shown) :]
+    is_nothing = not shown and abs(sum(part.more_s for part in rest)) < least_s
+    if base is None or is_nothing:
+        return
+    rows = [Row(_part_cells(part, whole_s)) for part in shown]
+    if rest:
+        base_s, head_s = sum(part.base_s for part in rest), sum(part.head_s for part in rest)
+        rows.append(Row(("all others", "", None, (base_s, head_s), _more(head_s - base_s, whole_s))))
+    yield Table(columns=_PARTS, rows=tuple(rows), caption=f"Which operators did it, on {gpus(base)}")
+
+
+def _part_cells(part: PartChange, whole_s: float) -> tuple[Cell, ...]:
+    return (
+        part.name,
+        "wait" if part.phase is None else part.phase.value,
+        None if part.phase is None else (part.base_calls, part.head_calls),
+        (part.base_s, part.head_s),
+        _more(part.more_s, whole_s),
+    )
+
+
+def _more(more_s: float, whole_s: float) -> str:
+    return f"{format_signed(more_s, format_duration)} ({format_change(more_s / whole_s)} of the run)"
+
+
+def _script(base: Trace, head: Trace) -> Iterator[Table]:
+    before, after = trace_texts(base), trace_texts(head)
+    rows = [Row((name, before[name], after[name])) for name in _CHANGEABLE if before[name] != after[name]]
+    if rows:
+        yield Table(columns=_SCRIPT, rows=tuple(rows), caption="What differs in an iteration")
+
+
+def _part_sheet(parts: Sequence[PartChange]) -> Table:
+    """Every operator as plain numbers."""
+    cells = ((p.name, p.phase or "", p.base_calls, p.head_calls, p.base_s, p.head_s) for p in parts)
+    return Table(columns=_PART_SHEET, rows=tuple(Row(tuple(map(str, row))) for row in cells))
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
+    change = answer.change
+    return {
+        "base": summary(answer.base),
+        "head": summary(answer.head),
+        "change": {
+            "measure": change.measure,
+            "relative": change.relative,
+            "base": _option_json(change.base),
+            "same": _option_json(change.same),
+            "head": _option_json(change.head),
+        },
+        "machines": [_machine_json(machine) for machine in change.machines],
+        "operators": [{**asdict(part), "phase": part.phase and part.phase.value} for part in answer.parts],
+        **warnings_json(answer.warnings),
+    }
+
+
+def _machine_json(machine: MachineChange) -> Mapping[str, object]:
+    return {
+        "gpu": machine.gpu,
+        "num_gpus": machine.num_gpus,
+        "base": _option_json(machine.base),
+        "head": _option_json(machine.head),
+    }
+
+
+def _option_json(option: Option | None) -> Mapping[str, object] | None:
+    if option is None:
+        return None
+    estimate = option.estimate
+    return {
+        "id": option.plan.id,
+        "feasible": option.feasible,
+        "removed_by": option.removed_by,
+        "iterations": option.iterations,
+        "iteration_s": asdict(estimate.iteration_s),
+        "memory_bytes": estimate.memory_bytes,
+        "fits_memory": estimate.fits_memory,
+        "time_s": asdict(option.time_s),
+        "cost_usd": None if option.plan.usd_per_h is None else asdict(option.cost_usd),
     }

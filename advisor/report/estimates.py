@@ -1,20 +1,280 @@
-"""IterationEstimates as a document, and as JSON by contract (docs/json.md)."""
+"""Traces and estimates as tables, charts and JSON: operators, times, assumptions, and where memory goes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from advisor.core.findings import Code, Finding
-from advisor.core.values import Confirmation, Fit, IterationEstimate, Layout, Trace
-from advisor.report.assumptions import by_gpus
-from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
-from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
-from advisor.report.iterations_chart import iterations_chart
-from advisor.report.memory_parts import confirmed_fact, memory_facts, memory_json
-from advisor.report.throughput import throughput_facts
-from advisor.report.trace import summary
+from advisor.core.units import format_bytes, format_duration
+from advisor.core.values import (
+    Collective,
+    Confirmation,
+    Fit,
+    IterationEstimate,
+    LargestBatch,
+    Layout,
+    Phase,
+    Remedy,
+    Trace,
+)
+from advisor.predict.footprint.batches import arguments_of_largest
+from advisor.report.cells import BYTES, DURATION, INTERVAL, PLAIN, TEXT, Cell, interval_text
+from advisor.report.document import (
+    NARROW,
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Detail,
+    Document,
+    Fact,
+    Row,
+    Section,
+    Series,
+    Table,
+    Tone,
+    columns,
+    warnings_of,
+)
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words.estimates import remedy_text
+
+TRACE_COLUMNS = columns("Trace", "")
+
+
+def trace_document(trace: Trace, path: Path) -> Document:
+    """A summary, and where the trace was written."""
+    table = trace_table(trace, first=(("written to", str(path)),))
+    facts = {"trace": {"path": str(path), **summary(trace)}, **warnings_json(trace.warnings)}
+    return Document(facts=facts, blocks=(table,), title=f"Trace of {trace.script}")
+
+
+def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:
+    """Name and text of each figure."""
+    return Table(
+        columns=TRACE_COLUMNS, rows=tuple(map(Row, (*first, *trace_texts(trace).items()))), caption=caption
+    )
+
+
+def trace_texts(trace: Trace) -> dict[str, str]:
+    """Each figure of the summary in words."""
+    texts = {name: _text(name, value) for name, value in summary(trace).items()}
+    return texts | {"collectives": ", ".join(map(_collective_text, trace.collectives)) or "none"}
+
+
+def summary(trace: Trace) -> dict[str, object]:
+    """The figures of a trace that fit on a screen; units in the names."""
+    calls = {f"{phase}_ops": sum(op.count for op in trace.ops if op.phase is phase) for phase in Phase}
+    return {
+        "script": trace.script,
+        "arguments": list(trace.arguments),
+        "backend": trace.backend,
+        "origin_gpu": trace.origin_gpu,
+        "batch_size": trace.batch_size,
+        "samples_per_epoch": trace.samples_per_epoch,
+        "iterations_per_epoch": trace.iterations_per_epoch,
+        "accumulation": trace.accumulation,
+        "data_loading_s": trace.data_loading_s,
+        "loader_cpu_s_per_sample": trace.loader_cpu_s_per_sample,
+        "num_workers": trace.num_workers,
+        **asdict(trace.precision),
+        "compile_mode": trace.compile_mode,
+        **calls,
+        "flops": sum(op.flops * op.count for op in trace.ops),
+        "bytes": sum(op.bytes * op.count for op in trace.ops),
+        **asdict(trace.memory),
+        "collectives": [asdict(collective) for collective in trace.collectives],
+        "versions": dict(trace.versions),
+    }
+
+
+_OF = {"data_loading_s": " of one process", "loader_cpu_s_per_sample": " of a vCPU"}
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return "none" if name in ("amp_dtype", "compile_mode") else "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return format_bytes(value) if name.endswith("bytes") else f"{value:,}"
+    if isinstance(value, float):
+        return f"{format_duration(value)}{_OF[name]}" if name in _OF else f"{value:g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {version}" for name, version in value.items())
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return str(value)
+
+
+def _collective_text(collective: Collective) -> str:
+    size, ranks = collective.num_bytes, collective.world_size
+    of_size = "of unknown size" if size is None else f"of {format_bytes(size)}"
+    among = "" if ranks is None else f" among {ranks}"
+    return f"{collective.count} {collective.kind} {of_size}{among}"
+
+
+def throughput_facts(estimate: IterationEstimate) -> Iterator[Fact]:
+    """A line each, of what is known."""
+    rate, mfu, peak = estimate.samples_per_s, estimate.mfu, estimate.work.peak_flops_per_s
+    if rate is not None:
+        yield Fact("samples per second", f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", _of_gpus(estimate))
+    if mfu is not None and peak is not None:
+        yield Fact("MFU", f"{mfu:.1%}", f"model FLOPs utilization, of {peak / 1e12:,.4g} TFLOP/s a GPU")
+
+
+def _of_gpus(estimate: IterationEstimate) -> str:
+    return "" if estimate.num_gpus == 1 else f"of all {estimate.num_gpus} GPUs"
+
+
+_FITS = {Fit.CERTAIN: "", Fit.LIKELY: ", likely", Fit.NO: ", not enough"}
+# Those that cost the least time; JSON has all.
+_MOST_REMEDIES = 5
+
+
+def memory_json(estimate: IterationEstimate) -> Mapping[str, object] | None:
+    """Parts, need and what would fit, by contract (docs/json.md); None where the need is unknown."""
+    memory, largest = estimate.memory, estimate.largest_batch
+    if memory is None:
+        return None
+    return {
+        "parts": {f"{part}_bytes": num_bytes for part, num_bytes in memory.parts.items()},
+        "need_bytes": asdict(memory.need_bytes),
+        "fit": estimate.fit,
+        "largest_batch": None if largest is None else asdict(largest),
+        "remedies": [asdict(remedy) for remedy in estimate.remedies],
+    }
+
+
+def memory_facts(estimate: IterationEstimate, trace: Trace | None = None) -> Iterator[Fact]:
+    """A line each; parts add up to the need. The trace tells how to confirm the largest batch."""
+    memory = estimate.memory
+    if memory is None:
+        yield Fact("needed", "unknown")
+        yield Fact("available", format_bytes(estimate.memory_limit_bytes))
+        return
+    yield from (Fact(part, format_bytes(num_bytes)) for part, num_bytes in memory.parts.items() if num_bytes)
+    low, high = format_bytes(memory.need_bytes.p10), format_bytes(memory.need_bytes.p90)
+    yield Fact("needed", f"{format_bytes(memory.need_bytes.p50)} ({low} .. {high})")
+    fit = _FITS[memory.fit(estimate.memory_limit_bytes)]
+    yield Fact("available", f"{format_bytes(estimate.memory_limit_bytes)}{fit}")
+    if (largest := estimate.largest_batch) is not None:
+        yield Fact("largest batch", _largest(largest, None if trace is None else trace.batch_size))
+        command = None if trace is None else _confirming(trace, estimate, largest)
+        if command is not None:
+            yield Fact("to confirm", command)
+    yield from (Fact("would fit", _remedy(remedy)) for remedy in estimate.remedies[:_MOST_REMEDIES])
+
+
+def _largest(largest: LargestBatch, batch_size: int | None) -> str:
+    if largest.likely is None or largest.certain is None:
+        return f"{largest.share:.2g} of the profiled one"
+    profiled = "" if batch_size is None else f"; {batch_size:,} was profiled"
+    if largest.certain == largest.likely:
+        return f"{largest.likely:,}{profiled}"
+    return f"{largest.certain:,}, and likely up to {largest.likely:,}{profiled}"
+
+
+def _confirming(trace: Trace, estimate: IterationEstimate, largest: LargestBatch) -> str | None:
+    """The command that profiles the script with that batch, where it takes its batch as an argument."""
+    arguments = arguments_of_largest(trace, largest)
+    if arguments is None:
+        return None
+    return f"advisor predict {shlex.join([trace.script, '--gpu', estimate.gpu, '--', *arguments])}"
+
+
+def confirmed_fact(confirmation: Confirmation) -> Fact:
+    """What profiling the largest batch showed."""
+    estimate, size = confirmation.estimate, confirmation.batch_size
+    memory = estimate.memory
+    profiled = "the largest batch was profiled" if size is None else f"{size:,} was profiled"
+    if memory is None:
+        return Fact("confirmed", f"{profiled}, and its need is unknown")
+    limit = format_bytes(estimate.memory_limit_bytes)
+    fits = {Fit.CERTAIN: "fits", Fit.LIKELY: "is likely to fit", Fit.NO: "does not fit"}[
+        estimate.fit or Fit.NO
+    ]
+    return Fact("confirmed", f"{profiled}: {format_bytes(memory.need_bytes.p50)} of {limit}, which {fits}")
+
+
+def _remedy(remedy: Remedy) -> str:
+    facts = {
+        "changes": remedy.changes,
+        "needed_bytes": remedy.need_bytes.p50,
+        "slower": remedy.slower.p50,
+    }
+    likely = ", likely" if remedy.fit is Fit.LIKELY else ""
+    return f"{remedy_text(facts)}{likely}"
+
+
+def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, str]]:
+    """Each assumption and whose it is: first those of all, of nobody in particular, then the others.
+
+    GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
+    """
+    names = [_name(estimate) for estimate in estimates]
+    holders: dict[Finding, list[str]] = {}
+    for name, estimate in zip(names, estimates, strict=True):
+        for assumption in dict.fromkeys(estimate.assumptions):
+            holders.setdefault(assumption, []).append(name)
+    for assumption, holding in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
+        yield assumption, _named(holding, names)
+
+
+def _name(estimate: IterationEstimate) -> str:
+    if estimate.num_gpus == 1:
+        return estimate.gpu
+    nodes = "" if estimate.layout.num_nodes == 1 else f"x{estimate.layout.num_nodes}"
+    return f"{estimate.gpu}:{estimate.layout.gpus_per_node}{nodes}"
+
+
+def _named(holding: Sequence[str], names: Sequence[str]) -> str:
+    others = [name for name in names if name not in holding]
+    if not others:
+        return ""
+    return f"all but {', '.join(others)}" if len(others) < len(holding) else ", ".join(holding)
+
+
+_LABELS = {
+    True: "fits in memory",
+    None: "unknown whether it fits in memory",
+    False: "does not fit in memory",
+}
+_TONES = {True: None, None: Tone.DOUBTFUL, False: Tone.FAINT}
+
+
+def iterations_chart(estimates: Sequence[IterationEstimate]) -> Iterator[Chart]:
+    """The fastest first; nothing where there is no estimate."""
+    drawn = sorted(estimates, key=lambda one: one.iteration_s.p50)
+    series = tuple(_series(drawn, fits) for fits in _LABELS if fits in {one.fits_memory for one in drawn})
+    if series:
+        yield Chart(
+            title="Time of an iteration: median, and from p10 to p90",
+            x=Axis(TEXT),
+            y=Axis(DURATION),
+            bars=tuple(map(_bar_name, drawn)),
+            series=series,
+        )
+
+
+def _series(estimates: Sequence[IterationEstimate], fits: bool | None) -> Series:
+    bars = [(place, one) for place, one in enumerate(estimates) if one.fits_memory is fits]
+    points = tuple((place, one.iteration_s.p50) for place, one in bars)
+    return Series(_LABELS[fits], points, tuple(_detail(one) for _, one in bars), _TONES[fits])
+
+
+def _detail(estimate: IterationEstimate) -> Detail:
+    times = estimate.iteration_s
+    label = f"{_bar_name(estimate)}\n{interval_text(times)}\n{_LABELS[estimate.fits_memory]}"
+    return Detail(label=label, y_range=(times.p10, times.p90))
+
+
+def _bar_name(estimate: IterationEstimate) -> str:
+    return estimate.layout.of(estimate.gpu)
+
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
 COLUMNS = (
@@ -29,7 +289,7 @@ COLUMNS = (
 NARROW_COLUMNS = (*COLUMNS[:2], Column(_ITERATION, INTERVAL), *COLUMNS[3:5], COLUMNS[6])
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
-_FITS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
+_FITS_WORDS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
 
 
 def estimates_document(
@@ -159,7 +419,7 @@ def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
         _number(estimate.layout),
         estimate.iteration_s if is_known else "unknown",
         "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
-        _FITS[estimate.fit],
+        _FITS_WORDS[estimate.fit],
         ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest if is_known),
         ", ".join(
             f"{s / total_s:.0%} {name}" for name, s in methods if is_known and s >= _LEAST_SHARE * total_s

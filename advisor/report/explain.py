@@ -1,16 +1,160 @@
-"""One option as a document: where its time and money go, and what both rest on."""
+"""One option line by line: where its time, its cost and its memory come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Fabric, Offer, Option, Recommendation
-from advisor.report.breakdown import iteration, money, operators, time
-from advisor.report.document import BLANK, Block, Document, Fact, Section
-from advisor.report.memory_parts import memory_facts
+from advisor.core.values import Fabric, Offer, Option, Quantiles, Recommendation
+from advisor.predict.exchange.data_parallel import COMMUNICATION
+from advisor.report.cells import interval_text
+from advisor.report.document import (
+    BLANK,
+    Block,
+    Document,
+    Fact,
+    Section,
+    Sum,
+    Words,
+    clock,
+    dollars,
+    rounded,
+    short_times,
+    with_rest,
+)
+from advisor.report.estimates import memory_facts, throughput_facts
 from advisor.report.options import gpus, has_figures, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
+from recommender.outcome.spot import is_spot
+
+MOST_OPERATORS = 8
+# A median of a sum is not the sum of medians; the line says so by its name.
+_TOGETHER = "wait and run together"
+_TIME_NOTES = {
+    "preemptions": "checkpoints, repeated work, waiting for a machine",
+    _TOGETHER: "the median of a sum is not the sum of medians",
+}
+
+
+def time(option: Option) -> Sum:
+    """Wait, boot, download, training and preemptions in seconds, then their total."""
+    plan, total = option.plan, option.time_s
+    train_s = {"training": option.train_s.p50}
+    if is_spot(plan):
+        work_s = min(option.iterations * option.estimate.iteration_s.p50, option.train_s.p50)
+        train_s = {"training": work_s, "preemptions": option.train_s.p50 - work_s}
+    parts = {"wait": 0.0 if option.wait_s is None else option.wait_s.p50}
+    parts["boot"] = plan.startup_s - plan.download_s
+    if plan.download_s:
+        parts["download of the data set"] = plan.download_s
+    parts |= train_s
+    unit, words = clock(total.p50)
+    if math.isfinite(total.p50):
+        parts = with_rest(parts, total.p50, unit, _TOGETHER)
+    notes = {
+        "wait": "unknown, counted as 0" if option.wait_s is None else _p90(option.wait_s, format_duration),
+        "training": f"{option.iterations:,} iterations x {format_duration(option.estimate.iteration_s.p50)}",
+        **_TIME_NOTES,
+        "total": _p90(total, format_duration),
+    }
+    return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_duration)
+
+
+def money(option: Option) -> Sum:
+    """What each cause costs, then the total."""
+    plan, total = option.plan, option.cost_usd
+    parts: dict[str, float] = {}
+    for name, usd in option.cost_breakdown_usd.items():
+        if name == "start-up":
+            share = plan.download_s / plan.startup_s if plan.startup_s else 0.0
+            parts["boot"] = usd * (1 - share)
+            parts |= {"download of the data set": usd * share} if share else {}
+        else:
+            parts[name] = usd
+    unit, words = dollars(total.p50)
+    if math.isfinite(total.p50):
+        parts = with_rest(parts, total.p50, unit, "rest")
+    notes = _money_notes(option) | {"total": _p90(total, format_usd)}
+    return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_usd)
+
+
+def _money_notes(option: Option) -> dict[str, str]:
+    plan = option.plan
+    notes = {
+        "preemptions": "machine and disks while work is repeated, saved or waiting",
+        "price rise": "hours that get dearer than the median, as past prices did",
+        "billing minimum": f"{format_duration(plan.minimum_billed_s)} are billed at least",
+        "billing step": f"whole steps of {format_duration(plan.billed_step_s)} are billed",
+    }
+    if plan.usd_per_h is None:
+        return notes | dict.fromkeys(("training", "boot"), "rate unknown, counted as $0.00")
+    work_s = option.iterations * option.estimate.iteration_s.p50
+    at = f"at {format_usd(plan.usd_per_h)} per hour"
+    seconds = {
+        "training": work_s,
+        "boot": plan.startup_s - plan.download_s,
+        "download of the data set": plan.download_s,
+    }
+    return notes | {name: f"{format_duration(s)} {at}" for name, s in seconds.items() if s}
+
+
+def iteration(option: Option) -> tuple[Sum | Fact, ...]:
+    """Seconds by operator family, then those of the whole, its interval and the methods behind it."""
+    estimate = option.estimate
+    total_s = estimate.iteration_s.p50
+    methods = (f"{method} {seconds / total_s:.0%}" for method, seconds in estimate.by_method.items())
+    return (
+        _shares(estimate.by_family, option),
+        Fact("p10 .. p50 .. p90", interval_text(estimate.iteration_s)),
+        Fact("methods", ", ".join(methods)),
+        *throughput_facts(estimate),
+    )
+
+
+def operators(option: Option) -> Sum:
+    """The largest operators with the method of each, the others as one, and the whole."""
+    times = list(option.estimate.by_operator.items())
+    parts = dict(times[:MOST_OPERATORS])
+    others = times[MOST_OPERATORS:]
+    if others:
+        parts[f"{len(others)} others"] = sum(seconds for _, seconds in others)
+    return _shares(parts, option, width=56)
+
+
+def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> Sum:
+    """Seconds of one iteration, with their share of its median."""
+    total_s = option.estimate.iteration_s.p50
+    if option.estimate.communication_s:
+        parts = {**parts, COMMUNICATION: option.estimate.communication_s}
+    unit, words = short_times(total_s)
+    parts = with_rest(parts, total_s, unit, "rest")
+    notes = {name: f"{seconds / total_s:.0%}" for name, seconds in parts.items()}
+    return _sum(parts, total_s, notes, grid=(unit, words), in_words=format_duration, width=width)
+
+
+def _p90(quantiles: Quantiles, words: Callable[[float], str]) -> str:
+    p50, p90 = words(quantiles.p50), words(quantiles.p90)
+    return "" if p50 == p90 else f"p90 {p90}"
+
+
+def _sum(
+    parts: Mapping[str, float],
+    total: float,
+    notes: Mapping[str, str],
+    *,
+    grid: tuple[float, Words],
+    in_words: Callable[[float], str],
+    width: int = 28,
+) -> Sum:
+    """A fact a part and one of the total; what never ends is told in words."""
+    unit, words = grid
+    if math.isfinite(total):
+        cells = {name: words(units) for name, units in rounded(parts, total, unit).items()}
+        cells["total"] = words(round(total / unit))
+    else:
+        cells = {name: in_words(value) for name, value in {**parts, "total": total}.items()}
+    return Sum(tuple(Fact(name, cell, notes.get(name, "")) for name, cell in cells.items()), width)
 
 
 def option_document(option: Option, recommendation: Recommendation) -> Document:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from advisor.core.values import CostKind, Market
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.words import warnings_json
-from advisor.review.money import exact
-from advisor.review.period import month_of
+from advisor.review.period import exact, month_of
 
 if TYPE_CHECKING:
     from advisor.review.team_review import TeamReview

@@ -1,19 +1,216 @@
-"""Sources, refreshes and doubts about prices as documents, and as JSON (docs/json.md)."""
+"""Prices as documents: offers, their sources, their history and what capacity can be had."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from advisor.report.cells import COUNT, PLAIN, Cell
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.core.findings import Finding
+from advisor.core.values import Offer, Price, Quantiles
+from advisor.pricing.refresh.price_history import Series
+from advisor.report.cells import COUNT, DAY, PLAIN, USD_PER_H, Cell
+from advisor.report.document import (
+    NARROW,
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Detail,
+    Document,
+    Lines,
+    Range,
+    Row,
+    Table,
+    columns,
+)
+from advisor.report.document import Series as Curve
+from advisor.report.options import price_json, quote_text
+from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.catalog.doubts import Finding
+    from advisor.pricing.catalog.doubts import Finding as PriceDoubt
     from advisor.pricing.refresh.building import Built
     from advisor.pricing.refresh.pulling import Kept
     from advisor.pricing.refresh.states import SourceState
+    from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
+
+
+# As many as a reader tells apart.
+MOST_BANDS = 8
+
+
+def places_chart(series: Sequence[Series], until: datetime) -> Iterator[Block]:
+    """A line for the cheapest zone of each machine and region, the cheapest first; nothing for none."""
+    if not series:
+        return
+    regions = [tuple(zones) for _, zones in groupby(sorted(series, key=_region), _region)]
+    cheapest = sorted(regions, key=_last_usd_per_h)[:MOST_BANDS]
+    yield Chart(
+        title="Price per hour, and how far zones of a region differ",
+        x=Axis(DAY),
+        y=Axis(USD_PER_H, title="USD per hour"),
+        series=tuple(map(_curve, cheapest)),
+        until=until.timestamp(),
+    )
+    num_left = len(regions) - len(cheapest)
+    if num_left:
+        yield Lines((f"{num_left} dearer are not drawn: --region, --market or --gpu narrow them.",))
+
+
+def _region(one: Series) -> tuple[str, ...]:
+    return one.provider, one.instance_type, one.region, one.market, one.source
+
+
+def _last_usd_per_h(zones: Sequence[Series]) -> float:
+    return min(zone.points[-1].usd_per_h for zone in zones)
+
+
+def _curve(zones: Sequence[Series]) -> Curve:
+    one = zones[0]
+    where = one.zone or one.region if len(zones) == 1 else f"{one.region}, {len(zones)} zones"
+    name = f"{one.provider} {one.instance_type} {one.market} {where} ({one.source})"
+    moments = list(_ranges(zones))
+    return Curve(
+        f"{name}, now {_last_usd_per_h(zones):.4f} USD/h",
+        tuple((at, low) for at, (low, _) in moments),
+        tuple(_detail(name, at, span, len(zones) > 1) for at, span in moments),
+    )
+
+
+def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, Range]]:
+    """At each change of any zone, the least and the highest price that is in force somewhere."""
+    changes = [
+        (point.observed_at.timestamp(), place, point.usd_per_h)
+        for place, zone in enumerate(zones)
+        for point in zone.points
+    ]
+    in_force: dict[int, float] = {}
+    for at, together in groupby(sorted(changes), lambda change: change[0]):
+        in_force |= {place: usd_per_h for _, place, usd_per_h in together}
+        yield at, (min(in_force.values()), max(in_force.values()))
+
+
+def _detail(name: str, at: float, span: Range, has_zones: bool) -> Detail:
+    low, high = map(USD_PER_H.words, span)
+    price = f"{low} .. {high}" if has_zones and low != high else low
+    return Detail(
+        label=f"{name}\n{DAY.words(at)}: {price} USD/h",
+        y_range=span if has_zones else None,
+    )
+
+
+HISTORY_COLUMNS = (
+    *columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
+    Column("Changes", PLAIN, wraps=False),
+    *columns("First", "Last", "Lowest", "Median", "Highest", kind=USD_PER_H, wraps=False),
+)
+# Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
+NARROW_HISTORY_COLUMNS = (
+    Column("Machine,\nplace"),
+    Column("Since,\nchanges", PLAIN, wraps=False),
+    *columns("First,\nlast", "Lowest,\nhighest", "Median", kind=USD_PER_H, wraps=False),
+)
+MOST_CURVES = 8
+
+
+def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> Document:
+    """One row a machine, place and source, prices in USD/h; the facts hold every point.
+
+    Args:
+        series: of any machines.
+        until: when the last price of each ends.
+        plot: curves instead of the table.
+    """
+    blocks = _curves(series, until) if plot else (_table(series, until),)
+    return Document(
+        facts={"series": [_json(one, until) for one in series], "warnings": []},
+        blocks=blocks,
+        title="How prices changed",
+        page=lambda: (*places_chart(series, until), _table(series, until)),
+    )
+
+
+def _table(series: Sequence[Series], until: datetime) -> Table:
+    narrow = Table(columns=NARROW_HISTORY_COLUMNS, rows=tuple(Row(_narrow(one, until)) for one in series))
+    return Table(
+        columns=HISTORY_COLUMNS, rows=tuple(Row(_wide(one, until)) for one in series), narrow=(narrow,)
+    )
+
+
+def _curves(series: Sequence[Series], until: datetime) -> tuple[Chart | Lines, ...]:
+    """The machines that are cheapest now, the cheapest first."""
+    cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
+    chart = Chart(
+        x=Axis(DAY),
+        y=Axis(USD_PER_H),
+        series=tuple(map(_history_curve, cheapest)),
+        until=until.timestamp(),
+    )
+    num_left = len(series) - len(cheapest)
+    if not num_left:
+        return (chart,)
+    return chart, Lines(
+        (f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.",)
+    )
+
+
+def _history_curve(one: Series) -> Curve:
+    points = ((point.observed_at.timestamp(), point.usd_per_h) for point in one.points)
+    return Curve(_name(one), tuple(points))
+
+
+def _name(one: Series) -> str:
+    usd_per_h = f"{one.points[-1].usd_per_h:.4f} USD/h"
+    return f"{_machine(one)} {_place(one)} {one.market}, now {usd_per_h} ({one.source})"
+
+
+def _machine(one: Series) -> str:
+    return f"{one.provider} {one.instance_type}"
+
+
+def _place(one: Series) -> str:
+    return one.zone or one.region
+
+
+def _wide(one: Series, until: datetime) -> tuple[Cell, ...]:
+    first, last = one.points[0], one.points[-1]
+    names = _machine(one), _place(one), one.market, one.source
+    prices = one.lowest_usd_per_h, one.median_usd_per_h(until), one.highest_usd_per_h
+    return *names, first.observed_at, len(one.points) - 1, first.usd_per_h, last.usd_per_h, *prices
+
+
+def _narrow(one: Series, until: datetime) -> tuple[Cell, ...]:
+    first, last = one.points[0], one.points[-1]
+    source = "" if one.source == one.provider else f" ({one.source})"
+    return (
+        (f"{_machine(one)}{source}", f"{_place(one)} {one.market}"),
+        (first.observed_at, len(one.points) - 1),
+        (first.usd_per_h, last.usd_per_h),
+        (one.lowest_usd_per_h, one.highest_usd_per_h),
+        one.median_usd_per_h(until),
+    )
+
+
+def _json(one: Series, until: datetime) -> dict[str, object]:
+    return {
+        "provider": one.provider,
+        "instance_type": one.instance_type,
+        "region": one.region,
+        "zone": one.zone,
+        "market": one.market,
+        "source": one.source,
+        "lowest_usd_per_h": one.lowest_usd_per_h,
+        "median_usd_per_h": one.median_usd_per_h(until),
+        "highest_usd_per_h": one.highest_usd_per_h,
+        "points": [
+            {"observed_at": point.observed_at.isoformat(), "usd_per_h": point.usd_per_h}
+            for point in one.points
+        ],
+    }
+
 
 _FEW = 3
 _LONG = 400
@@ -98,7 +295,7 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
     )
 
 
-def findings_document(doubts: Sequence[Finding]) -> Document:
+def findings_document(doubts: Sequence[PriceDoubt]) -> Document:
     """One row a doubt."""
     rows = tuple(
         Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
@@ -124,3 +321,98 @@ def built_document(built: Built) -> Document:
     lines.append(f"to use it: prices: {{options: {snapshot}}} in the settings")
     facts = {"folder": str(built.folder), "offers": built.num_offers, "left_out": built.left_out}
     return Document(facts={"snapshot": facts, "warnings": []}, blocks=(Lines(tuple(lines)),))
+
+
+_COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Value", PLAIN))
+
+
+def capacity_document(
+    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[Finding]
+) -> Document:
+    """Scores first, best first; then how many vCPUs of each family may run at once."""
+    rows = [Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
+    rows += [
+        Row(("quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"))
+        for quota in quotas
+    ]
+    facts = {"scores": list(map(asdict, scores)), "quotas": list(map(asdict, quotas))}
+    return Document(
+        facts={**facts, **warnings_json(warnings)}, blocks=(Table(columns=_COLUMNS, rows=tuple(rows)),)
+    )
+
+
+COLUMNS = (
+    *columns("Where", "Zone", "GPUs", "Market"),
+    Column("USD/h", USD_PER_H),
+    Column("Likely (p90)", USD_PER_H),
+    Column("USD/h GPU", USD_PER_H),
+    *columns("Quote", "As of", "Source"),
+)
+NARROW_COLUMNS = (
+    Column("Where"),
+    Column("GPUs", wraps=False),
+    Column("Likely (p90)", USD_PER_H, wraps=False),
+    Column("Quote", wraps=False),
+)
+
+
+def offers_document(
+    offers: Sequence[Offer], prices: Sequence[Price], warnings: Sequence[Finding]
+) -> Document:
+    """Offers in the given order, each with what it will likely cost, its date and its source."""
+    priced = list(zip(offers, prices, strict=True))
+    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow_offer(*one)) for one in priced))
+    sources = tuple(f"from: {source}" for source in dict.fromkeys(offer.source for offer in offers))
+    table = Table(
+        columns=COLUMNS,
+        rows=tuple(Row(_wide_offer(*one)) for one in priced),
+        narrow=(narrow, Lines(sources)),
+        narrow_below=NARROW,
+        keeps_words=False,
+    )
+    facts = {"offers": [_offer_json(*one) for one in priced], **warnings_json(warnings)}
+    return Document(facts=facts, blocks=(table,), title="What is for rent")
+
+
+def _offer_json(offer: Offer, price: Price) -> Mapping[str, object]:
+    return {
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region,
+        "zone": offer.zone,
+        "gpu": offer.gpu,
+        "num_gpus": offer.num_gpus,
+        "market": offer.market,
+        "usd_per_h": offer.usd_per_h,
+        "price": price_json(price),
+        "list_usd_per_h": offer.list_usd_per_h,
+        "contracted_usd_per_h": offer.contracted_usd_per_h,
+        "effective_usd_per_h": offer.effective_usd_per_h,
+        "spot_usd_per_h": None if offer.spot_usd_per_h is None else asdict(offer.spot_usd_per_h),
+        "includes": offer.includes,
+        "architecture": offer.architecture,
+        "minimum_billed_s": offer.minimum_billed_s,
+        "retrieved_at": offer.retrieved_at.isoformat(),
+        "source": offer.source,
+    }
+
+
+def _narrow_offer(offer: Offer, price: Price) -> tuple[Cell, ...]:
+    where, zone, gpus, market, _, likely, _, quote, _, _ = _wide_offer(offer, price)
+    return (str(where), f"{zone} {market}"), gpus, likely, quote
+
+
+def _wide_offer(offer: Offer, price: Price) -> tuple[Cell, ...]:
+    usd = price.usd_per_h
+    return (
+        f"{offer.provider} {offer.instance_type}",
+        offer.zone or offer.region,
+        f"{offer.num_gpus} x {offer.gpu}",
+        offer.market,
+        f"~{USD_PER_H.words(offer.usd_per_h)}" if price.is_guess else offer.usd_per_h,
+        Quantiles(p50=usd.p50, p90=usd.p90),
+        usd.p50 / offer.num_gpus,
+        quote_text(price),
+        offer.retrieved_at,
+        offer.source,
+    )

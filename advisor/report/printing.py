@@ -68,19 +68,19 @@ def text_of(document: Document, output: Format) -> Shown:
 
             return to_terminal(document)
         case Format.JSON:
-            from advisor.report.writers.json_text import to_json
+            from advisor.report.writers.text_formats import to_json
 
             return to_json(document.facts)
         case Format.CSV:
-            from advisor.report.writers.csv_text import to_csv
+            from advisor.report.writers.text_formats import to_csv
 
             return to_csv(document)
         case Format.MARKDOWN:
-            from advisor.report.writers.markdown import to_markdown
+            from advisor.report.writers.text_formats import to_markdown
 
             return to_markdown(document)
         case Format.HTML:
-            from advisor.report.writers.page import to_page
+            from advisor.report.writers.html import to_page
 
             return to_page(document)
         case _:

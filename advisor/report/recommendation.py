@@ -1,18 +1,18 @@
-"""A Recommendation as a document: the ranked table or a chart, and in words what to take and why."""
+"""A Recommendation as a document: the table, what to take and why in words, and changes of the script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code
-from advisor.core.units import format_duration, format_duration_short, format_usd
-from advisor.core.values import Option, PickName, Recommendation
-from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
+from advisor.core.units import format_duration, format_usd
+from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
+from advisor.edits.patch import Patch
+from advisor.report.cells import CENTS, PLAIN, Cell, Worded
 from advisor.report.document import (
     BLANK,
-    NARROW,
     Block,
     Column,
     Document,
@@ -22,70 +22,111 @@ from advisor.report.document import (
     Section,
     Table,
     Tone,
-    columns,
     warnings_of,
 )
+from advisor.report.option_charts import time_over_cost
 from advisor.report.options import (
-    gpus,
-    has_figures,
-    market,
     option_alone,
     options_facts,
-    place,
-    ranked,
     recommendation_facts,
     selection,
-    status,
     where,
 )
-from advisor.report.quotes import rent_text
-from advisor.report.scatter import time_over_cost
-from advisor.report.what_ifs import gain_json, gains_table
-from advisor.report.words import rule_text, sentence, sentences
+from advisor.report.options_table import options_sheet, options_table, page_table
+from advisor.report.plain import shown_code
+from advisor.report.words import finding_json, rule_text, sentence, sentences
 
 if TYPE_CHECKING:
     from recommender.ranking.variants import WhatIf
 
-_STATUS = Column("Status", wraps=False)
-_NUMBER = Column("#", PLAIN, wraps=False)
-_WAIT = Column("Wait p90", SHORT_DURATION, wraps=False)
-_TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
-_COST = Column("Cost", USD, wraps=False)
-_RENT = Column("USD/h, age", wraps=False)
-_BINDS = Column("Binds", wraps=False)
-COLUMNS = (
-    _STATUS,
-    _NUMBER,
-    Column("Where"),
-    Column("GPUs", wraps=False),
-    _RENT,
-    Column("Step, all GPUs", DURATION, wraps=False),
-    _BINDS,
-    _WAIT,
-    _TIME,
-    Column("Cost (p90)", USD, wraps=False),
+
+GAIN_COLUMNS = (
+    Column("Change", wraps=False),
+    Column("Training saved", PLAIN, wraps=False),
+    Column("Rent saved", CENTS, wraps=False),
+    Column("Of a sample's time", wraps=False),
+    Column("Odds", wraps=False),
+    Column("Then"),
 )
-# On a page that is too narrow for all, time and cost come before what they follow from.
-_PAGE_ORDER = (0, 1, 2, 3, 8, 9, 4, 7, 5, 6)
-# GPUs above their place: side by side they would leave no room for the rest.
-_MACHINE = Column("GPUs, and where")
-MIDDLE_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _RENT, _BINDS, _WAIT, _TIME, _COST)
-NARROW_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _TIME, _COST)
-# All of an option below each other, where words would have to be broken.
-STACKED_COLUMNS = (_NUMBER, Column("GPUs, where, time (p90), cost"))
-# Below this many characters all columns side by side would break the names of machines.
-WIDE = 150
-SHEET_COLUMNS = columns(
-    "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
-    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "binds", "wait_s_p50", "wait_s_p90", "time_s_p50",
-    "time_s_p90", "cost_usd_p50", "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes",
-    "removed_by", "folded_into", "num_nodes",
-    kind=PLAIN,
-)  # fmt: skip
-_SHEET_NAMES = [column.name for column in SHEET_COLUMNS]
-_OF_OTHER_RANKS = ("iteration_s_p50", "binds", "time_s_p50", "time_s_p90", "cost_usd_p50", "cost_usd_p90")
+
+
+def gains_table(recommendation: Recommendation) -> Table:
+    """A row for each change that was asked for."""
+    rows = tuple(Row(_cells(gain), _tone(gain)) for gain in recommendation.gains)
+    return Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False)
+
+
+def _tone(gain: ChangeGain) -> Tone:
+    if gain.saved_share is None:
+        return Tone.FAINT
+    return Tone.GOOD if gain.saved_share.p10 > 0 else Tone.PLAIN
+
+
+def _cells(gain: ChangeGain) -> tuple[Cell, ...]:
+    if gain.saved_share is None:
+        return gain.change, None, None, None, None, _then(gain)
+    share = Worded(_percent(gain.saved_share), gain.saved_share.p50)
+    odds = None if gain.p_faster is None else Worded(f"{gain.p_faster:.0%}", gain.p_faster)
+    return gain.change, _signed(gain.saved_s), gain.saved_usd, share, odds, _then(gain)
+
+
+def _signed(saved_s: float | None) -> Worded | None:
+    if saved_s is None:
+        return None
+    return Worded(f"{'-' if saved_s < 0 else ''}{format_duration(abs(saved_s))}", saved_s)
+
+
+def _percent(share: Interval) -> str:
+    """``46 % (31 .. 61)``: the median, and within which 8 of 10 lie."""
+    return f"{share.p50 * 100:.0f} % ({share.p10 * 100:.0f} .. {share.p90 * 100:.0f})"
+
+
+def _then(gain: ChangeGain) -> str:
+    why = "" if gain.why_not is None else sentence(gain.why_not)
+    move = "" if gain.instead is None else f"would be recommended: {where(gain.instead)}"
+    return "; ".join(filter(None, (why, move)))
+
+
+def gain_json(gain: ChangeGain) -> Mapping[str, object]:
+    """One change as a member of ``what_ifs``, see docs/json.md."""
+    return {
+        "change": gain.change,
+        "option": None if gain.option is None else gain.option.plan.id,
+        "instead": None if gain.instead is None else gain.instead.plan.id,
+        "saved_s": gain.saved_s,
+        "saved_usd": gain.saved_usd,
+        "saved_share": None if gain.saved_share is None else asdict(gain.saved_share),
+        "p_faster": gain.p_faster,
+        "why_not": None if gain.why_not is None else sentence(gain.why_not),
+        "why_not_finding": None if gain.why_not is None else finding_json(gain.why_not),
+    }
+
+
+def patch_document(patch: Patch) -> Document:
+    """The diff alone, for ``git apply``; what is not in it stands beside it in JSON."""
+    return Document(
+        facts={
+            "changes": patch.changes,
+            "diff": patch.diff,
+            "refused": [
+                {"change": change, "why_not": sentence(why), "why_not_finding": finding_json(why)}
+                for change, why in patch.refused.items()
+            ],
+        },
+        blocks=(Lines(tuple(_lines(patch)), are_code=True),) if patch.diff else (),
+    )
+
+
+def prints_as_it_is(patch: Patch) -> bool:
+    """Whether the printed diff is the diff: what could move a terminal's cursor is printed as an escape."""
+    return "".join(f"{shown_code(line)}\n" for line in _lines(patch)) == patch.diff
+
+
+def _lines(patch: Patch) -> list[str]:
+    return patch.diff.removesuffix("\n").split("\n")
+
+
 MOST_ROWS_OF_A_NOTEBOOK = 15
-_TONES = {"recommended": Tone.BEST, "frontier": Tone.GOOD, "": Tone.PLAIN}
 _NAMES = {
     PickName.CHEAPEST: "Cheapest",
     PickName.FASTEST: "Fastest",
@@ -122,7 +163,7 @@ def recommendation_document(
     return Document(
         facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
         blocks=blocks,
-        sheet=lambda: _sheet(recommendation, options()),
+        sheet=lambda: options_sheet(recommendation, options()),
         title=f"Where to run {recommendation.script.name or 'this script'}",
         page=lambda: _page(recommendation, top, below),
         of_moment=frozenset({"recorded_as"}),
@@ -152,7 +193,7 @@ def subject_of(recommendation: Recommendation) -> str:
 
 def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
     """The chart and the table, and what a terminal has beside the answer: warnings."""
-    table = options_table(recommendation, top, caption="Options").in_order(_PAGE_ORDER)
+    table = page_table(recommendation, top, caption="Options")
     middle = time_over_cost(recommendation, top), table
     warnings = warnings_of(sentences(recommendation.warnings))
     return (*_summary(recommendation), *middle, *below, *warnings)
@@ -167,99 +208,6 @@ def notebook_document(recommendation: Recommendation) -> Document:
     hidden = len(recommendation.options) - len(table.rows)
     notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
     return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
-
-
-def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
-    """The options worth showing, what is recommended and the frontier first."""
-    rows = enumerate(selection(recommendation, top), start=1)
-    chosen = [(number, option, status(option, recommendation)) for number, option in rows]
-    tones = [_TONES.get(state, Tone.FAINT) for *_, state in chosen]
-    forms = [[form(*one) for one in chosen] for form in (_wide, _middle, _narrow, _stacked)]
-    wide, middle, narrow, stacked = (tuple(map(Row, cells, tones)) for cells in forms)
-    return Table(
-        columns=COLUMNS,
-        rows=wide,
-        caption=caption,
-        narrow=(
-            Table(
-                columns=MIDDLE_COLUMNS,
-                rows=middle,
-                narrow=(
-                    Table(
-                        columns=NARROW_COLUMNS,
-                        rows=narrow,
-                        narrow=(Table(columns=STACKED_COLUMNS, rows=stacked),),
-                    ),
-                ),
-                narrow_below=NARROW,
-            ),
-        ),
-        narrow_below=WIDE,
-    )
-
-
-def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    machine = where(option) + _alike(option), gpus(option), _rent(option)
-    if not has_figures(option):
-        return state, number, *machine, None, None, _wait_s(option), None, None
-    iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
-    return state, number, *machine, iteration_s, binds, _wait_s(option), option.time_s, option.cost_usd
-
-
-def _middle(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    state, number, machine, time_s, usd = _narrow(number, option, state)
-    binds = option.estimate.binds if has_figures(option) else None
-    return state, number, machine, _rent(option), binds, _wait_s(option), time_s, usd
-
-
-def _narrow(number: int, option: Option, state: str) -> tuple[str, int, tuple[str, str], Cell, Cell]:
-    machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
-    figures = (option.time_s, option.cost_usd.p50) if has_figures(option) else (None, None)
-    return state, number, machine, *figures
-
-
-def _stacked(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    _, _, machine, _, _ = _narrow(number, option, state)
-    figures = [with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)]
-    return number, (*machine, ", ".join(filter(None, (*(figures if has_figures(option) else []), state))))
-
-
-def _rent(option: Option) -> Worded:
-    return Worded(rent_text(option.plan), option.plan.usd_per_h)
-
-
-def _wait_s(option: Option) -> float | None:
-    return None if option.wait_s is None else option.wait_s.p90
-
-
-def _alike(option: Option) -> str:
-    """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
-    facts = next((reason.facts for reason in option.reasons if reason.code is Code.ALIKE), None)
-    if facts is None:
-        return ""
-    others = facts["num_of_other_gpus"]
-    return f", +{facts['num_options']} like it" + (f" ({others} on other GPUs)" if others else "")
-
-
-def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
-    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
-    rows = []
-    for option, plain in zip(ranked(recommendation), facts, strict=True):
-        values = {
-            **plain,
-            "status": status(option, recommendation),
-            "iteration_s_p50": option.estimate.iteration_s.p50,
-            "wait_s_p50": option.wait_s.p50 if option.wait_s else None,
-            "wait_s_p90": option.wait_s.p90 if option.wait_s else None,
-            "time_s_p50": option.time_s.p50,
-            "time_s_p90": option.time_s.p90,
-            "cost_usd_p50": option.cost_usd.p50,
-            "cost_usd_p90": option.cost_usd.p90,
-        }
-        left_out = () if has_figures(option) else _OF_OTHER_RANKS
-        cells = (None if name in left_out else values[name] for name in _SHEET_NAMES)
-        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
-    return Table(columns=SHEET_COLUMNS, rows=tuple(rows))
 
 
 # --- words ------------------------------------------------------------------------------------------

@@ -1,33 +1,331 @@
-"""A team's report as a document: tables for terminals and Markdown, charts beside them for a page."""
+"""A team's report as a document: charts, JSON, and what to do first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from advisor.report.cells import CENTS
-from advisor.report.document import BLANK, Block, Document, Late, Lines, Row, Section, Table, columns
-from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
-from advisor.report.review_json import review_json
+from advisor.core.units import format_duration
+from advisor.report.cells import CENTS, DAY, DURATION, USD, USD_PER_H
+from advisor.report.document import (
+    BLANK,
+    Axis,
+    Block,
+    Chart,
+    Detail,
+    Document,
+    Late,
+    Lines,
+    Row,
+    Section,
+    Series,
+    Table,
+    Tone,
+    columns,
+)
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
     billing_table,
     budget_table,
+    command_of,
+    counted,
+    heading,
+    in_cents,
     price_table,
     run_table,
+    saving_finding,
     saving_table,
     sentence_table,
     spending_tables,
     violation_table,
 )
-from advisor.report.review_words import command_of, counted, heading, saving_finding
-from advisor.report.words import sentence
+from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from advisor.core.values import Quantiles
     from advisor.review.budgets import BudgetState
+    from advisor.review.price_moves import Move
+    from advisor.review.savings import Comparison, Record, Saving
+    from advisor.review.spending import BilledShare, Billing, Share
     from advisor.review.team_review import TeamReview
+
+
+def review_json(review: TeamReview) -> Mapping[str, object]:
+    """All facts; money as numbers of US dollars before tax, parts of which add up to their whole."""
+    spending, scope = review.spending, review.scope
+    return {
+        "since": review.period.since.isoformat(),
+        "until": review.period.until.isoformat(),
+        "team": scope.team,
+        "projects": None if scope.projects is None else sorted(scope.projects),
+        "num_recommendations": len(review.recommendations),
+        "recommended_usd": sum(entry.cost_usd.p50 for entry in review.recommendations),
+        "spending": {
+            **_share(spending.all),
+            "by_project": _shares(spending.by_project),
+            "by_gpu": _shares(spending.by_gpu),
+            "by_market": _shares(spending.by_market),
+            "by_provider": _shares(spending.by_provider),
+            "by_week": _shares(spending.by_week),
+        },
+        "billing": None if review.billing is None else _billing(review.billing),
+        "accuracy": {
+            "time": _record(review.accuracy.time),
+            "cost": _record(review.accuracy.cost),
+            "time_by_gpu": {gpu: _record(record) for gpu, record in review.accuracy.by_gpu.items()},
+            "num_elsewhere": review.accuracy.num_elsewhere,
+            "runs": list(map(_comparison, review.accuracy.comparisons)),
+        },
+        "budgets": list(map(_budget, review.budgets)),
+        "violations": [{"run": one.run.id, "rule": one.rule} for one in review.violations],
+        "prices": list(map(_move, review.moves.moves)),
+        "savings": [_saving(one) for one in review.savings],
+        "leaks": list(map(sentence, review.leaks)),
+        "leak_findings": list(map(finding_json, review.leaks)),
+        **warnings_json(review.unknown),
+    }
+
+
+def _usd(amount: Decimal) -> float:
+    return float(amount)
+
+
+def _share(share: Share) -> dict[str, object]:
+    return {
+        "usd": None if share.is_unknown else _usd(share.usd),
+        "num_runs": share.num_runs,
+        "num_unknown": share.num_unknown,
+        "gpu_h": share.gpu_h,
+    }
+
+
+def _shares(shares: Iterable[Share]) -> list[dict[str, object]]:
+    return [{"name": share.name, **_share(share)} for share in shares]
+
+
+def _billing(billing: Billing) -> dict[str, object]:
+    return {
+        "usd": _usd(billing.usd),
+        "by_provider": _billed(billing.by_provider),
+        "by_project": _billed(billing.by_project),
+        "by_week": _billed(billing.by_week),
+        "by_service": _billed(billing.by_service),
+        "machines": [
+            {
+                "provider": machine.provider,
+                "instance_type": machine.instance_type,
+                "billed_usd": _usd(machine.billed_usd),
+                "explained_usd": _usd(machine.explained_usd),
+                "idle_usd": _usd(machine.idle_usd),
+                "num_runs": machine.num_runs,
+            }
+            for machine in billing.machines
+        ],
+        "tax_usd": _usd(billing.tax_usd),
+        "untagged_usd": _usd(billing.untagged_usd),
+        "other_currencies": {name: float(amount) for name, (amount, _) in billing.other_currencies.items()},
+    }
+
+
+def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
+    return [{"name": one.name, "usd": _usd(one.usd), "num_charges": one.num_charges} for one in shares]
+
+
+def _record(record: Record | None) -> dict[str, object] | None:
+    return None if record is None else {**asdict(record), "expected_within_p90": record.expected_within_p90}
+
+
+def _comparison(one: Comparison) -> dict[str, object]:
+    return {
+        "run": one.run.id,
+        "recommendation": one.run.recommendation_id,
+        "gpu": one.run.gpu,
+        "num_gpus": one.run.num_gpus,
+        "predicted_s": _quantiles(one.predicted_s),
+        "actual_s": one.actual_s,
+        "predicted_usd": _quantiles(one.predicted_usd),
+        "actual_usd": one.actual_usd,
+    }
+
+
+def _quantiles(quantiles: Quantiles) -> dict[str, float]:
+    return {"p50": quantiles.p50, "p90": quantiles.p90}
+
+
+def _budget(state: BudgetState) -> dict[str, object]:
+    budget, month = state.budget, state.month
+    return {
+        "rule": budget.rule or None,
+        "owner": budget.owner,
+        "limit_usd": budget.most_usd,
+        "month": f"{month.since:%Y-%m}",
+        "spent_usd": _usd(month.spent_usd),
+        "num_unknown": state.num_unknown,
+        "forecast_usd": None
+        if month.forecast is None
+        else {f"p{share}": month.forecast.quantile(share / 100) for share in (10, 50, 90)},
+        "p_over": state.p_over,
+    }
+
+
+def _move(move: Move) -> dict[str, object]:
+    series = move.series
+    return {
+        "gpu": move.gpu,
+        "provider": series.provider,
+        "instance_type": series.instance_type,
+        "region": series.region,
+        "zone": series.zone,
+        "market": series.market,
+        "source": series.source,
+        "first_usd_per_h": move.first_usd_per_h,
+        "last_usd_per_h": move.last_usd_per_h,
+        "lowest_usd_per_h": series.lowest_usd_per_h,
+        "highest_usd_per_h": series.highest_usd_per_h,
+        "change": series.change,
+        "usd_per_h": asdict(move.usd_per_h),
+        "is_used": move.is_used,
+    }
+
+
+def _saving(saving: Saving) -> dict[str, object]:
+    from advisor.report.review_tables import command_of, saving_finding
+
+    one = saving_finding(saving)
+    return {
+        "project": saving.job.project,
+        "script": saving.job.script,
+        "num_runs": len(saving.job.runs),
+        "usd_per_run": saving.job.usd,
+        "plan": saving.plan.id,
+        "usd": _quantiles(saving.usd),
+        "time_s": _quantiles(saving.time_s),
+        "deadline_s": saving.deadline_s,
+        "share": saving.share,
+        "period_usd": saving.period_usd,
+        "command": command_of(saving),
+        "words": sentence(one),
+        "finding": finding_json(one),
+    }
+
+
+MOST_CURVES = 4
+MOST_POINTS = 150
+"""Runs of a chart: more cannot be told apart, and make the page slow."""
+
+
+def weeks_chart(review: TeamReview) -> Chart:
+    """What runs cost and what was billed, week by week, side by side as bars of their own."""
+    weeks = review.spending.by_week
+    names = tuple(week.name for week in weeks)
+    runs = tuple((float(place), usd) for place, usd in enumerate(in_cents([week.usd for week in weeks])))
+    series: tuple[Series, ...] = (Series("cost of runs", runs),)
+    if review.billing is not None:
+        # What no run explains stands on what they cost, so that the whole bar is what was billed.
+        billed = [week.usd for week in review.billing.by_week]
+        gaps = [max(0.0, float(b - w.usd)) for b, w in zip(billed, weeks, strict=True)]
+        rest = tuple((float(place), gap) for place, gap in enumerate(gaps))
+        series = (*series, Series("billed beyond runs", rest, tone=Tone.DOUBTFUL))
+    return Chart(
+        x=Axis(DAY, title="week of"),
+        y=Axis(USD, title="USD"),
+        series=series,
+        bars=names,
+        title="Spending by week",
+    )
+
+
+def budget_chart(state: BudgetState) -> Chart:
+    """What was spent of a month so far, its limit, and the forecast as a band."""
+    month, most_usd = state.month, state.budget.most_usd
+    spent = ((month.since.timestamp(), 0.0), *((at.timestamp(), float(usd)) for at, usd in month.daily))
+    series = [Series("spent", tuple(spent))]
+    if month.band:
+        ahead = tuple((at.timestamp(), p50) for at, (_, p50, _) in month.band)
+        ranges = tuple(Detail(y_range=(p10, p90)) for _, (p10, _, p90) in month.band)
+        series.append(Series("forecast, p10 to p90", ahead, details=ranges))
+    guides: tuple[Series, ...] = ()
+    if most_usd is not None:
+        ends = ((month.since.timestamp(), most_usd), (month.until.timestamp(), most_usd))
+        guides = (Series(f"limit {CENTS.words(most_usd)}", ends, tone=Tone.BAD),)
+    return Chart(
+        x=Axis(DAY, title="day"),
+        y=Axis(USD, title="USD since the first of the month"),
+        series=tuple(series),
+        until=month.until.timestamp() if month.band else month.now.timestamp(),
+        guides=guides,
+        title=f"{month.since:%B %Y}, {state.budget.owner}",
+    )
+
+
+def accuracy_chart(comparisons: Sequence[Comparison]) -> Chart:
+    """Predicted against actual time; on the line both are equal."""
+    newest = comparisons[-MOST_POINTS:]
+    by_gpu: dict[str, list[Comparison]] = {}
+    for one in newest:
+        by_gpu.setdefault(one.run.gpu, []).append(one)
+    series = tuple(
+        Series(
+            gpu,
+            tuple((one.predicted_s.p50, one.actual_s) for one in group),
+            details=tuple(map(_comparison_detail, group)),
+        )
+        for gpu, group in by_gpu.items()
+    )
+    times = [time for one in newest for time in (one.predicted_s.p50, one.actual_s)]
+    diagonal = Series("as predicted", ((min(times), min(times)), (max(times), max(times))), tone=Tone.FAINT)
+    return Chart(
+        x=Axis(DURATION, title="predicted"),
+        y=Axis(DURATION, title="actual"),
+        series=series,
+        is_log=True,
+        guides=(diagonal,),
+        title="Predicted and actual time (bars: p50 to p90)",
+        note=f"the newest {len(newest):,} of {len(comparisons):,} runs"
+        if len(newest) < len(comparisons)
+        else "",
+    )
+
+
+def _comparison_detail(one: Comparison) -> Detail:
+    times = f"{format_duration(one.actual_s)}, predicted {format_duration(one.predicted_s.p50)}"
+    return Detail(
+        label=f"{one.run.script}\n{one.run.num_gpus} x {one.run.gpu}\n{times}",
+        x_range=(one.predicted_s.p50, one.predicted_s.p90),
+    )
+
+
+def price_charts(moves: Sequence[Move], until: float) -> Iterator[Chart]:
+    """Prices over the period, a chart a GPU, spot prices with the band of each step."""
+    by_gpu: dict[str, list[Move]] = {}
+    for move in moves:
+        by_gpu.setdefault(move.gpu, []).append(move)
+    for gpu, group in by_gpu.items():
+        left_out = len(group) - MOST_CURVES
+        yield Chart(
+            x=Axis(DAY, title="day"),
+            y=Axis(USD_PER_H, title="USD per hour"),
+            series=tuple(map(_curve, group[:MOST_CURVES])),
+            until=until,
+            title=f"Prices of {gpu} (bands: p10 to p90)",
+            note=f"{left_out} more are in the table" if left_out > 0 else "",
+        )
+
+
+def _curve(move: Move) -> Series:
+    series = move.series
+    name = f"{series.provider} {series.instance_type} {series.zone or series.region} {series.market}"
+    return Series(
+        name,
+        tuple((step.since.timestamp(), step.usd_per_h.p50) for step in move.steps),
+        details=tuple(Detail(y_range=(step.usd_per_h.p10, step.usd_per_h.p90)) for step in move.steps),
+    )
+
 
 FIRST_STEPS = (
     "Nothing is recorded yet, so there is nothing to report. A first report needs three steps:",
@@ -155,5 +453,5 @@ def _month(state: BudgetState) -> tuple[str, str, str]:
     if month.forecast is None:
         return name, spent, "how it ends is not known"
     low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))
-    odds = "" if state.p_over is None else f"; {state.p_over:.0%} odds to exceed it"
+    odds = "" if state.p_over is None else f"; {state.p_over:.0%} probability of exceeding it"
     return name, spent, f"will end at {middle} ({low} to {high}){odds}"

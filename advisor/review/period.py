@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+NOTHING = Decimal(0)
+
+
+def exact(usd: float) -> Decimal:
+    """The number that a person or a cloud wrote, of which the database keeps the nearest double.
+
+    >>> exact(0.1)
+    Decimal('0.1')
+    """
+    return Decimal(repr(usd))
+
+
+def total(amounts: Iterable[Decimal]) -> Decimal:
+    """The exact sum; 0 of nothing."""
+    return sum(amounts, NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

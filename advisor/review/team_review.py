@@ -8,20 +8,87 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.review.accuracy import Accuracy, accuracy_of, with_advice
-from advisor.review.billing import Billing, billing_of
-from advisor.review.budgets import Budget, BudgetState, budget_states
-from advisor.review.leaks import leaks_of
+from advisor.core.values import CostKind
+from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
 from advisor.review.price_moves import PriceMoves, price_moves
-from advisor.review.savings import Recurring, Saving, TodaysMarket, savings_of
-from advisor.review.spending import Spending, spending_of
-from advisor.review.unknowns import unknown_bills, unknown_prospects, unknown_runs
+from advisor.review.savings import (
+    Accuracy,
+    Recurring,
+    Saving,
+    TodaysMarket,
+    accuracy_of,
+    savings_of,
+    with_advice,
+)
+from advisor.review.spending import Billing, Spending, billing_of, leaks_of, spending_of
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint
+    from advisor.review.budgets import BudgetState
     from advisor.review.period import Period, Scope
+    from advisor.review.price_moves import PriceMoves
+    from advisor.review.savings import Recurring
+    from advisor.review.spending import Billing
     from advisor.spend.charges import Bill
     from advisor.store.ledger import LedgerEntry, Run
+
+
+_MOST_NAMES = 3
+
+
+def unknown_runs(runs: Sequence[Run]) -> Iterator[Finding]:
+    """Runs of which something is missing."""
+    without_cost = [run for run in runs if run.cost_usd is None]
+    if without_cost:
+        yield finding(
+            Code.RUN_COSTS_UNKNOWN,
+            num_runs=len(without_cost),
+            runs=[run.id for run in without_cost[:_MOST_NAMES]],
+        )
+    estimated = [run for run in runs if run.cost_kind is CostKind.ESTIMATED]
+    if estimated:
+        yield finding(Code.RUN_COSTS_ESTIMATED, num_runs=len(estimated))
+
+
+def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
+    """What of the bills could not be read, or is not added up."""
+    for bill in bills:
+        if bill.faults:
+            yield finding(
+                Code.BILL_ROWS_LEFT_OUT,
+                bill=bill.name,
+                num_left_out=len(bill.faults),
+                num_read=len(bill.charges),
+                first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
+            )
+    for currency, (amount, num) in billing.other_currencies.items():
+        yield finding(Code.OTHER_CURRENCY, currency=currency, amount=float(amount), num_charges=num)
+    for overlap in billing.overlaps:
+        yield finding(
+            Code.BILLS_OVERLAP, bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days
+        )
+    if is_of_team and billing.untagged_usd:
+        yield finding(Code.CHARGES_UNTAGGED, usd=float(billing.untagged_usd))
+    if billing.tax_usd:
+        yield finding(Code.TAX_APART, usd=float(billing.tax_usd))
+    if billing.num_long:
+        yield finding(Code.LONG_CHARGES, num_charges=billing.num_long)
+    if billing.num_without_machine:
+        yield finding(Code.RUN_MACHINES_UNKNOWN, num_runs=billing.num_without_machine)
+
+
+def unknown_prospects(
+    states: Sequence[BudgetState], moves: PriceMoves, unpriced: Sequence[Recurring]
+) -> Iterator[Finding]:
+    """What of the future, of prices and of savings nobody can tell."""
+    if any(state.month.forecast is None for state in states):
+        yield finding(Code.FORECAST_UNKNOWN, least_weeks=LEAST_WEEKS)
+    if moves.unknown_gpus:
+        yield finding(Code.PRICES_NOT_REMEMBERED, gpus=list(moves.unknown_gpus))
+    if unpriced:
+        yield finding(
+            Code.JOBS_UNPRICED, num_jobs=len(unpriced), scripts=[job.script for job in unpriced[:_MOST_NAMES]]
+        )
 
 
 JOB_BUDGET, JOB_DEADLINE = "the budget of the job", "the deadline of the job"

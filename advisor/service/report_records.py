@@ -22,7 +22,7 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
         StoreError: the database cannot be read.
     """
     from advisor.core.limits import EARLIEST
-    from advisor.review.forecast import MOST_WEEKS
+    from advisor.review.budgets import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
     from advisor.store.database import open_store

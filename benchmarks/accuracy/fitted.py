@@ -1,6 +1,6 @@
 """Attention and recurrent layers: what formulas say of measured kernels that fitted none of their constants.
 
-    python -m benchmarks.accuracy.fitted --measurements ../shared/measurements --out research/docs/accuracy/fitted.md
+    python -m benchmarks.accuracy.fitted --measurements DIR --out research/docs/accuracy/fitted.md
 
 Shapes are held out in fifths, the same on every GPU; architectures one at a time. What a source adds to every
 call (launches, a server's cache) is fitted to all its rows, since it is no property of a kernel.

@@ -3,8 +3,8 @@ r"""Convolutions on tensor cores and on AMD, and whole training steps of timm's 
     python -m research.accuracy.convolutions --deepbench FILE --miopen FILE --steps FILE --recorded DIR \
         --forward DIR
 
-writes research/docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a hash, before
-any training (``research/training/convolution_calls.py``, ``research/training/whole_steps.py``).
+writes research/docs/accuracy/convolutions.md. Shapes and model families that only judge are chosen by a
+hash, before any training (``research/training/convolution_calls.py``, ``research/training/whole_steps.py``).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from advisor.operators.case import (
     transposed,
 )
 
-from .lines import KERNELS, Lines, read_lines
+from .lines import KERNELS, Lines, read_lines, recording_of
 
 if TYPE_CHECKING:
     from advisor.payload.protocol import MeasuringLine
@@ -101,7 +101,8 @@ def time_kernels(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
     from advisor.payload.grid_run import device_of
     from advisor.payload.operator_timing import clock_of, measure_all
 
-    chosen = cases(tiny, backend)
+    known = {key for other in lines.recorded for key in _known(other)}
+    chosen = [case for case in cases(tiny, backend) if case.key not in known]
     keeper = Keeper(folder / KERNELS, chosen, backend, None)
     if any("num_cases" in line for line in read_lines(folder, lines.part)):
         keeper.give_up_next("ended its process")
@@ -117,6 +118,14 @@ def time_kernels(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
     with contextlib.suppress(_TimeOverError):
         measure_all(wanted, clock_of(backend), described("reference", reference(backend)), take)
     lines.write(num_left=len(keeper.missing))
+
+
+def _known(folder: Path) -> frozenset[str]:
+    """Cases of another day, measured or skipped; none if it has no recording."""
+    from advisor.formats.recording_files import read_recording
+
+    path = recording_of(folder)
+    return read_recording(path).cases if path else frozenset()
 
 
 class _TimeOverError(Exception):

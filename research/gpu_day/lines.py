@@ -7,11 +7,12 @@ could not be measured.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,17 @@ class Lines:
         folder: where the file is.
         part: of each line.
         until_s: as ``time.time`` counts; no case is begun afterwards.
+        recorded: folders of other days, whose cases are left out.
     """
 
-    def __init__(self, folder: Path, part: str, until_s: float) -> None:
+    def __init__(self, folder: Path, part: str, until_s: float, recorded: Sequence[Path] = ()) -> None:
         self._path = folder / FILE
         self.part = part
         self.until_s = until_s
+        self.recorded = recorded
         self._begun = {line["begin"] for line in read_lines(folder, part) if "begin" in line}
+        for other in recorded:
+            self._begun |= {line["case"] for line in read_lines(other, part) if "case" in line}
 
     def write(self, **facts: object) -> None:
         """One line."""
@@ -69,12 +74,25 @@ class Lines:
 def read_lines(folder: Path, part: str | None = None) -> list[dict[str, Any]]:
     """The whole lines of a day, of one part or of all; none where there is no file yet.
 
+    The file may be compressed, as ``gpu_day.jsonl.gz``.
+
     Raises:
         ValueError: a line is damaged.
     """
-    path = folder / FILE
-    if not path.exists():
+    path = _packed_or_not(folder / FILE)
+    if path is None:
         return []
-    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+    data = path.read_bytes()
+    whole, _, _ = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().rpartition("\n")
     lines = [json.loads(line) for line in whole.split("\n") if line]
     return [line for line in lines if part is None or line["part"] == part]
+
+
+def recording_of(folder: Path) -> Path | None:
+    """The day's kernels; None if it has none."""
+    return _packed_or_not(folder / KERNELS)
+
+
+def _packed_or_not(path: Path) -> Path | None:
+    packed = path.with_name(path.name + ".gz")
+    return next((each for each in (packed, path) if each.exists()), None)

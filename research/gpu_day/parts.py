@@ -33,15 +33,24 @@ _GRACE_S = 4.0
 _START_S = 7.0
 _MOST_STARTS = 4
 _CALM_S = 0.1
+_DONE = "done"
+# No fault: the case that was under way is the only one lost.
+_TIME_OVER = "time over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """What to record, and where."""
+    """What to record, and where.
+
+    Attributes:
+        recorded: folders of earlier days, whose cases are left out.
+        stall_s: a process that gets nothing done for so long is ended.
+    """
 
     folder: Path
     backend: str
     tiny: bool
+    recorded: tuple[Path, ...] = ()
     stall_s: float = 60.0
 
 
@@ -50,7 +59,10 @@ def record(day: Day, seconds: float, chosen: Sequence[str], say: Callable[[str],
     end_s = time.time() + seconds
     day.folder.mkdir(parents=True, exist_ok=True)
     lines = Lines(day.folder, "day", end_s)
-    lines.write(backend=day.backend, tiny=day.tiny, seconds=seconds, parts=list(chosen))
+    lines.write(
+        backend=day.backend, tiny=day.tiny, seconds=seconds, parts=list(chosen),
+        recorded=[folder.name for folder in day.recorded],
+    )  # fmt: skip
     watcher = _start(day, _WATCH, end_s)
     try:
         for number, name in enumerate(chosen):
@@ -59,26 +71,26 @@ def record(day: Day, seconds: float, chosen: Sequence[str], say: Callable[[str],
             budget_s = _START_S + shared_s * shares[0] / sum(shares)
             say(f"{name}: {budget_s:.0f} s at most")
             begin_s = time.time()
-            codes = _whole(day, name, begin_s + budget_s)
-            lines.write(done=name, codes=codes, took_s=round(time.time() - begin_s, 1))
-            say(f"{name}: took {time.time() - begin_s:.0f} s, ended with {codes}")
+            ends = _whole(day, name, begin_s + budget_s)
+            lines.write(done=name, ended=ends, took_s=round(time.time() - begin_s, 1))
+            say(f"{name}: took {time.time() - begin_s:.0f} s; {', then '.join(ends)}")
     finally:
         _end(watcher)
 
 
-def _whole(day: Day, name: str, until_s: float) -> list[int]:
-    """Exit codes: a process that died is followed by one that leaves its last case out."""
-    codes: list[int] = []
-    while len(codes) < _MOST_STARTS and time.time() < until_s - 1:
+def _whole(day: Day, name: str, until_s: float) -> list[str]:
+    """How its processes ended: one that died is followed by one that leaves its last case out."""
+    ends: list[str] = []
+    while len(ends) < _MOST_STARTS and time.time() < until_s - 1:
         process = _start(day, name, until_s)
-        codes.append(_awaited(process, day, until_s + _GRACE_S))
-        if codes[-1] == 0:
+        ends.append(_awaited(process, day, until_s + _GRACE_S))
+        if ends[-1] in (_DONE, _TIME_OVER):
             break
-    return codes
+    return ends
 
 
-def _awaited(process: subprocess.Popen[bytes], day: Day, until_s: float) -> int:
-    """Its exit code; it is killed at its time, and when it got nothing done for long."""
+def _awaited(process: subprocess.Popen[bytes], day: Day, until_s: float) -> str:
+    """How it ended; it is killed at its time, and when it got nothing done for long."""
     # Not the day's file: the watcher writes to it all the time.
     signs = [day.folder / LOG, day.folder / KERNELS]
     sizes, changed_s = [-1], time.time()
@@ -86,10 +98,14 @@ def _awaited(process: subprocess.Popen[bytes], day: Day, until_s: float) -> int:
         now = [_size(path) for path in signs]
         if now != sizes:
             sizes, changed_s = now, time.time()
-        if time.time() > until_s or time.time() - changed_s > day.stall_s:
+        if time.time() > until_s:
             _end(process)
+            return _TIME_OVER
+        if time.time() - changed_s > day.stall_s:
+            _end(process)
+            return f"nothing done for {day.stall_s:g} s"
         time.sleep(_CALM_S)
-    return process.returncode
+    return _DONE if process.returncode == 0 else f"died with {process.returncode}"
 
 
 def _size(path: Path) -> int:
@@ -98,7 +114,7 @@ def _size(path: Path) -> int:
 
 def _start(day: Day, name: str, until_s: float) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "research.gpu_day.parts", name, str(day.folder), day.backend,
-               str(int(day.tiny)), repr(until_s)]  # fmt: skip
+               str(int(day.tiny)), repr(until_s), *map(str, day.recorded)]  # fmt: skip
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
     with (day.folder / LOG).open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
@@ -111,9 +127,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def run_part(name: str, folder: Path, backend: str, tiny: bool, until_s: float) -> None:
+def run_part(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
     """One part, in this process."""
-    module, _, function = _ALL[name][0].partition(":")
+    module, _, function = _ALL[lines.part][0].partition(":")
     if backend == "cpu":
         import torch
 
@@ -123,10 +139,11 @@ def run_part(name: str, folder: Path, backend: str, tiny: bool, until_s: float) 
         torch.set_num_threads(1)
         # Where a rehearsal's torchvision is built for another torch, its networks need its operators' names.
         libraries.install_torchvision_ops(SimpleNamespace())  # type: ignore[arg-type]
-    lines = Lines(folder, name, until_s)
     getattr(import_module(f"{__package__}.{module}"), function)(lines, backend, tiny, folder)
 
 
 if __name__ == "__main__":
-    _, part, where, device, small, until = sys.argv
-    run_part(part, Path(where), device, small == "1", float(until))
+    _, part, where, device, small, until, *others = sys.argv
+    # What ran is said by each day for itself.
+    skipped = [] if part == "environment" else list(map(Path, others))
+    run_part(Lines(Path(where), part, float(until), skipped), device, small == "1", Path(where))

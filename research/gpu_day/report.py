@@ -12,8 +12,9 @@ from pathlib import Path
 from advisor.core.errors import AdvisorError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, MemoryUse, Op, Precision, Trace
-from advisor.formats.recording_files import Recording, read_recording
+from advisor.formats.recording_files import Measurement, Recording, read_recording
 from advisor.formats.trace_files import SCHEMA_VERSION, read_trace, write_trace
+from advisor.operators.implicit_products import is_channels_last
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
@@ -21,11 +22,13 @@ from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
 from advisor.profile import pretend, profile_callable
 
-from .lines import KERNELS
+from .lines import recording_of
 from .results import Chain, Results, Sustained, TimedStep, Watched, read_day
 from .steps import Step, build, run
 
 Profile = Callable[[Step], Trace]
+# What was concluded of a day, beside its file.
+FINDINGS = "findings.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +47,21 @@ class Judged:
         return self.predicted_s / self.timed.wall_s - 1
 
 
-def report(folder: Path, traces: Path | None = None) -> str:
-    """Markdown of one day.
+def report(folders: Sequence[Path], traces: Path | None = None) -> str:
+    """Markdown of one day, or of several with one board; a folder's ``findings.md`` follows the first table.
 
     Raises:
-        ValueError: the folder holds no day, or a damaged one.
+        ValueError: a folder holds no day, or a damaged one.
         UnknownGpuError: the board is not in the catalog.
     """
-    results = read_day(folder)
+    results = read_day(*folders)
     gpu = resolve_gpu(results.device)
     judged, failed = judge(results.steps, gpu, lambda step: profiled(step, gpu, traces))
-    recorded = folder / KERNELS
-    kernels = read_recording(recorded) if recorded.exists() else None
-    return page(results, gpu, judged, kernels, failed)
+    kernels = [read_recording(path) for path in map(recording_of, folders) if path]
+    texts = [
+        path.read_text(encoding="utf-8") for path in (each / FINDINGS for each in folders) if path.exists()
+    ]
+    return page(results, gpu, judged, kernels, failed, findings="\n".join(texts))
 
 
 def profiled(step: Step, gpu: GpuSpec, traces: Path | None = None) -> Trace:
@@ -114,21 +119,24 @@ def page(
     results: Results,
     gpu: GpuSpec,
     judged: Sequence[Judged],
-    kernels: Recording | None,
+    kernels: Sequence[Recording],
     failed: Mapping[str, str],
+    *,
+    findings: str = "",
 ) -> str:
     """Markdown."""
     parts = [
         [f"# A day with the {results.device}", "", "Written by `python -m research.gpu_day report`.", ""],
         _summary(judged),
+        findings.splitlines(),
         _steps(judged),
-        _kernels(kernels, gpu) if kernels else [],
+        _kernels(kernels, gpu),
         _chains(results.chains),
         _sustained(results.sustained),
         _reasons("Not measured", results.skipped),
         _reasons("Not predicted", failed),
     ]
-    return "\n".join(line for part in parts for line in part)
+    return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 
 
 def _summary(judged: Sequence[Judged]) -> Iterator[str]:
@@ -155,51 +163,77 @@ def _summary(judged: Sequence[Judged]) -> Iterator[str]:
 def _steps(judged: Sequence[Judged]) -> Iterator[str]:
     if not judged:
         return
-    yield from ("## Steps", "", "Times in ms; phases are forward, backward and optimizer.", "")
-    yield (
-        "| step | measured | predicted | error | launched | kernels | phases | predicted phases "
-        "| peak GB | predicted | clock, power |"
+    yield from (
+        "## Steps",
+        "",
+        "Times in ms; phases are forward, backward and optimizer; `out` of p10..p90.",
+        "",
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| step | measured | predicted | error | phases | predicted, GPU alone | peak GB | predicted "
+        "| clock, power |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
     for one in judged:
         timed = one.timed
         yield (
-            f"| {timed.step.name} | {_ms(timed.wall_s)} | {_ms(one.predicted_s)} | {one.error:+.0%} "
-            f"| {_ms(timed.launched_s)} | {_ms(timed.kernels_s)} | {_three(timed.phases_s)} "
+            f"| {timed.step.name} | {_ms(timed.wall_s)} | {_ms(one.predicted_s)} "
+            f"| {one.error:+.0%}{'' if one.is_inside else ' out'} | {_three(timed.phases_s)} "
             f"| {_three(one.phases_s)} | {_gb(timed.peak_bytes)} | {_gb(one.peak_bytes)} "
             f"| {_said(timed.watched)} |"
         )
     yield ""
 
 
-def _kernels(recording: Recording, gpu: GpuSpec) -> Iterator[str]:
-    """Errors by operator, from kernels alone."""
-    by_operator: dict[str, list[float]] = {}
+def _kernels(recordings: Sequence[Recording], gpu: GpuSpec) -> Iterator[str]:
+    """Errors of kernels alone, by family and dtype."""
+    if not recordings:
+        return
+    by_kind: dict[str, dict[str, list[float]]] = {}
+    for kind, operator, ratio in _ratios(recordings, gpu):
+        by_kind.setdefault(kind, {}).setdefault(operator, []).append(ratio)
+    yield from ("## Kernels: predicted over measured", "")
+    yield "| kernels | number | p10 | median | p90 | mean error | operator furthest off (its median) |"
+    yield "|---|---|---|---|---|---|---|"
+    for kind, by_operator in sorted(by_kind.items()):
+        ratios = [ratio for own in by_operator.values() for ratio in own]
+        low, middle, high = _quantiles(ratios)
+        error = statistics.mean(abs(ratio - 1) for ratio in ratios)
+        medians = {name: statistics.median(own) for name, own in by_operator.items()}
+        worst = max(medians, key=lambda name: abs(math.log(medians[name])))
+        yield (
+            f"| {kind} | {len(ratios)} | {low:.2f} | {middle:.2f} | {high:.2f} | {error:.0%} "
+            f"| {worst} ({medians[worst]:.2f}) |"
+        )
+    num_skipped = sum(len(recording.skipped) for recording in recordings)
+    yield from ("", f"{num_skipped} cases could not be measured.", "")
+
+
+def _ratios(recordings: Sequence[Recording], gpu: GpuSpec) -> Iterator[tuple[str, str, float]]:
+    """Family and dtype, operator, predicted over measured seconds: of each kernel."""
     knowledge = shipped()
     constants = constants_for(gpu, knowledge)
-    by_precision: dict[Precision, list[int]] = {}
-    for number, kernel in enumerate(recording.measurements):
-        by_precision.setdefault(kernel.precision, []).append(number)
-    for precision, numbers in by_precision.items():
-        kernels = [recording.measurements[number] for number in numbers]
+    by_precision: dict[Precision, list[Measurement]] = {}
+    for kernel in (kernel for recording in recordings for kernel in recording.measurements):
+        by_precision.setdefault(kernel.precision, []).append(kernel)
+    for precision, kernels in by_precision.items():
         ops = tuple(replace(kernel.op, measured_s=None) for kernel in kernels)
         times = op_times(_trace_of(ops, precision), gpu, constants, knowledge)
         for kernel, time in zip(kernels, times, strict=True):
             dtype = kernel.op.inputs[0].dtype if kernel.op.inputs else ""
-            name = f"{family_of(kernel.op).word}: {kernel.op.name.removeprefix('aten::')} {dtype}"
-            name += " (TF32)" if precision.tf32_matmul and dtype == "float32" else ""
-            by_operator.setdefault(name, []).append(time.time_s / kernel.time_s)
-    yield from (
-        "## Kernels: predicted over measured",
-        "",
-        "| kernels | number | p10 | median | p90 | mean error |",
-    )
-    yield "|---|---|---|---|---|---|"
-    for name, ratios in sorted(by_operator.items()):
-        low, middle, high = _quantiles(ratios)
-        error = statistics.mean(abs(ratio - 1) for ratio in ratios)
-        yield f"| {name} | {len(ratios)} | {low:.2f} | {middle:.2f} | {high:.2f} | {error:.0%} |"
-    yield from ("", f"{len(recording.skipped)} cases could not be measured.", "")
+            kind = f"{_family(kernel.op)} {'TF32' if precision.tf32_matmul else dtype}"
+            yield kind, kernel.op.name.removeprefix("aten::"), time.time_s / kernel.time_s
+
+
+def _family(op: Op) -> str:
+    """Convolutions by what they are."""
+    word = family_of(op).word
+    if word != "convolution":
+        return word
+    groups = op.attributes.get("groups", 1)
+    grouped = "grouped " if isinstance(groups, int) and groups > 1 else ""
+    layout = "channels_last" if is_channels_last(op.inputs[0]) else "contiguous"
+    return f"{grouped}convolution {len(op.inputs[0].shape) - 2}-D {layout}"
 
 
 def _trace_of(ops: tuple[Op, ...], precision: Precision) -> Trace:
@@ -217,8 +251,17 @@ def _trace_of(ops: tuple[Op, ...], precision: Precision) -> Trace:
 
 def _chains(chains: Sequence[Chain]) -> Iterator[str]:
     if chains:
-        yield from ("## Host", "", "| chain | us a call, done | us a call, launched |", "|---|---|---|")
-        yield from (f"| {one.name} | {1e6 * one.call_s:.2f} | {1e6 * one.launched_s:.2f} |" for one in chains)
+        yield from (
+            "## Host",
+            "",
+            "Microseconds of a call, its kernel included, in a loop of such calls.",
+            "",
+        )
+        by_kind: dict[str, list[str]] = {}
+        for one in chains:
+            kind, _, name = one.name.rpartition("/")
+            by_kind.setdefault(kind or "other", []).append(f"{name} {1e6 * one.call_s:.1f}")
+        yield from (f"- {kind}: {', '.join(each)}" for kind, each in by_kind.items())
         yield ""
 
 

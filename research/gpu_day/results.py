@@ -74,15 +74,20 @@ class Results:
     skipped: Mapping[str, str]
 
 
-def read_day(folder: Path) -> Results:
-    """Read a day, whole or not.
+def read_day(*folders: Path) -> Results:
+    """Read a day, whole or not, and those which went on where it stopped.
 
     Raises:
-        ValueError: there is none, or a line is damaged.
+        ValueError: one holds no day, or a line is damaged.
     """
-    lines = read_lines(folder)
-    if not lines:
-        raise ValueError(f"no {FILE} with a whole line in {str(folder)!r}: name the folder of record --out.")
+    lines: list[dict[str, Any]] = []
+    for folder in folders:
+        own = read_lines(folder)
+        if not own:
+            raise ValueError(
+                f"no {FILE} with a whole line in {str(folder)!r}: name the folder of record --out."
+            )
+        lines += own
     done = [line for line in lines if "case" in line and "reason" not in line]
     by_part: dict[str, list[dict[str, Any]]] = {}
     for line in done:

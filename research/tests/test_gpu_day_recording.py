@@ -1,5 +1,6 @@
 """The parts of a day, rehearsed on the CPU."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from advisor.formats.recording_files import read_recording
 from advisor.kineto.export import STEP_MARK
-from research.gpu_day import parts, plan, steps, sustained, timed_steps
+from research.gpu_day import kernels, parts, plan, steps, sustained, timed_steps
 from research.gpu_day.device import Device
 from research.gpu_day.kernels import cases
 from research.gpu_day.lines import KERNELS, Lines, read_lines
@@ -48,7 +49,7 @@ def test_processes_record_the_host_and_kernels(tmp_path):
     said = []
     day = Day(folder=tmp_path, backend="cpu", tiny=True)
     record(day, 300.0, ["environment", "host", "kernels"], said.append)
-    assert [line["codes"] for line in read_lines(tmp_path, "day") if "done" in line] == [[0]] * 3
+    assert [line["ended"] for line in read_lines(tmp_path, "day") if "done" in line] == [["done"]] * 3
     host = {line["case"]: line for line in read_lines(tmp_path, "host") if "call_s" in line}
     assert host["forward/add"]["call_s"] >= host["forward/add"]["least_s"] > 0
     assert {"chain_both/linears", "optimizer/adamw_fused", "forward/linear_autocast"} <= host.keys()
@@ -64,8 +65,10 @@ def test_kernels_need_none_of_our_packages_but_numpy(tmp_path):
 import sys
 sys.modules.update(dict.fromkeys({MISSING!r}))
 from pathlib import Path
+from research.gpu_day.lines import Lines
 from research.gpu_day.parts import run_part
-run_part("kernels", Path({str(tmp_path)!r}), "cpu", True, {later()})
+folder = Path({str(tmp_path)!r})
+run_part(Lines(folder, "kernels", {later()}), "cpu", True, folder)
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
     recording = read_recording(tmp_path / KERNELS)
@@ -151,7 +154,42 @@ def test_a_process_that_does_nothing_is_ended(tmp_path, monkeypatch):
     day = Day(folder=tmp_path, backend="cpu", tiny=True, stall_s=0.2)
     record(day, 6.0, ["host"], lambda _: None)
     (done,) = [line for line in read_lines(tmp_path, "day") if "done" in line]
-    assert set(done["codes"]) == {-9}
+    assert set(done["ended"]) == {"nothing done for 0.2 s"}
+
+
+def test_a_part_whose_time_is_over_ends_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_start", lambda *_: _sleeping())
+    monkeypatch.setattr(parts, "_GRACE_S", 0.0)
+    monkeypatch.setattr(parts, "_START_S", 1.5)
+    record(Day(folder=tmp_path, backend="cpu", tiny=True), 1.5, ["host"], lambda _: None)
+    (done,) = [line for line in read_lines(tmp_path, "day") if "done" in line]
+    assert done["ended"] == ["time over"]
+
+
+def test_a_day_goes_on_where_another_stopped(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    Lines(first, "steps", later()).write(case="measured", wall_s=1.0)
+    Lines(first, "steps", later()).write(begin="its time was over")
+    (first / "gpu_day.jsonl.gz").write_bytes(gzip.compress((first / "gpu_day.jsonl").read_bytes()))
+    (first / "gpu_day.jsonl").unlink()
+    lines = Lines(second, "steps", later(), [first])
+    lines.case("measured", lambda: pytest.fail("it was measured again"))
+    lines.case("its time was over", dict)
+    assert [line["case"] for line in read_lines(second) if "case" in line] == ["its time was over"]
+
+
+def test_kernels_of_another_day_are_not_measured_again(tmp_path, monkeypatch):
+    chosen = cases(tiny=True, backend="cpu")[:3]
+    monkeypatch.setattr(kernels, "cases", lambda *_: chosen[:2])
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder, recorded in zip(folders, ([], folders[:1]), strict=True):
+        folder.mkdir()
+        kernels.time_kernels(Lines(folder, "kernels", later(), recorded), "cpu", True, folder)
+        monkeypatch.setattr(kernels, "cases", lambda *_: chosen)
+    done = [read_recording(folder / KERNELS).cases for folder in folders]
+    assert done == [{case.key for case in chosen[:2]}, {chosen[2].key}]
 
 
 def _sleeping():
@@ -196,6 +234,12 @@ def test_the_plan_names_networks_that_there_are_and_begins_with_one_step_of_each
     assert len({step.network for step in first}) == len(registry())
     assert len({step.name for step in planned}) == len(planned) > 100
     assert set(plan.profiled()) <= set(planned)
+
+
+def test_what_cudnns_benchmark_makes_long_comes_last():
+    benchmarked = [step.benchmark for step in plan.steps()]
+    assert benchmarked == sorted(benchmarked)
+    assert benchmarked.count(False) > 100
 
 
 def test_kernels_are_enough_and_different():

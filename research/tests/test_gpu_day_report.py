@@ -8,7 +8,8 @@ from advisor.core.errors import ProfileError
 from advisor.core.gpus import load_gpus
 from advisor.formats.recording_files import read_recording
 from advisor.predict.iteration import predict
-from research.gpu_day.lines import KERNELS
+from research.gpu_day.condensed import condense
+from research.gpu_day.lines import KERNELS, read_lines
 from research.gpu_day.report import judge, page
 from research.gpu_day.results import read_day
 from research.gpu_day.steps import Step
@@ -77,14 +78,14 @@ def test_predictions_stand_beside_what_was_measured(tmp_path):
     assert judged[0].error == pytest.approx(-0.5)
     assert judged[0].peak_bytes == trace.memory.peak_bytes
     path = write_recording(tmp_path / KERNELS, [make_measurement(dtype="float16")], gpu=H100.name)
-    text = page(day, H100, judged, read_recording(path), failed)
+    text = page(day, H100, judged, [read_recording(path)], failed)
     assert f"| {NAME} |" in text
-    assert "| -50% |" in text
+    assert "| -50% out |" in text
     assert "| all | 50.0% | 50.0% | 50% | -50.0% | 0 of 1 |" in text
-    assert "| gemm: mm float16 | 1 |" in text
+    assert "| gemm float16 | 1 |" in text
     assert "1750 MHz, 695 W, reasons 0x4" in text
     assert "- steps: vgg16: OutOfMemoryError: no room" in text
-    assert "| forward/add | 5.00 | 4.00 |" in text
+    assert "- forward: add 5.0" in text
 
 
 def test_a_step_that_cannot_be_profiled_is_named(tmp_path):
@@ -99,3 +100,12 @@ def test_a_step_that_cannot_be_profiled_is_named(tmp_path):
 def test_what_nvidia_smi_does_not_know_is_left_out():
     said = parsed("1980, 2619, [N/A], 45, 0x0000000000000004, 99")
     assert said == {"sm_mhz": 1980.0, "memory_mhz": 2619.0, "temperature_c": 45.0, "reasons": 4, "busy": 99.0}
+
+
+def test_a_condensed_day_says_the_same_without_its_samples(tmp_path):
+    day = made_up(tmp_path)
+    condense([tmp_path], tmp_path / "small")
+    small = read_day(tmp_path / "small")
+    assert (small.steps, small.chains, small.skipped) == (day.steps, day.chains, day.skipped)
+    watching = [line for line in read_lines(tmp_path / "small") if line["part"] == "watch"]
+    assert [(line["at_s"], line["sm_mhz"], line["reasons"]) for line in watching[:1]] == [(100.5, 1750, 4)]

@@ -12,7 +12,8 @@ from research.training_runs.runs import FLASH_2
 
 _TITLE = """# Whole training runs
 
-Written by `python -m research.training_runs --measurements DIR --out research/docs/accuracy/training-runs.md`.
+Written by
+`python -m research.training_runs --measurements DIR --out research/docs/accuracy/training-runs.md`.
 
 MPT-7B on 16 nodes of eight H100 trains 10,475 tokens a second and GPU (llm-foundry). Below is what is
 predicted for such runs, from a trace of each that was recorded without a GPU. The rates are absolute: nothing

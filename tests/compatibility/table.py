@@ -13,10 +13,10 @@ _HEAD = """# Compatibility
 
 <!-- written by python -m tests.compatibility.table; do not edit -->
 
-Training scripts as the libraries' own documentation writes them, each profiled without a GPU by `advisor profile`.
-`tests/compatibility/test_rows.py` runs every row and compares its trace with what `tests/compatibility/rows.py`
-expects: batch, epoch, precision, parameters, FLOPs, communication. {passing} of {all} rows hold. Each script names
-its source.
+Training scripts as the libraries' own documentation writes them, each profiled without a GPU by
+`advisor profile`. `tests/compatibility/test_rows.py` runs every row and compares its trace with what
+`tests/compatibility/rows.py` expects: batch, epoch, precision, parameters, FLOPs, communication.
+{passing} of {all} rows hold. Each script names its source.
 """
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from advisor.cli.sending_output import in_words
+from advisor.cli.scheduling import in_words
 from advisor.delivery.channel import Parcel
 from advisor.delivery.message import Message
 from advisor.delivery.posting import Clock, Patience, Post

@@ -60,10 +60,10 @@ def test_swapping_the_two_swaps_everything(shell: Shell) -> None:
 def test_a_name_for_the_cheapest_tells_of_a_guess_that_reads_as_cheaper(shell: Shell) -> None:
     answer = shell.run("compare", "t.json.gz", "L40S:1", "L4:1", *JOB)
     assert re.search(
-        r"'L40S:1' is aws/\S+, the cheapest of \d+ plans .* nobody quoted counts at its p90", answer.err
+        r"'L40S:1' is aws/\S+, the cheapest of \d+ plans .* was never quoted counts at its p90", answer.err
     )
     alone = shell.run("compare", "t.json.gz", "L40S:1 on-demand", "L4:1", *JOB)
-    assert "nobody quoted" not in alone.err.partition("'L4:1'")[0]
+    assert "never quoted" not in alone.err.partition("'L4:1'")[0]
 
 
 def test_csv_has_every_line_as_numbers_and_markdown_a_table(shell: Shell) -> None:

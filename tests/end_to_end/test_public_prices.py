@@ -178,7 +178,7 @@ def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: 
     assert str(price["source"]).endswith("community host")
     answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--offline", **everybody)
     (option,) = [one for one in answer.document["options"] if one["provider"] == "runpod"]
-    assert any("community host: somebody's own machine" in warning for warning in option["reasons"])
+    assert any("community host: a third party's machine" in warning for warning in option["reasons"])
 
 
 @pytest.mark.parametrize("name", ["lamda", "lambdalabs"])

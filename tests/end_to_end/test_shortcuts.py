@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from advisor.cli.live_line import EVERY_S
+from advisor.cli.listening import EVERY_S
 from advisor.profile.attempt import Job, Limits, PretendedGpu, record
 from tests.compatibility.row import SCRIPTS
 

@@ -133,9 +133,9 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
 
 def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell) -> None:
     unknown = shell.run(*JOB, *FAR, "--dataset-gb", "10")
-    assert "nobody said where the data set lies" in unknown.err
+    assert "data set location unknown" in unknown.err
     home = shell.run(*JOB, *FAR, "--dataset-gb", "10", "--data", "local")
-    assert "nobody said where" not in home.err
+    assert "data set location unknown" not in home.err
     for answer in (unknown, home):
         assert {option["transfer"]["usd"] for option in answer.document["options"]} == {0}
         assert {option["transfer"]["gib"] for option in answer.document["options"]} == {10}

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Code
 from advisor.profile import profile
-from advisor.report.flags import in_flags
+from advisor.report.plain import in_flags
 
 TRAINS = """
 import torch

@@ -17,19 +17,18 @@ from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
 from advisor.cli.listening import note, warn
-from advisor.cli.recommend_options import ViewOptions
+from advisor.cli.options import ViewOptions
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
-from advisor.report.checks import checks_document
 from advisor.report.document import Fact, Section
-from advisor.report.estimates import estimates_document
-from advisor.report.history import history_document
-from advisor.report.notebook import html_of
-from advisor.report.offers import offers_document
+from advisor.report.estimates import estimates_document, trace_document
+from advisor.report.logs import queue_fit_document as fit_document
+from advisor.report.logs import wait_document
+from advisor.report.option_charts import time_over_cost
 from advisor.report.plain import (
     HEAD,
     MOST,
@@ -40,17 +39,14 @@ from advisor.report.plain import (
     shown_lines,
     status_text,
 )
-from advisor.report.prices import findings_document, sources_document
+from advisor.report.prices import findings_document, history_document, offers_document, sources_document
 from advisor.report.printing import Format, print_document
-from advisor.report.queue import fit_document, wait_document
+from advisor.report.python_face import html_of
 from advisor.report.runs import runs_document
-from advisor.report.scatter import time_over_cost
-from advisor.report.trace import trace_document
-from advisor.report.writers import page as pages_of_their_own
-from advisor.report.writers.csv_text import to_csv
+from advisor.report.settings import checks_document
+from advisor.report.writers import html as pages_of_their_own
 from advisor.report.writers.html import to_html
-from advisor.report.writers.json_text import to_json
-from advisor.report.writers.markdown import to_markdown
+from advisor.report.writers.text_formats import to_csv, to_json, to_markdown
 from advisor.service.checks import Check
 from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.cli.live_line import Narration
+from advisor.cli.listening import Narration
 from advisor.payload.progress import Teller
 from advisor.payload.protocol import Phase
 from advisor.profile.profiling import parse_event

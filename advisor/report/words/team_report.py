@@ -103,7 +103,7 @@ def leak_idle(*, provider: str, instance_type: str, usd: float, billed_usd: floa
     return (
         f"{provider} billed {format_usd(billed_usd)} for {instance_type}, and {_runs(num_runs)} explain"
         f"{'s' if num_runs == 1 else ''} all but {format_usd(usd)}: machines that were left on, or runs that"
-        " nobody recorded"
+        " were not recorded"
     )
 
 
@@ -120,7 +120,7 @@ def bill_rows_left_out(*, bill: str, num_left_out: int, num_read: int, first: Se
 def bills_overlap(*, bills: Sequence[str], provider: str, num_days: int) -> str:
     """Two bills of the same days."""
     return (
-        f"{' and '.join(bills)} both tell of {provider} on {_runs(num_days, 'day')}: unless they are of"
+        f"{' and '.join(bills)} both cover {provider} on {_runs(num_days, 'day')}: unless they are of"
         " different accounts, these charges count twice"
     )
 
@@ -129,7 +129,7 @@ def other_currency(*, currency: str, amount: float, num_charges: int) -> str:
     """What is not added up."""
     return (
         f"{_charges(num_charges)} in {currency}, {amount:,.2f} in all, {_were(num_charges)} not converted and"
-        f" count{'s' if num_charges == 1 else ''} nowhere"
+        f" {'is' if num_charges == 1 else 'are'} not included"
     )
 
 
@@ -137,7 +137,7 @@ def run_costs_unknown(*, num_runs: int, runs: Sequence[str]) -> str:
     """Runs without a cost."""
     num_more = num_runs - len(runs)
     some = f"{', '.join(runs)}{f' and {num_more:,} more' if num_more else ''}"
-    return f"the cost of {_runs(num_runs)} is not known and counts nowhere: {some}"
+    return f"the cost of {_runs(num_runs)} is not known and not included: {some}"
 
 
 def run_costs_estimated(*, num_runs: int) -> str:
@@ -162,7 +162,7 @@ def jobs_unpriced(*, num_jobs: int, scripts: Sequence[str]) -> str:
     """Jobs that cannot be compared with other machines."""
     some = f"{', '.join(scripts)}{', ...' if num_jobs > len(scripts) else ''}"
     return (
-        f"{_runs(num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation tells"
+        f"{_runs(num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation has"
         " their time on other GPUs (`advisor recommend --record` does), or nothing quoted is for rent"
         " on their terms"
     )

@@ -1,16 +1,114 @@
-"""Blocks of a document as HTML: alone for notebooks and mail, or as parts of a page."""
+"""A document as HTML: blocks for notebooks and mail, or a page of its own that opens offline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from datetime import UTC, date, datetime
+from functools import cache
+from importlib import metadata, resources
+from itertools import groupby, takewhile
+from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from advisor.report.document import Block, Chart, Document, Entry, Fact, Lines, Section, Sum, Table
-from advisor.report.writers.templating import macro
+from advisor.core.files import write_atomically
+from advisor.core.values import Interval, Quantiles
+from advisor.report.cells import TEXT, Cell, Worded, cell_lines, day_text
+from advisor.report.document import (
+    Block,
+    Chart,
+    Column,
+    Document,
+    Entry,
+    Fact,
+    Lines,
+    Row,
+    Section,
+    Series,
+    Sum,
+    Table,
+    Tone,
+)
+from advisor.report.plain import Shown, shown
+from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
+from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of
+
+# For notebooks and mail, where no stylesheet reaches: only what reads well on light and dark pages alike.
+_STYLES: Mapping[Tone, str] = {
+    Tone.BEST: "font-weight: bold",
+    Tone.GOOD: "",
+    Tone.PLAIN: "",
+    Tone.FAINT: "opacity: 0.5",
+    Tone.DOUBTFUL: "font-style: italic",
+    Tone.BAD: "font-weight: bold",
+}
+
+
+@cache
+def templates() -> Environment:
+    """Where a name that is not known is an error, not an empty text."""
+    environment = Environment(
+        loader=PackageLoader("advisor.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_harmless,
+    )
+    environment.filters |= {
+        "lines": cell_lines,
+        "sort_value": sort_value,
+        "style": _STYLES.__getitem__,
+        "zip": lambda left, right: zip(left, right, strict=True),
+    }
+    return environment
+
+
+def macro(template: str, name: str) -> Callable[..., Markup]:
+    """A macro of a template, to be called as a function."""
+    written: Callable[..., Markup] = getattr(templates().get_template(template).module, name)
+    return written
+
+
+def ours(text: str) -> Markup:
+    """What we wrote ourselves and goes into a template as it is."""
+    return Markup(text)  # noqa: S704 - the one place; callers hand over scripts, styles and escaped data
+
+
+def sort_value(cell: Cell) -> str | None:
+    """What a column is sorted by where it is not the text of the cell: a number, a date, nothing."""
+    match cell:
+        case tuple():
+            return sort_value(cell[0]) if cell else None
+        case str():
+            return None
+        case date():
+            return cell.isoformat()
+        case Quantiles() | Interval():
+            return _number(cell.p50)
+        case Worded():
+            return _number(cell.value)
+        case _:
+            return _number(cell)
+
+
+def _number(value: float | None) -> str:
+    """As JavaScript reads it; empty where nothing is known."""
+    if value is None or value != value:
+        return ""
+    return repr(value).replace("inf", "Infinity")
+
+
+def _harmless(value: object) -> object:
+    return value if isinstance(value, Markup) else shown(str(value))
+
 
 _BLOCKS = "blocks.html.j2"
 Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | Fact]]
@@ -71,3 +169,166 @@ def _letters(chart: Chart) -> Markup:
     from advisor.report.writers.plot import draw_chart
 
     return Markup("<pre>{}</pre>").format("\n".join(draw_chart(chart, 100)))
+
+
+# Points of a chart that is also drawn for readers without JavaScript, and of one whose figures are listed.
+MOST_DRAWN, MOST_LISTED = 500, 300
+# A label, the class of its colour, and what stands for its mark.
+Sign: TypeAlias = tuple[str, str, str]
+
+
+def figure_html(chart: Chart) -> Markup:
+    """A figure of a page; `page.js` draws what its specification says."""
+    lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
+    spec = spec_of(chart) if can_draw() else None
+    # Of more points a drawing would be larger than all else.
+    drawing = still(spec) if spec and _num_points(chart) <= MOST_DRAWN else ""
+    undrawn = NOT_INSTALLED if spec is None else TOO_LITTLE_MEMORY if drawing is None else ""
+    return macro("figure.html.j2", "figure")(
+        chart,
+        _in_words(chart),
+        ours(_json(spec)) if spec else None,
+        ours(drawing or ""),
+        undrawn,
+        signs if lettered else (),
+        rest if lettered else signs + rest,
+        _figures(chart),
+    )
+
+
+def _in_words(chart: Chart) -> str:
+    """What whoever does not see it is told; the figures and what the marks mean follow."""
+    drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
+    names = [one.label for one in chart.series] or [chart.others_label]
+    return f"{chart.title or 'Chart'}: {drawn} of {'; '.join(names)}"
+
+
+def _json(spec: object) -> str:
+    """Data that ends no script element."""
+    return json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _num_points(chart: Chart) -> int:
+    return len(chart.others) + sum(len(one.points) for one in chart.series)
+
+
+def _signs(chart: Chart) -> Iterator[Sign]:
+    """What the letters or the colours mean."""
+    for place, one in enumerate(chart.series):
+        glyph = "■" if chart.bars else GLYPHS[place % len(GLYPHS)]
+        yield one.label, colour_name(chart, place), glyph
+
+
+def _rest(chart: Chart) -> Iterator[Sign]:
+    """What lies below the series."""
+    if chart.others_label:
+        yield chart.others_label, "soft", "●"
+    yield from ((one.label, "soft", "- -") for one in chart.guides)
+
+
+def _figures(chart: Chart) -> Table | None:
+    """What a chart shows, for whoever cannot see it."""
+    if _num_points(chart) > MOST_LISTED:
+        return None
+    rest = Series(chart.others_label, chart.others, chart.others_details)
+    x, y = chart.x, chart.y
+    rows = [
+        Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
+        for one in (*chart.series, rest)
+        for point in one.points
+    ]
+    return Table(
+        columns=(
+            Column("Series"),
+            Column(x.title or "Across", TEXT if chart.bars else x.kind),
+            Column(y.title or "Up", y.kind),
+        ),
+        rows=tuple(rows),
+    )
+
+
+_NAMELESS = "advisor"
+
+
+def to_page(document: Document) -> Shown:
+    """A whole HTML document; what its texts say is shown and never run."""
+    blocks = document.blocks if document.page is None else document.page()
+    lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, Section)]
+    style, scripts = _template("page.css"), list(_scripts(blocks))
+    page = templates().get_template("page.html.j2")
+    return Shown(
+        page.render(
+            title=document.title or _NAMELESS,
+            lead=lead,
+            body=BlockWriter(draw=_figure, inline=False, heading=2).html(blocks[len(lead) :]),
+            style=ours(style),
+            scripts=map(ours, scripts),
+            policy=_policy(style, scripts),
+            version=metadata.version("gpu-advisor"),
+            day=day_text(datetime.now(UTC)),
+        )
+    )
+
+
+def _is_sentence(block: Block) -> bool:
+    return isinstance(block, Section) and not block.entries
+
+
+def _figure(chart: Chart) -> Markup:
+
+    return figure_html(chart)
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Nothing is loaded or sent, and nothing runs but the scripts that we wrote."""
+    allowed = " ".join(map(_hash, scripts))
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _scripts(blocks: Iterable[Block]) -> Iterator[str]:
+    from advisor.report.writers.pictures import can_draw
+
+    if any(isinstance(block, Chart) for block in blocks) and can_draw():
+        runtime = vega_runtime()
+        if runtime is not None:
+            yield runtime
+    yield _template("page.js")
+
+
+@cache
+def _template(name: str) -> str:
+    return resources.files("advisor.report").joinpath("templates", name).read_text("utf-8")
+
+
+def vega_runtime() -> str | None:
+    """Vega, Vega-Lite and Vega-Embed as one script; made once for each version, which takes seconds.
+
+    None where memory is too scarce for it.
+    """
+    path = _runtime_path()
+    with suppress(OSError):
+        return path.read_text("utf-8")
+    from advisor.report.writers.pictures import javascript
+
+    bundle = javascript("window.vegaEmbed = vegaEmbed;")
+    if bundle is None:
+        return None
+    script = bundle.replace("</script", "<\\/script")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, script.encode(), private=True)
+    return script
+
+
+def _runtime_path() -> Path:
+    import platformdirs
+
+    version = metadata.version("vl-convert-python")
+    return platformdirs.user_cache_path("advisor") / f"vega-{version}.js"

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 
@@ -27,17 +28,21 @@ _DRAWING = Path(__file__).with_name("drawing.py")
 _one_at_a_time = Lock()
 
 
+TOO_LITTLE_MEMORY = "There was too little memory to draw this chart."
+NOT_INSTALLED = "Install charts to see this one drawn: pip install 'gpu-advisor[charts]'"
+
+
+def can_draw() -> bool:
+    """Whether the libraries of the extra ``charts`` are installed."""
+    return all(map(find_spec, ("altair", "vl_convert")))
+
+
 def still(spec: Spec) -> str | None:
     """What a specification draws, as an SVG that nothing moves in; None where memory is too scarce.
 
     A control character in any of its texts would end the process that draws: vl-convert 1.9 aborts.
     """
     return _drawn("svg", _sized(spec))
-
-
-def svg(chart: Chart) -> str | None:
-    """A picture that stands alone."""
-    return still(spec_of(chart, PICTURE))
 
 
 def png(chart: Chart, *, scale: float = 2.0) -> bytes | None:

@@ -138,7 +138,9 @@ def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged])
 
     alike = [item.option for item in _judged(plans, judged) if item.option.feasible is chosen.option.feasible]
     return (
-        ", where a price that nobody quoted counts at its p90" if is_guess_below(chosen.option, alike) else ""
+        ", where a price that was never quoted counts at its p90"
+        if is_guess_below(chosen.option, alike)
+        else ""
     )
 
 

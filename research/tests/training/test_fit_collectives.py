@@ -182,7 +182,7 @@ def published() -> list[MeasuredCollective]:
 
 @needs_shared
 def test_sizes_that_were_held_out_are_12_percent_off_at_most(published: list[MeasuredCollective]) -> None:
-    """Of two boards, which all kinds of tables have; the whole is in research/docs/accuracy/collectives.md."""
+    """Of two boards, which all kinds of tables have; all are in research/docs/accuracy/collectives.md."""
     trial = next(judged([row for row in published if row.board in ("A100-SXM-80GB", "L40S")]))
     assert len(trial.rows) > 100
     assert np.median(np.abs(np.expm1(trial.off))) < 0.12

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.cli.answer import show
-from advisor.cli.recommend_options import ViewOptions
+from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from advisor.cli import completion
+from advisor.cli import options as completion
 from advisor.core import gpus
 from advisor.core.errors import CatalogError
 

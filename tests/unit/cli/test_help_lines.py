@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from advisor.cli import app
-from advisor.cli.help_lines import first_sentence
+from advisor.cli.help import COMMON_OPTIONS, first_sentence, full_help
 
 
 def walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -56,3 +58,34 @@ def test_every_command_is_explained_and_no_line_of_its_page_is_cut(
 def test_there_are_groups_to_look_at() -> None:
     assert {"advisor", "advisor prices", "advisor queue", "advisor policy"} <= set(GROUPS)
     assert len(COMMANDS) > 25
+
+
+def options_on(text: str) -> list[str]:
+    return re.findall(r"^  (?:-\w, )?(--[\w-]+)", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_page_shows_more_than_twenty_options(name: str) -> None:
+    assert len(options_on(page(name))) <= 20
+
+
+@pytest.mark.parametrize("name", COMMON_OPTIONS)
+def test_a_long_command_shows_its_common_options_and_all_with_help_all(name: str) -> None:
+    command = COMMANDS[f"advisor {name}"]
+    declared = [param.opts[0] for param in command.params if param.param_type_name == "option"]
+    assert len(declared) > 20
+    assert set(COMMON_OPTIONS[name]) < set(declared)
+    assert set(options_on(page(f"advisor {name}"))) == {*COMMON_OPTIONS[name], "--help", "--help-all"}
+
+    everything = CliRunner().invoke(app, [name, "--help-all"])
+    assert everything.exit_code == 0
+    assert sorted(options_on(everything.output)) == sorted([*declared, "--help", "--help-all"])
+    assert everything.output.index("More options:") > everything.output.index(COMMON_OPTIONS[name][-1])
+    assert f"Show all {len(declared) + 1} options" in everything.output
+
+
+def test_a_short_command_has_no_second_page() -> None:
+    command = COMMANDS["advisor profile"]
+    context = command.make_context("advisor profile", [], resilient_parsing=True)
+    assert full_help(command, context) == page("advisor profile")
+    assert "--help-all" not in page("advisor profile")

@@ -7,7 +7,7 @@ from typer.main import get_command
 
 from advisor.cli import app
 from advisor.cli.listening import TERMINAL
-from advisor.report.flags import FLAGS
+from advisor.report.plain import FLAGS
 from advisor.service.listening import Listener, Silence
 
 

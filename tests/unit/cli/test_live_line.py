@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from advisor.cli import live_line as module
-from advisor.cli.live_line import Narration, in_words, progress, tell_until
+from advisor.cli import listening as module
+from advisor.cli.listening import Narration, in_words, progress, tell_until
 from advisor.profile.profiling import Phase, ProgressEvent
 
 

@@ -10,8 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from advisor.cli.option_groups import OfferOptions, ScriptOptions, with_groups
-from advisor.cli.recommend_options import DataOptions, JobOptions, ViewOptions
+from advisor.cli.options import DataOptions, JobOptions, OfferOptions, ScriptOptions, ViewOptions, with_groups
 from advisor.config.settings import setting_names
 from advisor.core.errors import InputError
 from advisor.core.values import Job

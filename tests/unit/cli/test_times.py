@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from advisor.cli.times import deadline_s, duration_s, moment, moment_or_duration_s
+from advisor.cli.common import deadline_s, duration_s, moment, moment_or_duration_s
 from advisor.core.errors import InputError
 
 

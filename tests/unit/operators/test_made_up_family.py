@@ -33,7 +33,7 @@ from advisor.predict.learned.weights import read_networks, write_networks
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.predict.step_time import HOST
 from advisor.predict.what_if.tf32 import allow_tf32
-from advisor.report import breakdown
+from advisor.report import explain as breakdown
 from advisor.report.words import sentences
 from tests.builders import make_op, make_trace
 from tests.recommendations import make_option

@@ -173,7 +173,7 @@ def test_unknown_memory_is_said_and_excludes_nothing() -> None:
     estimate = predict(make_trace(memory=memory), V100)
     assert estimate.memory_bytes is None
     assert estimate.fits_memory is None
-    assert "does not tell" in said(estimate.assumptions)
+    assert "does not show" in said(estimate.assumptions)
 
 
 def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator() -> None:

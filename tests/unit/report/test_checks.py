@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.report.checks import checks_document
 from advisor.report.printing import Format, print_document
+from advisor.report.settings import checks_document
 from advisor.service.checks import Check
 from tests.unit.report.printed import read_csv, read_json
 

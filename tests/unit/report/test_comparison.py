@@ -12,10 +12,9 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import Option, Quantiles, Recommendation
-from advisor.report.comparison import comparison_document
-from advisor.report.comparison_lines import Line, groups_of
+from advisor.report.comparison import Line, comparison_document, groups_of
+from advisor.report.option_charts import curve_document
 from advisor.report.printing import Format, text_of
-from advisor.report.scaling_curve import curve_document
 from advisor.report.writers.terminal import Screen, to_terminal
 from advisor.service.recommend.comparing import CompareAnswer
 from recommender.ranking.value import Worth

@@ -6,8 +6,8 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import Phase, Quantiles
-from advisor.report.diff import diff_document
-from advisor.report.writers.markdown import to_markdown
+from advisor.report.comparison import diff_document
+from advisor.report.writers.text_formats import to_markdown
 from advisor.service.recommend.diffing import DiffAnswer, PartChange
 from recommender.script_change import script_change
 from tests.builders import make_plan, make_trace

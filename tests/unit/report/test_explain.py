@@ -23,8 +23,7 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from advisor.report.breakdown import MOST_OPERATORS
-from advisor.report.explain import option_document
+from advisor.report.explain import MOST_OPERATORS, option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 from tests.findings import sample, texts
 from tests.recommending import make_script

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.refresh.price_history import Series, series_of
-from advisor.report.history import history_document
+from advisor.report.prices import history_document
 from advisor.report.printing import Format, print_document
 from tests.unit.report.printed import read_csv
 

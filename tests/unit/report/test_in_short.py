@@ -40,8 +40,8 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s"
     assert figures == (
-        "It costs about $10.00, with 9 in 10 odds $10.00 at most; it is done in about 2 h, with 9 in 10 odds"
-        " within 2 h"
+        "It costs about $10.00 (90 % chance of at most $10.00); it is done in about 2 h"
+        " (90 % chance within 2 h)"
     )
     assert doubt.startswith("What could go wrong: the queue takes longer. What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.core.values import Interval
 from advisor.report.document import Tone
-from advisor.report.iterations_chart import iterations_chart
+from advisor.report.estimates import iterations_chart
 from tests.builders import make_estimate
 
 SLOW = make_estimate("T4", iteration_s=Interval(p10=1.0, p50=2.0, p90=3.0))
@@ -18,7 +18,7 @@ def test_the_fastest_comes_first_whether_it_fits_or_not() -> None:
     assert chart.bars == ("1 x A100", "2 x L4", "1 x V100", "1 x T4")
     assert [(one.label, one.points) for one in chart.series] == [
         ("fits in memory", ((1, 1.0), (3, 2.0))),
-        ("nobody knows whether it fits in memory", ((0, 0.2),)),
+        ("unknown whether it fits in memory", ((0, 0.2),)),
         ("does not fit in memory", ((2, 1.5),)),
     ]
     assert [one.tone for one in chart.series] == [None, Tone.DOUBTFUL, Tone.FAINT]

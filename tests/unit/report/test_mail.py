@@ -8,9 +8,9 @@ import json
 from dataclasses import replace
 
 from advisor.report.document import Section
-from advisor.report.mail import message_of
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document, subject_of
+from advisor.report.writers.mail import message_of
 from tests.recommendations import many_options
 from tests.unit.report.printed import of, table
 

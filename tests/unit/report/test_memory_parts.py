@@ -16,8 +16,8 @@ from advisor.core.values import (
     MemoryPart,
     Remedy,
 )
-from advisor.report.memory_parts import memory_facts, memory_json
-from advisor.report.remedies import remedy_text
+from advisor.report.estimates import memory_facts, memory_json
+from advisor.report.words.estimates import remedy_text
 from tests.builders import make_estimate, make_trace
 
 NEED = Interval(p10=15.0 * GIB, p50=17.0 * GIB, p90=20.0 * GIB)

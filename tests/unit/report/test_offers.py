@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Market, QuoteKind
-from advisor.report.offers import offers_document
+from advisor.report.prices import offers_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_offer, make_price
 from tests.findings import texts

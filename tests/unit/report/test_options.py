@@ -21,14 +21,10 @@ from advisor.core.values import (
 )
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import (
-    find_option,
-    ranked,
-    selection,
-    status,
-)
+from advisor.report.options import find_option, ranked, selection, status
+from advisor.report.options_table import options_table
 from advisor.report.printing import Format, text_of
-from advisor.report.recommendation import options_table, recommendation_document
+from advisor.report.recommendation import recommendation_document
 from advisor.workloads.script_versions import as_written
 from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import sample, texts

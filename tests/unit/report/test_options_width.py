@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from advisor.core.findings import REMOVALS, Code
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
-from advisor.report.document import NARROW
-from advisor.report.options import (
-    ranked,
-    selection,
-    status,
-    where,
-)
-from advisor.report.recommendation import options_table, recommendation_document
+from advisor.report.document import NARROW, Column
+from advisor.report.options import ranked, selection, status, where
+from advisor.report.options_table import OPTION_COLUMNS, Form, OptionColumn, options_table
+from advisor.report.printing import Format, text_of
+from advisor.report.python_face import html_of
+from advisor.report.recommendation import recommendation_document
 from tests.recommendations import many_options, removed
 from tests.unit.report.printed import json_of, of, on_screen
 
@@ -178,3 +176,27 @@ def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:
         assert ("" in figures) == (row["status"] == "another world")
         assert figures == {""} or "" not in figures
     assert {"another world", "does not fit"} <= {row["status"] for row in rows}
+
+
+def test_a_new_column_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table that it names, the page, the notebook and CSV have it; the others are as before."""
+    entry = OptionColumn(
+        heading=Column("MFU"),
+        cell=lambda row: row.option.estimate.mfu,
+        forms=Form.WIDE | Form.NARROW,
+        keys=("mfu",),
+        is_outcome=True,
+    )
+    monkeypatch.setattr("advisor.report.options_table.OPTION_COLUMNS", (*OPTION_COLUMNS, entry))
+    recommendation = many_options(3)
+    document = recommendation_document(recommendation, top=3)
+    wide = options_table(recommendation, 3)
+    middle, narrow = wide.narrow[0], wide.narrow[0].narrow[0]
+    for table in (wide, narrow):
+        assert table.columns[-1].name == "MFU"
+        assert {len(row.cells) for row in table.rows} == {len(table.columns)}
+    assert "MFU" not in [column.name for column in middle.columns]
+    assert text_of(document, Format.CSV).splitlines()[0].endswith(",num_nodes,mfu")
+    assert "MFU" in text_of(document, Format.MARKDOWN)
+    assert "MFU" in text_of(document, Format.HTML)
+    assert "MFU" in str(html_of(recommendation))

@@ -6,8 +6,8 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.edits.patch import patch_of
-from advisor.report.patch import patch_document, prints_as_it_is
 from advisor.report.printing import Format, text_of
+from advisor.report.recommendation import patch_document, prints_as_it_is
 
 SCRIPT = "import torch\n\nif True:\n\tprint('Gruß')\n"
 

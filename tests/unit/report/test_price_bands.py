@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.refresh.price_history import Series, series_of
 from advisor.report.document import Chart, Lines
-from advisor.report.price_bands import MOST_BANDS, places_chart
+from advisor.report.prices import MOST_BANDS, places_chart
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 UNTIL = START + timedelta(days=40)

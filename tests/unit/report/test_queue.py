@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Quantiles
+from advisor.report.logs import basis, check_document, wait_document
+from advisor.report.logs import queue_fit_document as fit_document
 from advisor.report.printing import Format, print_document
-from advisor.report.queue import basis, check_document, fit_document, wait_document
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Price, QuoteKind, Tier
-from advisor.report.quotes import price_json, quote_text, rent_text
+from advisor.report.options import price_json, quote_text, rent_text
 from tests.builders import make_plan, make_price
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import CostKind, Interval, Market, RunStatus
-from advisor.report.receipt import receipt_document
+from advisor.report.runs import receipt_document
 from advisor.service.receipts import Receipt
 from advisor.store.ledger import Run
 from tests.unit.report.printed import on_screen

@@ -10,9 +10,8 @@ import pytest
 from advisor.formats.recording_files import Recording, Skipped
 from advisor.predict.calibration.calibrating import Calibration
 from advisor.predict.calibration.fitting import FittedConstant
-from advisor.report.calibration import calibration_document
+from advisor.report.gpus import by_family, calibration_document, reasons, recording_document, skipped_lines
 from advisor.report.printing import Format, print_document
-from advisor.report.recording import by_family, reasons, recording_document, skipped_lines
 from tests.findings import texts
 from tests.recordings import make_header, make_measurement
 

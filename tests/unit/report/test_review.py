@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market, RunStatus
 from advisor.report.document import Chart, Document, Table
-from advisor.report.mail import message_of
 from advisor.report.printing import Format, text_of
 from advisor.report.review import first_document, review_document
-from advisor.report.review_tables import in_cents
-from advisor.report.review_words import command_of, heading
+from advisor.report.review_tables import command_of, heading, in_cents
+from advisor.report.writers.mail import message_of
 from advisor.review.budgets import Budget, Owner
 from advisor.review.period import Period, Scope
 from advisor.review.savings import recurring_jobs, savings_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from advisor.core.findings import Code, quoted
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
+from advisor.report.option_charts import time_over_cost
 from advisor.report.printing import Format, text_of
-from advisor.report.scatter import time_over_cost
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options, removed

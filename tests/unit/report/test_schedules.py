@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState
-from advisor.report.printing import Format, text_of
-from advisor.report.schedules import (
+from advisor.report.deliveries import (
     NO_SCHEDULES,
     added_document,
     output_document,
@@ -16,6 +15,7 @@ from advisor.report.schedules import (
     schedule_document,
     schedules_document,
 )
+from advisor.report.printing import Format, text_of
 from advisor.report.writers.terminal import Screen, to_terminal
 from advisor.service.schedule.managing import Planned
 from tests.schedules import make_schedule

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.sums import clock, dollars, rounded, short_times, with_rest
+from advisor.report.document import clock, dollars, rounded, short_times, with_rest
 
 PARTS = st.dictionaries(st.text(max_size=3), st.floats(-1e6, 1e6), min_size=1, max_size=8)
 

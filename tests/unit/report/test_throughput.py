@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import IterationEstimate, StepWork
-from advisor.report.breakdown import iteration
 from advisor.report.document import Fact
-from advisor.report.estimates import estimates_document
-from advisor.report.throughput import throughput_facts
+from advisor.report.estimates import estimates_document, throughput_facts
+from advisor.report.explain import iteration
 from tests.builders import make_estimate, make_trace
 from tests.recommendations import make_option
 from tests.unit.report.printed import on_screen

@@ -10,8 +10,8 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
+from advisor.report.estimates import summary, trace_document
 from advisor.report.printing import Format, print_document
-from advisor.report.trace import summary, trace_document
 from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
 from tests.unit.report.printed import read_csv, read_json

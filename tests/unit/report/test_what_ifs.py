@@ -6,8 +6,7 @@ from advisor.core.findings import Code, finding
 from advisor.core.values import ChangeGain, Interval, Recommendation
 from advisor.report.document import Tone
 from advisor.report.printing import Format, text_of
-from advisor.report.recommendation import recommendation_document
-from advisor.report.what_ifs import gain_json, gains_table
+from advisor.report.recommendation import gain_json, gains_table, recommendation_document
 from tests.builders import make_job
 from tests.recommendations import make_option
 from tests.recommending import make_script

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Interval, Quantiles, RunStatus
-from advisor.review.accuracy import Accuracy, accuracy_of, predicted_s
+from advisor.review.savings import Accuracy, accuracy_of, predicted_s
 from advisor.store.ledger import Run
 from tests.team import make_entry, make_run
 

@@ -8,8 +8,8 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.review.billing import Billing, billing_of
 from advisor.review.period import Scope
+from advisor.review.spending import Billing, billing_of
 from advisor.spend.charges import Bill, Charge, ChargeCategory
 from advisor.store.ledger import Run
 from tests.team import WEEK, at, make_bill, make_charge, make_run

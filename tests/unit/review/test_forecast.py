@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from advisor.review.forecast import LEAST_WEEKS, MOST_WEEKS, Month, month_outlook
+from advisor.review.budgets import LEAST_WEEKS, MOST_WEEKS, Month, month_outlook
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 Spent = list[tuple[datetime, Decimal]]

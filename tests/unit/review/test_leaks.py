@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from advisor.core.findings import Code, Finding
 from advisor.core.values import RunStatus
-from advisor.review.accuracy import accuracy_of
-from advisor.review.billing import billing_of
-from advisor.review.leaks import leaks_of
 from advisor.review.period import Scope
+from advisor.review.savings import accuracy_of
+from advisor.review.spending import billing_of, leaks_of
 from advisor.store.ledger import Run
 from tests.team import WEEK, make_bill, make_charge, make_entry, make_run
 

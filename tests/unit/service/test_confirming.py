@@ -13,7 +13,7 @@ from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.units import GIB
 from advisor.core.values import Confirmation, Layout, MemoryUse, Trace
-from advisor.report.memory_parts import confirmed_fact
+from advisor.report.estimates import confirmed_fact
 from advisor.service import confirming, predicting
 from advisor.service.predicting import PredictAnswer, PredictRequest, predict
 from advisor.service.traces import TraceRequest

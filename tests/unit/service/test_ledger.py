@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.common import duration_s, moment, moment_or_duration_s
 from advisor.cli.listening import TERMINAL
-from advisor.cli.times import duration_s, moment, moment_or_duration_s
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Code, Finding, finding

@@ -541,7 +541,7 @@ def test_gpus_of_one_machine_share_its_vcpus() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"backend": "kineto"}, "a profile does not tell"),
+        ({"backend": "kineto"}, "a profile does not show it"),
         ({"backend": "cuda", "num_workers": None}, "it uses no torch DataLoader"),
         ({"backend": "cpu", "num_workers": 0}, "its data has no length"),
         ({"num_workers": None}, "no torch DataLoader"),

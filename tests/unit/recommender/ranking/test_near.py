@@ -78,8 +78,8 @@ def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
     recommendation = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
     assert recommendation.frontier == ("A",)
     text = words(recommendation, "B")
-    assert "near tie in time: A costs no more and is done sooner with odds of" in text
-    p = float(text.split("with odds of ")[1].split()[0].rstrip(";"))
+    assert "near tie in time: A costs no more and is done sooner with probability" in text
+    p = float(text.split("with probability ")[1].split()[0].rstrip(";"))
     assert p == pytest.approx(0.88, abs=0.03)
 
 
@@ -87,7 +87,7 @@ def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
     recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
     assert recommendation.frontier == ("A", "B")
     text = words(recommendation, "A")
-    assert "near tie in time: B costs less and is done sooner with odds of" in text
+    assert "near tie in time: B costs less and is done sooner with probability" in text
     assert "near tie" not in words(recommendation, "B")
 
 

@@ -40,7 +40,7 @@ def test_a_price_that_nobody_quoted_is_the_cheapest_at_its_p90_or_not_at_all() -
 def test_a_guess_that_would_read_as_cheaper_is_told(p90_usd: float, is_told: bool) -> None:
     options = [A, guessed(make_option("G", 5.0, 5.0), p90_usd)]
     reason = next(pick.reason for pick in picks_of(options, JOB) if pick.name is PickName.CHEAPEST)
-    assert ("nobody quoted counts at its p90" in sentence(reason)) is is_told
+    assert ("was never quoted counts at its p90" in sentence(reason)) is is_told
 
 
 @pytest.mark.parametrize("name", PickName)

@@ -172,7 +172,7 @@ def test_what_risk_keeps_is_still_called_what_it_is() -> None:
     far = (make_plan("FAR", 5.0), 8.5)
     wider = answer(UNSURE, far, job=make_job(iterations=1000, risk_counts=True))
     assert wider.frontier == ("UNSURE", "FAR")
-    near = "near tie in time: UNSURE costs no more and is done sooner with odds of"
+    near = "near tie in time: UNSURE costs no more and is done sooner with probability"
     assert near in reasons(wider, "FAR")
     assert "near tie" not in reasons(wider, "UNSURE")
 

@@ -61,7 +61,7 @@ def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
     own = replace(RIVAL, plan=replace(RIVAL.plan, usd_per_h=None))
     tipping = tipped(CHOSEN, own)
     assert tipping.facts["cost_usd"] is None
-    assert "at a cost that nobody configured" in sentence(tipping)
+    assert "at a cost that is not configured" in sentence(tipping)
 
 
 def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:

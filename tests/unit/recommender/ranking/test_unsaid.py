@@ -62,7 +62,7 @@ def test_a_deadline_that_looks_met_and_is_not_changes_the_advice() -> None:
     found = tipped(CHEAP, SURE)
     assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, "SURE")
     assert found.facts["below_s"] == 20.0 * HOUR_S
-    assert sentence(found).startswith("a deadline (--deadline): below 20 h, 1 x SURE")
+    assert sentence(found).startswith("with a deadline below 20 h (--deadline), 1 x SURE")
 
 
 def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer() -> None:
@@ -150,7 +150,7 @@ def test_a_later_deadline_that_saves_money_is_named() -> None:
     found = later(CHEAP)
     assert (found.code, named(found)) == (Code.TIPPED_BY_LATER_DEADLINE, "SPOT")
     assert found.facts["from_s"] == 20.0 * HOUR_S
-    assert sentence(found).startswith("a later deadline (--deadline): from 20 h on, 1 x SPOT")
+    assert sentence(found).startswith("with a deadline of 20 h or later (--deadline), 1 x SPOT")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
     found = tipped(HERE, THERE, job=DATA)
     assert (found.code, named(found)) == (Code.TIPPED_BY_DATA_PLACE, "THERE")
     assert (found.facts["data_provider"], found.facts["data_region"]) == ("aws", "eu-west-1")
-    assert sentence(found).startswith("where the data lies (--data): in eu-west-1 of aws, 1 x THERE")
+    assert sentence(found).startswith("if the data is in eu-west-1 of aws (--data), 1 x THERE")
     # What it takes there, without the copying.
     assert sentence(found).endswith("would be recommended, 5 h for $15.00")
 

@@ -14,7 +14,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.report import words
 from advisor.report.words import WORDS, error_text, finding_json, sentence, warnings_json
-from advisor.report.writers.json_text import to_json
+from advisor.report.writers.text_formats import to_json
 from tests.findings import FACTS, sample, texts
 
 MODULES = [

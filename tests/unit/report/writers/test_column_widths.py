@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.writers.column_widths import column_widths, least_widths
+from advisor.report.writers.terminal import column_widths, least_widths
 from tests.unit.report.printed import on_screen
 from tests.unit.report.printed import table as text_table
 

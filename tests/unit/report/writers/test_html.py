@@ -24,8 +24,7 @@ from advisor.report.document import (
     Table,
     Tone,
 )
-from advisor.report.writers.html import to_html
-from advisor.report.writers.templating import sort_value
+from advisor.report.writers.html import sort_value, to_html
 from tests.unit.report.printed import of
 from tests.unit.report.test_html import EVIL, Page
 

@@ -14,8 +14,9 @@ import pytest
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Chart, Document, Series
 from advisor.report.writers import pictures
-from advisor.report.writers.mail_html import to_mail_html
-from advisor.report.writers.page import to_page
+from advisor.report.writers.html import to_page
+from advisor.report.writers.mail import to_mail_html
+from advisor.report.writers.vega import spec_of
 
 CHART = Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 2.0), (2.0, 1.0))),), title="Costs")
 DOCUMENT = Document(blocks=(CHART,), facts={})
@@ -70,11 +71,11 @@ def test_a_mail_without_pictures() -> None:
 def test_once_there_is_memory_again_charts_are_drawn(
     little_memory: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert pictures.svg(CHART) is None
+    assert pictures.still(spec_of(CHART)) is None
     monkeypatch.undo()
-    assert "<svg" in str(pictures.svg(CHART))
+    assert "<svg" in str(pictures.still(spec_of(CHART)))
 
 
 def test_what_cannot_be_drawn_does_not_end_the_process_that_draws() -> None:
     assert pictures._drawn("svg", "{") is None
-    assert "<svg" in str(pictures.svg(CHART))
+    assert "<svg" in str(pictures.still(spec_of(CHART)))

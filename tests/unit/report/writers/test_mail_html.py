@@ -8,7 +8,7 @@ from typing import Any
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Chart, Column, Document, Row, Section, Series, Table, columns
 from advisor.report.recommendation import recommendation_document
-from advisor.report.writers.mail_html import to_mail_html
+from advisor.report.writers.mail import to_mail_html
 from tests.recommendations import many_options
 from tests.unit.report.printed import of, table
 

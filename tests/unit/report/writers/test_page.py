@@ -15,7 +15,8 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.report.document import BLANK, Document, Lines, Section
 from advisor.report.printing import Format, check_page_path, text_of, write_page
-from advisor.report.writers import page, pictures
+from advisor.report.writers import html as page
+from advisor.report.writers import pictures
 from tests.pages import EVIL, answer_page, burn_down, estimates_page, history_page, team_page
 from tests.unit.report.printed import of
 

@@ -15,9 +15,7 @@ from advisor.core.values import Quantiles
 from advisor.report.cells import USD, Cell
 from advisor.report.document import Column, Lines, Row, Section, Table
 from advisor.report.printing import Format, text_of
-from advisor.report.writers.csv_text import to_csv
-from advisor.report.writers.json_text import SCHEMA_VERSION, to_json
-from advisor.report.writers.markdown import to_markdown
+from advisor.report.writers.text_formats import SCHEMA_VERSION, to_csv, to_json, to_markdown
 from tests.unit.report.printed import of, table
 
 # Whatever shows as itself: tests/security has the rest.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Block, Chart, Lines, Section, Series
-from advisor.report.writers.slack import MOST_BLOCKS, MOST_LETTERS, MOST_OF_A_HEADER, to_slack
+from advisor.report.writers.mail import MOST_BLOCKS, MOST_LETTERS, MOST_OF_A_HEADER, to_slack
 from tests.unit.report.printed import of, table
 
 HOSTILE = "<!channel> <@U1> <https://evil.test|ok> & :smile: *b* _i_ `c` ```\n@here"

@@ -31,10 +31,8 @@ from advisor.report.document import (
     columns,
 )
 from advisor.report.printing import Format, print_document
-from advisor.report.writers.column_widths import column_widths
-from advisor.report.writers.terminal import Screen
-from advisor.report.writers.terminal_table import Layout
-from advisor.report.writers.words import row_texts
+from advisor.report.writers.terminal import Layout, Screen, column_widths
+from advisor.report.writers.text_formats import row_texts
 from tests.unit.report.printed import of, on_screen
 
 NARROW = Lines(("one line",))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.report.cells import COUNT, DURATION, SHORT_DURATION, TEXT, USD, USD_PER_H
 from advisor.report.document import Axis
-from advisor.report.writers.ticks import scale_of
+from advisor.report.writers.plot import scale_of
 
 KINDS = st.sampled_from([USD, USD_PER_H, DURATION, SHORT_DURATION, COUNT, TEXT])
 POSITIVE = st.lists(st.floats(1e-4, 1e9), min_size=1, max_size=20)

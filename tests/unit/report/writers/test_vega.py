@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 
 from advisor.report.cells import SHORT_DURATION, USD
 from advisor.report.document import Axis, Chart, Detail, Series, Tone
-from advisor.report.iterations_chart import iterations_chart
-from advisor.report.writers.pictures import png, svg
-from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, spec_of
-from advisor.report.writers.vega_rows import rows_of
+from advisor.report.estimates import iterations_chart
+from advisor.report.writers.pictures import png, still
+from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, rows_of, spec_of
 from tests.builders import make_estimate
 from tests.pages import EVIL, answer_page, burn_down, history_page, predicted_against_actual, spend_by_week
 
 SHOWN_EVIL = EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
+
+
+def svg_of(chart):
+    return still(spec_of(chart, PICTURE))
 
 
 def charts_of(document) -> list[Chart]:
@@ -76,7 +79,7 @@ def test_every_point_can_be_pointed_at(chart) -> None:
     ],
 )
 def test_names_neither_end_an_expression_nor_a_script(chart) -> None:
-    drawing = svg(chart)
+    drawing = svg_of(chart)
     assert "<script" not in drawing
     assert "<img" not in drawing
     # Legends and axes cut what is too long; what is left of the name is what was there.
@@ -165,7 +168,7 @@ def test_nothing_to_draw_is_a_fault_of_ours() -> None:
 def test_a_label_may_be_cut_within_an_emoji(name: str) -> None:
     """Before: a ValueError of vl-convert."""
     for width in range(25):
-        drawing = svg(replace(spend_by_week(), bars=("i" * width + name, "b", "c")))
+        drawing = svg_of(replace(spend_by_week(), bars=("i" * width + name, "b", "c")))
         assert "iii" in drawing or width < 3
 
 
@@ -174,16 +177,16 @@ def test_a_picture_is_twice_as_fine_as_its_drawing_and_white() -> None:
     assert picture.startswith(b"\x89PNG")
     width, _ = struct.unpack(">II", picture[16:24])
     assert 1200 <= width <= 1400
-    assert 'fill="#ffffff"' in svg(CHARTS["spend"])
+    assert 'fill="#ffffff"' in svg_of(CHARTS["spend"])
 
 
 def test_a_picture_has_nothing_that_nobody_sees() -> None:
-    assert 'opacity="0"' not in svg(burn_down())
+    assert 'opacity="0"' not in svg_of(burn_down())
     assert any(layer["mark"].get("opacity") == 0 for layer in spec_of(burn_down())["layer"])
 
 
 def test_pictures_name_their_series_and_their_guides() -> None:
-    drawing = svg(burn_down("spent by vision"))
+    drawing = svg_of(burn_down("spent by vision"))
     for name in ("spent by vision", "budget", "forecast", "Spent"):
         assert f">{name}</text>" in drawing
 

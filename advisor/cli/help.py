@@ -1,0 +1,149 @@
+"""Help pages, and what a command line got wrong in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from advisor.core.errors import InputError
+from advisor.report.plain import shown
+
+Click = Any  # a value of click, or of typer's own copy of it: which of both depends on typer's version
+
+COMMON_OPTIONS = {
+    "recommend": (
+        "--epochs", "--iterations", "--budget", "--deadline", "--gpu", "--provider", "--region", "--market",
+        "--max-nodes", "--dataset-gb", "--policy", "--explain", "--what-if", "--top", "--html", "--offline",
+        "--format", "--json",
+    ),
+    "compare": (
+        "--epochs", "--iterations", "--budget", "--deadline", "--value-of-time", "--provider", "--region",
+        "--market", "--max-nodes", "--dataset-gb", "--policy", "--local-gpu", "--offline", "--format",
+        "--json",
+    ),
+    "diff": (
+        "--epochs", "--iterations", "--fail-above", "--gpu", "--provider", "--region", "--market",
+        "--max-nodes", "--policy", "--python", "--backend", "--fake-data", "--offline", "--format", "--json",
+    ),
+}  # fmt: skip
+"""What ``--help`` shows of commands with more than twenty options; the rest is under ``--help-all``."""
+
+_SHOWS_ALL = "advisor.help_all"
+
+
+class LongCommand(TyperCommand):
+    """A command whose help page shows the common options, and all of them with ``--help-all``."""
+
+    def get_params(self, ctx: Click) -> list[Click]:
+        """The command's parameters; a long one also has ``--help-all``."""
+        params: list[Click] = super().get_params(ctx)
+        if self.name in COMMON_OPTIONS:
+            help_all = copy(params[-1])
+            help_all.name, help_all.opts, help_all.callback = "help_all", ["--help-all"], _show_all
+            help_all.help = f"Show all {len(params) - self._num_arguments()} options and exit."
+            params.insert(-1, help_all)
+        return params
+
+    def _num_arguments(self) -> int:
+        return sum(param.param_type_name == "argument" for param in self.params)
+
+    def format_options(self, ctx: Click, formatter: Click) -> None:
+        """Arguments, then the common options, then the others if they are asked for."""
+        for title, params in self._sections(ctx):
+            records = [record for param in params if (record := param.get_help_record(ctx))]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def _sections(self, ctx: Click) -> Iterator[tuple[str, list[Click]]]:
+        params = self.get_params(ctx)
+        options = [param for param in params if param.param_type_name == "option"]
+        common = [option for option in options if self._is_common(option)]
+        yield "Arguments", [param for param in params if param.param_type_name == "argument"]
+        yield "Options", common
+        if ctx.meta.get(_SHOWS_ALL):
+            yield "More options", [option for option in options if option not in common]
+
+    def _is_common(self, option: Click) -> bool:
+        common = COMMON_OPTIONS.get(self.name or "")
+        return common is None or option.name in ("help", "help_all") or option.opts[0] in common
+
+
+def _show_all(ctx: Click, _param: Click, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        typer.echo(full_help(ctx.command, ctx), color=ctx.color)
+        ctx.exit()
+
+
+def full_help(command: Click, ctx: Click) -> str:
+    """The help page of a command with all of its options, the common ones first."""
+    ctx.meta[_SHOWS_ALL] = True
+    return str(command.get_help(ctx))
+
+
+class WholeLines(TyperGroup):
+    """A group that shows the first sentence of each command in full, wrapped at the terminal's width."""
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
+        """Name and sentence of each command."""
+        rows = [
+            (name, command.short_help or first_sentence(command.help or ""))
+            for name, command in self.commands.items()
+            if not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text.
+
+    >>> first_sentence("Rank where to run: AWS and GCP. Exits with 4.")
+    'Rank where to run: AWS and GCP.'
+    """
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    start, stop, _ = paragraph.partition(". ")
+    return start + stop.strip()
+
+
+class PlainGroup(WholeLines):
+    """Commands whose usage errors are those of our tree."""
+
+    def make_context(self, *args: Click, **extra: Click) -> Click:
+        """Parse what stands before the command."""
+        with _plain_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Click) -> Click:
+        """Parse and run the command."""
+        with _plain_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as raised:
+        # Which package a usage error comes from depends on typer's version.
+        error: Click = raised
+        is_of_usage = hasattr(error, "format_message") and error.exit_code == InputError.exit_code
+        if not is_of_usage or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        raise InputError(_in_one_line(error)) from None
+
+
+def _in_one_line(error: Click) -> str:
+    """Without what pydantic says of itself, and with the help of the command."""
+    message = str(shown(error.format_message()))
+    message, _, _ = message.partition(", unable to parse")
+    for words, plain in (("Value error, ", ""), ("Input should", "it must")):
+        message = message.replace(words, plain)
+    end = "" if message.endswith((".", "?", "!")) else "."
+    command = "advisor" if error.ctx is None else error.ctx.command_path
+    return f"{message}{end} See {command} --help."

@@ -1,0 +1,150 @@
+"""``advisor queue`` and ``advisor spot``: what logs say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import chosen_format
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.limits import MAX_MACHINES
+from advisor.report.printing import Format, print_document
+
+queue_app = typer.Typer(
+    cls=WholeLines, help="How long jobs wait in a cluster's queue, from its job log.", no_args_is_help=True
+)
+
+LogArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LOG",
+        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user) or SWF.",
+    ),
+]
+ZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="ZONE",
+        help="Of times in a log that name no zone, such as Europe/Berlin.",
+        show_default="that of this machine",
+    ),
+]
+
+
+@queue_app.command("fit")
+def fit_queue(
+    log: LogArgument,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the quantiles: for wait_log of a cluster.")
+    ] = None,
+    timezone: ZoneOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.logs import queue_fit_document as fit_document
+    from advisor.service.waits import fit_waits
+
+    print_document(fit_document(fit_waits(log, out, TERMINAL, timezone)), chosen_format(output, as_json))
+
+
+@queue_app.command("check")
+def check(
+    log: LogArgument,
+    timezone: ZoneOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Foresee the last 30 % of the log, and show how often and how closely it was right."""
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.logs import check_document
+    from advisor.service.waits import check_waits
+
+    print_document(check_document(check_waits(log, TERMINAL, timezone)), chosen_format(output, as_json))
+
+
+@queue_app.command("show")
+def show(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log.")
+    ],
+    gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=1, max=MAX_MACHINES)
+    ] = None,
+    walltime: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Run time it asks for: 12h, 1-12:00:00.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Queue or partition.")] = None,
+    timezone: ZoneOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how long one kind of job waits; without --gpus, all kinds."""
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.core.errors import InputError
+    from advisor.report.logs import queue_fit_document as fit_document
+    from advisor.report.logs import wait_document
+    from advisor.report.words import sentences
+    from advisor.service.waits import WaitRequest, expected_wait, fitted_waits
+
+    output = chosen_format(output, as_json)
+    if gpus is None:
+        if walltime is not None or queue is not None:
+            raise InputError("--walltime and --queue narrow down a job: give its --gpus N as well.")
+        print_document(fit_document(fitted_waits(source, TERMINAL, timezone)), output)
+        return
+    request = WaitRequest(
+        source=source, num_gpus=gpus, walltime_s=_walltime_s(walltime), queue=queue, timezone=timezone
+    )
+    wait = expected_wait(request, TERMINAL)
+    warn(sentences(wait.warnings))
+    print_document(wait_document(wait.alike, wait.size_unit, wait.warnings), output)
+
+
+def _walltime_s(text: str | None) -> float | None:
+    from advisor.core.errors import InputError
+    from advisor.site_files.job_logs import parse_walltime_s
+
+    try:
+        return None if text is None else parse_walltime_s(text)
+    except ValueError as error:
+        raise InputError(f"--walltime: {error}.") from error
+
+
+spot_app = typer.Typer(
+    cls=WholeLines, help="How often spot machines go away, from a log of them.", no_args_is_help=True
+)
+
+
+@spot_app.callback()
+def _group() -> None:
+    """With one command only, typer would make it the group itself."""
+
+
+@spot_app.command("fit")
+def fit_spot(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="CSV with columns time and event, and machine and zone where they differ. Events: up, down, "
+            "requested, started, preempted, ended.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep what it tells: for the setting spot.history.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.logs import spot_fit_document as fit_document
+    from advisor.service.spot_history import fit_spot
+
+    print_document(fit_document(fit_spot(log, out, TERMINAL)), chosen_format(output, as_json))

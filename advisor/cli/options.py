@@ -1,0 +1,512 @@
+"""Options that commands share: single ones, groups that a command takes as one value, and completion."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_type_hints
+
+import typer
+
+from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
+from advisor.core.values import Market, Scaling
+from advisor.report.printing import Format
+
+if TYPE_CHECKING:
+    from advisor.core.values import Job
+
+
+def gpu_names(incomplete: str) -> list[str]:
+    """GPUs and families of the catalog."""
+    return _beginning(incomplete, _gpus)
+
+
+def vendor_names(incomplete: str) -> list[str]:
+    """Makers of the catalog's GPUs."""
+    return _beginning(incomplete, _vendors)
+
+
+def provider_names(incomplete: str) -> list[str]:
+    """Clouds with a shipped price."""
+    return _beginning(incomplete, lambda: (provider for provider, _ in _places()))
+
+
+def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Regions with a shipped price, of the clouds that were named before."""
+    named = ctx.params.get("provider") or ()
+    clouds = {name.lower() for name in ([named] if isinstance(named, str) else named)}
+
+    def regions() -> Iterator[str]:
+        return (region for cloud, region in _places() if not clouds or cloud in clouds)
+
+    return _beginning(incomplete, regions)
+
+
+def change_names(incomplete: str) -> list[str]:
+    """Changes of a script that `--what-if` takes."""
+    from advisor.core.changes import ALL, CHANGE_NAMES
+
+    return _beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
+
+
+def split_names(incomplete: str) -> list[str]:
+    """Ways to divide a model, without their numbers."""
+    from advisor.core.changes import SPLIT_NAMES
+
+    return _beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
+
+
+def backend_names(incomplete: str) -> list[str]:
+    """What ``--backend`` takes."""
+    return _beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))
+
+
+def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
+    start, rest = incomplete.lower(), slice(len(incomplete), None)
+    try:
+        matching = dict.fromkeys(name for name in names() if name.lower().startswith(start))
+    except Exception:  # noqa: BLE001 - see above
+        return []
+    # typer drops what does not begin as it was typed, and any case will do.
+    return [incomplete + name[rest] for name in matching]
+
+
+def _gpus() -> Iterator[str]:
+    from advisor.core.gpus import family_names, load_gpus
+
+    yield from load_gpus()
+    yield from family_names()
+
+
+def _vendors() -> Iterator[str]:
+    from advisor.core.gpus import load_gpus
+
+    yield from (spec.vendor.lower() for spec in load_gpus().values())
+
+
+def _places() -> Iterator[tuple[str, str]]:
+    """Provider and region of each shipped price; the parser of prices would check every cell."""
+    from advisor.core.gpus import catalog_path
+
+    for path in sorted(catalog_path("prices/aws.csv").parent.glob("*.csv")):
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                yield row["provider"], row["region"]
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+ArgumentsArgument = Annotated[
+    list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
+]
+SourceArgument = Annotated[
+    Path, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
+]
+GpuOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        metavar="GPU",
+        help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
+        autocompletion=gpu_names,
+    ),
+]
+GpusOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        metavar="GPU",
+        help="GPU or family, with counts of all nodes: L4, A100:8, H100:1..8, H100:8x4. Repeatable.",
+        autocompletion=gpu_names,
+    ),
+]
+OriginGpuOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GPU",
+        help="Where a profiler's export was recorded, if it does not say.",
+        autocompletion=gpu_names,
+    ),
+]
+LocalGpuOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GPU", help="GPU of this machine; default: what nvidia-smi says.", autocompletion=gpu_names
+    ),
+]
+SupposeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suppose",
+        metavar="SPLIT",
+        help="Suppose a script that divides its model: zero-1, zero-2, zero-3 (FSDP), hybrid, tensor-N,"
+        " pipeline-N. Repeatable.",
+        autocompletion=split_names,
+    ),
+]
+AllowVendorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable.", autocompletion=vendor_names
+    ),
+]
+LoaderOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S",
+        help="CPU seconds to load one sample; default: measured, else assumed by kind of sample.",
+    ),
+]
+ProviderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="aws, gcp. Repeatable.", autocompletion=provider_names),
+]
+RegionOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.", autocompletion=region_names),
+]
+MarketOption = Annotated[
+    list[Market] | None,
+    typer.Option(metavar="MARKET", help="on-demand, spot. Repeatable.", case_sensitive=False),
+]
+MaxAgeOption = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Refuse older prices, such as 30d.")
+]
+PythonOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Interpreter that runs the script; default: the active virtual environment's.",
+    ),
+]
+IterationsOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Or how many optimizer steps, of as many GPUs as it was profiled for."),
+]
+IterationsPerEpochOption = Annotated[
+    int | None, typer.Option(metavar="N", help="For data without a length; counted the same way.")
+]
+PolicyOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Policy file to obey, besides those of the settings. Repeatable."),
+]
+
+
+Command = Callable[..., None]
+
+
+def with_groups(command: Command) -> Command:
+    """The command as typer reads it: in place of a parameter that is a dataclass stand its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+
+    @wraps(command)
+    def flat(**options: object) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
+        command(**options)
+
+    parameters = list(_written_out(command, hints))
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(flat)["__signature__"] = inspect.Signature(parameters)
+    return flat
+
+
+def _written_out(command: Command, hints: dict[str, type]) -> Iterator[Parameter]:
+    for name, parameter in inspect.signature(command).parameters.items():
+        if not is_dataclass(hints[name]):
+            yield parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
+            continue
+        of_fields = get_type_hints(hints[name], include_extras=True)
+        for field in fields(hints[name]):
+            yield Parameter(
+                field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=of_fields[field.name]
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferOptions:
+    """Which offers count."""
+
+    provider: ProviderOption = None
+    region: RegionOption = None
+    market: MarketOption = None
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=MAX_NODES, help="Machines that train together, exactly so many."
+        ),
+    ] = None
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=MAX_NODES, help="Machines that train together at most; default: 1."
+        ),
+    ] = None
+    max_age: MaxAgeOption = None
+    offline: Annotated[
+        bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
+    ] = None
+
+    def settings(self) -> dict[str, object]:
+        """For `settings_with`; the number of nodes is the request's."""
+        return {
+            "cloud__max_nodes": self.max_nodes,
+            "cloud__providers": self.provider,
+            "cloud__regions": self.region,
+            "cloud__markets": self.market,
+            "prices__max_age": self.max_age,
+            "prices__offline": self.offline,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptOptions:
+    """How a script is profiled."""
+
+    python: PythonOption = None
+    timeout: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
+    ] = None
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|cuda|fake|cpu",
+            autocompletion=backend_names,
+            help="Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
+            " auto, the default, is cuda where there is a free GPU.",
+        ),
+    ] = None
+    fake_data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=MAX_SAMPLES, help="How many fake samples a missing data set has."
+        ),
+    ] = None
+    world: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_WORLD,
+            help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
+        ),
+    ] = None
+    sandbox: Annotated[
+        bool | None,
+        typer.Option(
+            "--sandbox/--no-sandbox",
+            help="Profile in bubblewrap: the script can write nothing and has no network.",
+            show_default=False,
+        ),
+    ] = None
+    sandbox_read: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="What the script reads there besides its project, interpreter and caches; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Hand on this variable, too: scripts get what training needs (repeatable).",
+            show_default=False,
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, object]:
+        """For `settings_with`; the world is the request's."""
+        return {
+            "profile__python": self.python,
+            "profile__timeout": self.timeout,
+            "profile__backend": self.backend,
+            "profile__fake_data": self.fake_data,
+            "profile__samples": self.samples,
+            "profile__sandbox": self.sandbox,
+            "profile__sandbox_read": self.sandbox_read or None,
+            "profile__env": self.env,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How much is to be trained, and within which limits."""
+
+    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs to train.")] = None
+    iterations: IterationsOption = None
+    iterations_per_epoch: IterationsPerEpochOption = None
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="For the whole job.")] = None
+    deadline: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Until done, waiting included: 12h, 3d."),
+    ] = None
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
+    ] = 0.9
+    value_of_time: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD_PER_H",
+            help="What finishing an hour earlier is worth; default: 2.",
+        ),
+    ] = None
+    suppose: SupposeOption = None
+    risk: Annotated[
+        bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
+    ] = False
+
+    def job(self) -> Job:
+        """The job.
+
+        Raises:
+            InputError: the deadline is no duration, or a model cannot be divided so.
+        """
+        from advisor.cli.common import deadline_s
+        from advisor.core.changes import parse_split
+        from advisor.core.values import Job
+
+        return Job(
+            epochs=self.epochs,
+            iterations=self.iterations,
+            iterations_per_epoch=self.iterations_per_epoch,
+            budget_usd=self.budget,
+            deadline_s=deadline_s("--deadline", self.deadline),
+            confidence=self.confidence,
+            value_of_time_usd_per_h=self.value_of_time,
+            risk_counts=self.risk,
+            split=parse_split(self.suppose or (), "--suppose"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """What is read, moved and fed."""
+
+    dataset_gb: Annotated[
+        float | None,
+        typer.Option(metavar="GIB", help="Data set (GiB), copied to the machine unless it is there."),
+    ] = None
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE", help="Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local."
+        ),
+    ] = None
+    scaling: Annotated[
+        Scaling | None,
+        typer.Option(
+            case_sensitive=False,
+            help="What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
+            " the whole step (unshared).",
+            show_default=False,
+        ),
+    ] = None
+    result_gb: Annotated[
+        float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
+    ] = None
+    loader_s_per_sample: LoaderOption = None
+
+    def settings(self) -> dict[str, object]:
+        """For `settings_with`."""
+        return {
+            "cloud__dataset_gb": self.dataset_gb,
+            "cloud__data": self.data,
+            "profile__scaling": self.scaling,
+            "cloud__result_gb": self.result_gb,
+            "input__loader_s_per_sample": self.loader_s_per_sample,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What is shown of an answer."""
+
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
+    ] = None
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLAN",
+            help="Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
+        ),
+    ] = None
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANGE",
+            help="What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
+            " line on the best of them.",
+            autocompletion=change_names,
+        ),
+    ] = None
+    no_what_if: Annotated[
+        bool, typer.Option("--no-what-if", help="Not even the line on the best change.")
+    ] = False
+    patch: Annotated[
+        bool,
+        typer.Option(
+            "--patch",
+            help="Print these changes as a diff of the script; of all, those that surely save time.",
+        ),
+    ] = False
+    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
+    all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
+    ] = False
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
+    ] = None
+
+    @property
+    def changes(self) -> tuple[str, ...] | None:
+        """Names of the changes to judge; None for the best of one line.
+
+        Raises:
+            InputError: changes are wanted and not.
+        """
+        from advisor.core.errors import InputError
+
+        if self.no_what_if and self.what_if:
+            raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
+        return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
+
+    def check(self) -> None:
+        """Refuse what cannot be shown together.
+
+        Raises:
+            InputError: a patch is wanted, and something else in its place.
+        """
+        from advisor.core.errors import InputError
+
+        if self.patch and (self.explain is not None or self.plot):
+            raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows to show; None for all."""
+        return None if self.all_ else self.top

@@ -1,0 +1,173 @@
+"""What logs say: waits in a cluster's queue, and how often spot machines are reclaimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from advisor.core.findings import Finding
+from advisor.core.units import HOUR_S, format_duration, format_duration_short
+from advisor.core.values import Interval, Quantiles
+from advisor.report.cells import COUNT, DECIMALS, FOUR_DIGITS, INTERVAL, SHARE, SHORT_DURATION, Cell, Kind
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.words import warnings_json
+from advisor.report.words.options import basis as log_basis
+from advisor.service.spot_history import FittedMachine
+from recommender.queue.fitted import WaitBin, WaitQuantiles
+from recommender.queue.scoring import QueueCheck, Score
+
+ANY = "any"
+NO_WAIT = "0 s"  # logs count whole seconds
+WAIT = Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
+BIN_COLUMNS = (
+    *columns("Size", "Walltime", "Queue"),
+    Column("Jobs", COUNT),
+    *columns("Wait p50", "Wait p90", kind=WAIT),
+)
+CHECK_COLUMNS = (
+    Column("Quantiles"),
+    *columns("Covers p50", "Covers p90"),
+    *columns("Pinball p50", "Pinball p90", kind=DECIMALS),
+)
+
+
+def queue_fit_document(waits: WaitQuantiles) -> Document:
+    """Every bin with enough jobs."""
+    return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
+
+
+def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[Finding]) -> Document:
+    """The wait of one kind of job, and what it rests on."""
+    wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
+    facts = {
+        "wait_s": asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
+        "jobs": alike.num_jobs,
+        "size_unit": size_unit,
+        "based_on": {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
+        **warnings_json(warnings),
+    }
+    return Document(
+        facts=facts,
+        blocks=(Lines((f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})",)),),
+        sheet=_bins([alike]),
+    )
+
+
+def check_document(check: QueueCheck) -> Document:
+    """Coverage and pinball loss beside those of the global quantiles."""
+    scores: dict[str, Quantiles | Score] = {
+        "coverage": check.online.coverage,
+        "pinball": check.online.pinball,
+        "online": check.online,
+        "frozen": check.frozen,
+        "uncorrected_coverage": check.uncorrected.coverage,
+        "uncorrected_pinball": check.uncorrected.pinball,
+        "baseline_coverage": check.baseline.coverage,
+        "baseline_pinball": check.baseline.pinball,
+    }
+    counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked, "fits_frozen": check.num_frozen}
+    rows = (
+        _score("frozen for a week, as a fit is used", check.frozen),
+        _score("learning on with each start", check.online),
+        _score("the same, uncorrected", check.uncorrected),
+        _score("of all jobs", check.baseline),
+    )
+    words = (
+        f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last; {check.num_frozen:,} frozen"
+        " fits. Pinball in log minutes. +- is the standard error, if days are independent."
+    )
+    return Document(
+        facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
+        blocks=(Table(columns=CHECK_COLUMNS, rows=rows), Lines((words,))),
+    )
+
+
+def basis(alike: WaitBin, size_unit: str) -> str:
+    """In words, which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
+    return log_basis(
+        num_jobs=alike.num_jobs,
+        size=alike.size,
+        size_unit=size_unit,
+        walltime=alike.walltime,
+        queue=alike.queue,
+    )
+
+
+def _bins(bins: Sequence[WaitBin]) -> Table:
+    return Table(columns=BIN_COLUMNS, rows=tuple(Row(_cells(one)) for one in bins))
+
+
+def _cells(one: WaitBin) -> tuple[Cell, ...]:
+    return *(ANY if name is None else name for name in one.key), one.num_jobs, one.p50_s, one.p90_s
+
+
+def _in_words(wait_s: float) -> str:
+    return NO_WAIT if wait_s < 1 else format_duration(wait_s)
+
+
+def _score(name: str, score: Score) -> Row:
+    error, pinball = score.coverage_se, score.pinball
+    p50 = _share(score.coverage.p50, None if error is None else error.p50)
+    p90 = _share(score.coverage.p90, None if error is None else error.p90)
+    return Row((name, p50, p90, pinball.p50, pinball.p90))
+
+
+def _share(share: float, error: float | None) -> str:
+    return f"{share:.1%}" if error is None else f"{share:.1%} +- {error:.1%}"
+
+
+_RATES = Kind("interval of rates", "{:.2g}".format, is_right=False)
+COLUMNS = (
+    Column("Machine"),
+    Column("Watched", SHORT_DURATION),
+    Column("Up", SHARE),
+    Column("Preemptions", COUNT),
+    Column("Per hour, logged", FOUR_DIGITS),
+    Column("Per hour, next (p10 .. p90)", _RATES),
+    Column("Away, next (p10 .. p90)", INTERVAL),
+    Column("First wait (p90)", SHORT_DURATION),
+)
+_NOTE = (
+    "Next: what recommend draws from, the log corrected by machines of its class in open traces. The setting"
+    " spot.history takes the log, or the file that --out writes."
+)
+_Z90 = 1.2815515655446004
+
+
+def spot_fit_document(machines: Sequence[FittedMachine]) -> Document:
+    """A row for each machine of the log."""
+    table = Table(columns=COLUMNS, rows=tuple(Row(_machine_cells(one)) for one in machines))
+    return Document(facts={"machines": list(map(_facts, machines))}, blocks=(table, Lines((_NOTE,))))
+
+
+def _machine_cells(one: FittedMachine) -> tuple[Cell, ...]:
+    seen = one.seen
+    return (
+        one.machine or ANY,
+        (seen.up_h + seen.down_h) * HOUR_S,
+        1 - seen.share_down,
+        seen.num_losses,
+        seen.num_losses / seen.up_h if seen.up_h else None,
+        _around(one.odds.preemptions_per_h, one.odds.sigma_rate),
+        _around(one.odds.outage_h * HOUR_S, one.odds.sigma_outage),
+        one.wait_s,
+    )
+
+
+def _around(median: float, sigma: float) -> Interval:
+    spread = math.exp(_Z90 * sigma)
+    return Interval(p10=median / spread, p50=median, p90=median * spread)
+
+
+def _facts(one: FittedMachine) -> Mapping[str, object]:
+    return {
+        "machine": one.machine or None,
+        "gpu": one.gpu,
+        "num_gpus": one.num_gpus,
+        **asdict(one.seen),
+        "preemptions_per_h": asdict(_around(one.odds.preemptions_per_h, one.odds.sigma_rate)),
+        "reacquire_s": asdict(_around(one.odds.outage_h * HOUR_S, one.odds.sigma_outage)),
+        "wait_s": asdict(one.wait_s),
+        "assumed_preemptions_per_h": one.assumed.preemptions_per_h,
+    }

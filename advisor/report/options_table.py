@@ -1,0 +1,249 @@
+"""The table of options: a column is one entry of `OPTION_COLUMNS` for tables, pages, CSV and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Flag, auto
+
+from advisor.core.findings import Code
+from advisor.core.units import format_duration_short, format_usd
+from advisor.core.values import Option, Recommendation
+from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
+from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
+from advisor.report.options import (
+    gpus,
+    has_figures,
+    market,
+    place,
+    ranked,
+    rent_text,
+    selection,
+    status,
+    where,
+)
+
+# Below this many characters all columns side by side would break the names of machines.
+WIDE_ABOVE = 150
+_TONES = {"recommended": Tone.BEST, "frontier": Tone.GOOD, "": Tone.PLAIN}
+
+
+class Form(Flag):
+    """How much room a table has: all columns, GPUs above their place, the least, or all in one column."""
+
+    WIDE = auto()
+    MIDDLE = auto()
+    NARROW = auto()
+    STACKED = auto()
+
+
+_NONE = Form(0)
+_ALL = Form.WIDE | Form.MIDDLE | Form.NARROW
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An option and its row."""
+
+    number: int
+    option: Option
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionColumn:
+    """A column of the table of options, and what a spreadsheet has of it.
+
+    Attributes:
+        heading: its name, its kind, and whether it may break; None where only a spreadsheet has it.
+        cell: what stands in a row.
+        forms: the tables that show it.
+        keys: names in JSON (docs/json.md) of what CSV has, with a dot for a member: ``time_s.p50``.
+        is_outcome: whether it is unknown for plans that `has_figures` refuses.
+        page_place: on a page, columns come in this order, then in that of the list.
+    """
+
+    heading: Column | None = None
+    cell: Callable[[Place], Cell] = lambda _: None
+    forms: Form = _NONE
+    keys: tuple[str, ...] = ()
+    is_outcome: bool = False
+    page_place: int = 0
+
+    def of(self, row: Place) -> Cell:
+        """The cell of a row."""
+        return None if self.is_outcome and not has_figures(row.option) else self.cell(row)
+
+
+def _machine(row: Place) -> tuple[str, str]:
+    """GPUs above their place: side by side they would leave no room for the rest."""
+    option = row.option
+    return " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
+
+
+def _in_one(row: Place) -> tuple[str, ...]:
+    """All of an option below each other, where words would have to be broken."""
+    option = row.option
+    figures = [with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)]
+    texts = (*(figures if has_figures(option) else []), row.status)
+    return (*_machine(row), ", ".join(filter(None, texts)))
+
+
+def _rent(row: Place) -> Worded:
+    return Worded(rent_text(row.option.plan), row.option.plan.usd_per_h)
+
+
+def _wait_s(row: Place) -> float | None:
+    return None if row.option.wait_s is None else row.option.wait_s.p90
+
+
+def _alike(option: Option) -> str:
+    """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
+    facts = next((reason.facts for reason in option.reasons if reason.code is Code.ALIKE), None)
+    if facts is None:
+        return ""
+    others = facts["num_of_other_gpus"]
+    return f", +{facts['num_options']} like it" + (f" ({others} on other GPUs)" if others else "")
+
+
+OPTION_COLUMNS = (
+    OptionColumn(keys=("id",)),
+    OptionColumn(
+        heading=Column("Status", wraps=False), cell=lambda row: row.status, forms=_ALL, keys=("status",)
+    ),
+    OptionColumn(
+        heading=Column("#", PLAIN, wraps=False), cell=lambda row: row.number, forms=_ALL | Form.STACKED
+    ),
+    OptionColumn(
+        heading=Column("Where"),
+        cell=lambda row: where(row.option) + _alike(row.option),
+        forms=Form.WIDE,
+        keys=("tier", "provider", "instance_type", "region", "zone", "market"),
+    ),
+    OptionColumn(
+        heading=Column("GPUs", wraps=False),
+        cell=lambda row: gpus(row.option),
+        forms=Form.WIDE,
+        keys=("gpu", "num_gpus"),
+    ),
+    OptionColumn(heading=Column("GPUs, and where"), cell=_machine, forms=Form.MIDDLE | Form.NARROW),
+    OptionColumn(
+        heading=Column("USD/h, age", wraps=False),
+        cell=_rent,
+        forms=Form.WIDE | Form.MIDDLE,
+        keys=("usd_per_h", "price_retrieved_at"),
+        page_place=2,
+    ),
+    OptionColumn(
+        heading=Column("Step, all GPUs", DURATION, wraps=False),
+        cell=lambda row: row.option.estimate.iteration_s.p50,
+        forms=Form.WIDE,
+        keys=("iteration_s.p50",),
+        is_outcome=True,
+        page_place=4,
+    ),
+    OptionColumn(
+        heading=Column("Binds", wraps=False),
+        cell=lambda row: row.option.estimate.binds,
+        forms=Form.WIDE | Form.MIDDLE,
+        keys=("binds",),
+        is_outcome=True,
+        page_place=5,
+    ),
+    OptionColumn(
+        heading=Column("Wait p90", SHORT_DURATION, wraps=False),
+        cell=_wait_s,
+        forms=Form.WIDE | Form.MIDDLE,
+        keys=("wait_s.p50", "wait_s.p90"),
+        page_place=3,
+    ),
+    OptionColumn(
+        heading=Column("Time (p90)", SHORT_DURATION, wraps=False),
+        cell=lambda row: row.option.time_s,
+        forms=_ALL,
+        keys=("time_s.p50", "time_s.p90"),
+        is_outcome=True,
+        page_place=1,
+    ),
+    OptionColumn(
+        heading=Column("Cost (p90)", USD, wraps=False),
+        cell=lambda row: row.option.cost_usd,
+        forms=Form.WIDE,
+        keys=("cost_usd.p50", "cost_usd.p90"),
+        is_outcome=True,
+        page_place=1,
+    ),
+    OptionColumn(
+        heading=Column("Cost", USD, wraps=False),
+        cell=lambda row: row.option.cost_usd.p50,
+        forms=Form.MIDDLE | Form.NARROW,
+        is_outcome=True,
+    ),
+    OptionColumn(heading=Column("GPUs, where, time (p90), cost"), cell=_in_one, forms=Form.STACKED),
+    OptionColumn(keys=("p_within_budget", "p_within_deadline", "memory_bytes")),
+    OptionColumn(keys=("removed_by", "folded_into", "num_nodes")),
+)
+
+
+def headings(form: Form) -> tuple[Column, ...]:
+    """What stands above the columns of a table."""
+    return tuple(column.heading for column in OPTION_COLUMNS if column.heading and form in column.forms)
+
+
+def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
+    """The options worth showing, what is recommended and the frontier first."""
+    rows = [
+        Place(number, option, status(option, recommendation))
+        for number, option in enumerate(selection(recommendation, top), start=1)
+    ]
+    stacked = Table(columns=headings(Form.STACKED), rows=_rows(Form.STACKED, rows))
+    narrow = Table(columns=headings(Form.NARROW), rows=_rows(Form.NARROW, rows), narrow=(stacked,))
+    middle = Table(
+        columns=headings(Form.MIDDLE), rows=_rows(Form.MIDDLE, rows), narrow=(narrow,), narrow_below=NARROW
+    )
+    return Table(
+        columns=headings(Form.WIDE),
+        rows=_rows(Form.WIDE, rows),
+        caption=caption,
+        narrow=(middle,),
+        narrow_below=WIDE_ABOVE,
+    )
+
+
+def _rows(form: Form, rows: Sequence[Place]) -> tuple[Row, ...]:
+    shown = [column for column in OPTION_COLUMNS if form in column.forms]
+    return tuple(
+        Row(tuple(column.of(row) for column in shown), _TONES.get(row.status, Tone.FAINT)) for row in rows
+    )
+
+
+def page_table(recommendation: Recommendation, top: int | None, *, caption: str) -> Table:
+    """The same for a page: where it is narrow, time and cost come before what they follow from."""
+    places = [column.page_place for column in OPTION_COLUMNS if Form.WIDE in column.forms]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return options_table(recommendation, top, caption=caption).in_order(order)
+
+
+def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
+    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes.
+
+    Args:
+        recommendation: the answer.
+        facts: what JSON has of each option, in the order of the ranking.
+    """
+    keys = [(key, column.is_outcome) for column in OPTION_COLUMNS for key in column.keys]
+    names = columns(*(key.replace(".", "_") for key, _ in keys), kind=PLAIN)
+    rows = []
+    for option, known in zip(ranked(recommendation), facts, strict=True):
+        values = {**known, "status": status(option, recommendation)}
+        is_known = has_figures(option)
+        cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
+        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
+    return Table(columns=names, rows=tuple(rows))
+
+
+def _member(values: Mapping[str, object], key: str) -> object:
+    """A fact by its name, or a member of one; None where there is nothing that could have members."""
+    name, _, member = key.partition(".")
+    value = values[name]
+    return value[member] if member and isinstance(value, Mapping) else value

@@ -1,0 +1,143 @@
+"""A document as CSV, JSON and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
+
+from advisor.core.files import as_text
+from advisor.report.cells import Cell, Kind, cell_lines
+from advisor.report.document import Document, Entry, Fact, Lines, Row, Section, Sum, Table
+from advisor.report.plain import Shown, shown, stacked
+
+
+def row_texts(row: Row, table: Table) -> list[Shown]:
+    """Each cell in the words of its kind, its lines one below the other."""
+    pairs = zip(row.cells, table.columns, strict=True)
+    return [stacked(*cell_lines(cell, column.kind)) for cell, column in pairs]
+
+
+def words_alone(document: Document) -> Shown:
+    """The lines of a document without rows, for formats of rows."""
+    return stacked(*(line for block in document.blocks if isinstance(block, Lines) for line in block.lines))
+
+
+def entry_lines(entry: Entry) -> Iterator[str]:
+    """A text, or names with what stands behind them; not yet safe to print."""
+    match entry:
+        case str():
+            yield entry
+        case Fact():
+            yield from entry_lines(Sum((entry,)))
+        case Sum():
+            widest = max(len(fact.value) for fact in entry.facts)
+            for fact in entry.facts:
+                yield f"{fact.name:<{entry.name_width}}{fact.value:>{widest}}  {fact.note}".rstrip()
+        case _:
+            assert_never(entry)
+
+
+# What a spreadsheet takes for the beginning of a formula, in the wide letters of East Asia, too.
+_RUNS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+# A minus that begins a number, or stands for nothing, runs nothing.
+_NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
+
+
+def to_csv(document: Document) -> Shown:
+    """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote before it."""
+    table = document.spreadsheet() or next(document.tables(), None)
+    if table is None:
+        return words_alone(document)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([column.name for column in table.columns])
+    for row in table.rows:
+        cells = zip(row.cells, table.columns, strict=True)
+        writer.writerow([_inert(cell, column.kind) for cell, column in cells])
+    return Shown(out.getvalue().rstrip("\n"))
+
+
+def _inert(cell: Cell, kind: Kind) -> str:
+    lines = cell_lines(cell, kind)
+    text = "\n".join(lines)
+    is_run = text.startswith(_RUNS) and not _NEGATIVE.fullmatch(text)
+    return f"'{stacked(*lines)}" if is_run else stacked(*lines)
+
+
+SCHEMA_VERSION = "2.2.0"
+
+
+def to_json(facts: Mapping[str, object]) -> Shown:
+    """A document with its schema version first; infinite or undefined numbers become null."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **_finite_items(facts)}, indent=2)
+    # The one control character of ASCII that JSON lets pass.
+    return Shown(text.replace("\x7f", "\\u007f"))
+
+
+def _finite_items(items: Mapping[object, object] | Mapping[str, object]) -> dict[str, object]:
+    return {as_text(str(key)): _finite(item) for key, item in items.items()}
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _finite_items(value)
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, str):
+        return as_text(value)
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value
+
+
+# A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
+_ACTIVE = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
+
+
+def to_markdown(document: Document) -> Shown:
+    """Each table as a GitHub table; a letter with its words and titles."""
+    if document.is_letter:
+        return Shown("\n\n".join(_letter(document)))
+    tables = list(document.tables())
+    if not tables and (sheet := document.spreadsheet()) is not None:
+        tables = [sheet]
+    if not tables:
+        return Shown(_inline(words_alone(document)))
+    return Shown("\n\n".join(map(_table, tables)))
+
+
+def _letter(document: Document) -> Iterator[str]:
+    """Its tables and sections; lines are what a terminal has in place of captions."""
+    yield f"### {_text(document.title)}"
+    for block in document.blocks:
+        if isinstance(block, Table):
+            yield _table(block)
+        elif isinstance(block, Section):
+            entries = [f"- {_text(line)}" for entry in block.entries for line in entry_lines(entry)]
+            yield f"**{_text(block.title)}**" if entries else _text(block.title)
+            if entries:
+                yield "\n".join(entries)
+
+
+def _table(table: Table) -> str:
+    head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
+    caption = [f"**{_text(table.caption)}**", ""] if table.caption else []
+    return "\n".join([*caption, *head, *(_line(row_texts(row, table)) for row in table.rows)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(_inline(cell).replace(chr(10), '<br>') for cell in cells)} |"
+
+
+def _text(text: str) -> str:
+    return _inline(shown(text))
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown neither formats nor takes for HTML."""
+    return _ACTIVE.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)

@@ -1,0 +1,37 @@
+"""The page of headline figures follows from the published results."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.accuracy.headline import PAGE, RESULTS, headline
+
+
+def results() -> dict:
+    return json.loads(RESULTS.read_text())
+
+
+def test_the_page_is_what_the_results_say() -> None:
+    assert PAGE.read_text() == headline(results()), "run python -m benchmarks.accuracy.headline"
+
+
+def test_rows_that_fitted_a_constant_do_not_count() -> None:
+    document = results()
+    fitted = [score for score in document["throughput"] if score["case"]["fitted"]]
+    before = headline(document)
+    for score in fitted:
+        score["error"] = 9.0
+    assert fitted
+    assert headline(document) == before
+
+
+def test_precisions_and_gpus_of_a_network_are_one_line() -> None:
+    document = results()
+    names = ("Net FP32", "Net TF32", "Other (big) AMP")
+    document["throughput"] = [
+        {"case": {"name": name, "fitted": False}, "error": error}
+        for name, error in zip(names, (-0.004, 0.2, -0.1), strict=True)
+    ]
+    page = headline(document)
+    assert "| Net | 2 | 10.2 | +0 .. +20 |" in page
+    assert "| Other (big) | 1 | 10.0 | -10 .. -10 |" in page
