@@ -122,8 +122,8 @@ def page(rows: list[Row], kept: list[str]) -> str:
         assert row["name"] == job.name
     lines += ["", "## What an engineer says to each", ""]
     lines += [f"- **{job.name}.** {job.sentence}" for job in JOBS]
-    lines += ["", "## What was typed", "", "```"]
-    lines += [row["command"] for row in rows]
+    lines += ["", "## What was typed, after `advisor recommend`", "", "```"]
+    lines += [row["command"].removeprefix("advisor recommend ") for row in rows]
     lines += ["```", "", "The job on a private cluster has these settings:", "", "```yaml"]
     lines += [job.settings.strip() for job in JOBS if job.settings] + ["```", ""]
     lines += [f"Not run anew when this page was written: {', '.join(kept)}.", ""] if kept else []

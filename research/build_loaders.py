@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from advisor.core.files import write_atomically
-from advisor.predict.samples import ARRAY, IMAGE, LOADERS_FILE, TOKENS, read_loader_priors
+from advisor.predict.loading import ARRAY, IMAGE, LOADERS_FILE, TOKENS, read_loader_priors
 from tools.price_catalog_rows import read_csv
 
 # What torch scripts decode by.

@@ -17,8 +17,7 @@ from statistics import fmean, median
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Launch, Trace
 from advisor.predict.iteration import predict
-from advisor.predict.what_if.compiled import CHAIN_OVERHEAD, fused
-from advisor.predict.what_if.inductor_layout import laid_out
+from advisor.predict.what_if.compiled import CHAIN_OVERHEAD, fused, laid_out
 from research.training.forward_passes import is_compiled, recorded
 from research.training.whole_steps import Row, only_judges
 

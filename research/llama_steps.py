@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
-from advisor.operators.attention_backends import SWITCHES, Backend
-from advisor.operators.attention_call import attention_call
+from advisor.operators.attention_kernels import SWITCHES, Backend, attention_call
 from advisor.predict.iteration import predict
 from advisor.profile import profile_callable
 from research.training.published_rows import published_rows

@@ -3,7 +3,8 @@
     python -m research.power_limits --published ../shared/measurements/published
 
 A job that draws nearly all that a board allows slows down when it allows less: by
-``1 + FACTOR (board / limit - 1)^POWER``. That is what ``advisor/predict/power.py`` takes for what cores bind.
+``1 + FACTOR (board / limit - 1)^POWER``. That is what
+``advisor/predict/utilization.py`` takes for what cores bind.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advisor.predict.power import FACTOR, POWER, SIGMA_SHARE
+from advisor.predict.utilization import FACTOR, POWER, SIGMA_SHARE
 from research.training.least_squares import Floats, least_squares
 from research.training.published_rows import published_rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 
 
 def make_attention(

@@ -20,7 +20,7 @@ from advisor.core.values import (
     Trace,
     Workload,
 )
-from advisor.predict.calibration.receipt_corrections import Correction
+from advisor.predict.interval import Correction
 from advisor.service.recommend.pipeline import Places, with_splits, with_variants
 from advisor.workloads.script_versions import as_written
 from advisor.workloads.steps import length_of

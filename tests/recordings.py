@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.core.values import Op, Phase, Precision, TensorSpec
 from advisor.formats.recording_files import Entry, Header, Measurement, append_entry, start_recording
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 
 SQUARE = (4096, 4096)
 

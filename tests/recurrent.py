@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 
 RELU, TANH, LSTM, GRU = range(4)
 

@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 from advisor.cli import app
 from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
-from advisor.config.section import ProjectMay
+from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
 from advisor.core.findings import Code, Severity
 from advisor.report.words import WORDS

@@ -75,7 +75,7 @@ def trust(
 
 def _trust(directory: Path) -> None:
     from advisor.config.layers import load_config
-    from advisor.config.trusted_files import remember
+    from advisor.config.project_layer import remember
     from advisor.core.errors import InputError
     from advisor.report.settings import request_in_words
 
@@ -99,7 +99,7 @@ def _trust(directory: Path) -> None:
 
 def _revoke(directory: Path) -> None:
     from advisor.config.layers import PROJECT_FILE
-    from advisor.config.trusted_files import forget
+    from advisor.config.project_layer import forget
     from advisor.core.errors import InputError
 
     path = directory.absolute() / PROJECT_FILE

@@ -17,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from advisor.config.section import ProjectMay, Section
-from advisor.config.setting_kinds import PositiveDuration, UserPath
+from advisor.config.setting_kinds import PositiveDuration, ProjectMay, Section, UserPath
 from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address
 from advisor.core.redaction import redact
 

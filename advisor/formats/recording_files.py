@@ -21,8 +21,7 @@ from advisor.core.files import write_atomically
 from advisor.core.values import Op, Precision
 from advisor.formats.foreign_files import open_unpacked
 from advisor.formats.trace_checks import check_count, check_op, check_precision, check_type
-from advisor.formats.trace_files import op_from_json, version_problem
-from advisor.formats.trace_json import OpJson, PrecisionJson
+from advisor.formats.trace_files import OpJson, PrecisionJson, op_from_json, version_problem
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-recording"

@@ -19,9 +19,8 @@ from typing import Literal, TypedDict, TypeGuard, get_args
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Kernel, Op, TensorSpec
-from advisor.formats.foreign_files import open_unpacked
-from advisor.formats.json_stream import read_members
-from advisor.operators.costs import cost_of
+from advisor.formats.foreign_files import open_unpacked, read_members
+from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes
 
 JsonObject = Mapping[str, object]

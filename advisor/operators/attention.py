@@ -8,18 +8,31 @@ from functools import cache
 from math import prod
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
-from advisor.operators.attention_backends import Backend, backend_of
-from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.attention_kernels import (
     TILE,
+    AttentionCall,
     AttentionKernel,
+    Backend,
+    attention_call,
+    backend_of,
     kernels,
     padded,
     rate_flops_per_s,
     seconds,
 )
-from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
-from advisor.operators.draw import Draw, shrunk
+from advisor.operators.case import (
+    FLOATS,
+    HALF,
+    Argument,
+    Call,
+    Caps,
+    Case,
+    Draw,
+    call,
+    result,
+    shrunk,
+    tensor,
+)
 from advisor.operators.family import (
     Autocast,
     Compute,

@@ -1,4 +1,4 @@
-"""Seconds of fused attention: tiles of scores, and thread blocks that share the SMs.
+"""Which kernel fused attention takes on a GPU, and its seconds; no torch.
 
 A thread block takes 128 rows of scores (of the backward pass: 128 columns) and walks over the other side in
 tiles of 128. So a head costs whole tiles, a started wave of blocks costs a whole one, and under a causal
@@ -18,17 +18,230 @@ fitted by ``python -m research.training.fit_attention``).
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from math import ceil
+from math import ceil, prod
 from typing import TypedDict, Unpack
 
 from advisor.core.gpus import catalog_path
-from advisor.core.values import GpuSpec
-from advisor.operators.attention_backends import Backend
-from advisor.operators.attention_call import AttentionCall
+from advisor.core.values import GpuSpec, Op, TensorSpec
+from advisor.operators.case import HALF
+from advisor.operators.family import base_name
+
+# PyTorch's names of its kernels begin with it, forward and backward.
+_FUSED = "_scaled_dot_product_"
+# How kernels of FlashAttention 3 are called: instructions of compute capability 9.0 by the class's name.
+_FLASH_3_KERNEL = "flashattn"
+_SM90 = "sm90"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCall:
+    """Sizes of query [B, H, Q, D], key [B, G, K, D] and value [B, G, K, V].
+
+    Attributes:
+        batch_heads: B x H; several of them share a head of the key.
+        queries: Q.
+        keys: K.
+        key_size: D.
+        value_size: V.
+        has_mask: a tensor says which scores count.
+        is_causal: the kernel hides keys after the query, without a mask.
+        is_backward: gradients of all three.
+        is_trained: its backward follows, as far as the call tells.
+        has_dropout: of the scores.
+        ran_flash_3: it was measured, and ran FlashAttention 3.
+        num_bytes: each tensor once.
+        allowed: backends that the script allows, by PyTorch's names of their switches; None if all.
+        prefers: whether PyTorch tries them in this order.
+    """
+
+    batch_heads: int
+    queries: int
+    keys: int
+    key_size: int
+    value_size: int
+    dtype: str
+    has_mask: bool
+    is_causal: bool
+    is_backward: bool
+    is_trained: bool
+    has_dropout: bool
+    ran_flash_3: bool
+    num_bytes: int
+    allowed: tuple[str, ...] | None = None
+    prefers: bool = False
+
+
+def attention_call(op: Op) -> AttentionCall | None:
+    """What a trace holds of a call; None where its tensors are not [B, H, length, size], or are empty."""
+    name = base_name(op.name)
+    is_backward = name.endswith("_backward")
+    tensors = op.inputs[1:] if is_backward else op.inputs
+    if not name.startswith(_FUSED) or len(tensors) < 3:
+        return None
+    query, key, value = tensors[:3]
+    if any(len(tensor.shape) != 4 or not prod(tensor.shape) for tensor in (query, key, value)):
+        return None
+    return AttentionCall(
+        batch_heads=query.shape[0] * query.shape[1],
+        queries=query.shape[2],
+        keys=key.shape[2],
+        key_size=query.shape[3],
+        value_size=value.shape[3],
+        dtype=query.dtype,
+        has_mask=_has_mask(tensors[3:], query, value, is_backward=is_backward),
+        is_causal=op.attributes.get("is_causal") is True,
+        is_backward=is_backward,
+        is_trained=is_backward or op.attributes.get("compute_log_sumexp") is not False,
+        has_dropout=bool(op.attributes.get("dropout_p")),
+        ran_flash_3=any(_is_flash_3(kernel.name) for kernel in op.kernels),
+        num_bytes=op.bytes,
+        allowed=_allowed(op),
+        prefers=op.attributes.get("prefers_backends") is True,
+    )
+
+
+def _allowed(op: Op) -> tuple[str, ...] | None:
+    names = op.attributes.get("backends")
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, tuple) else None
+
+
+def _has_mask(
+    others: Sequence[TensorSpec], query: TensorSpec, value: TensorSpec, *, is_backward: bool
+) -> bool:
+    """Whether one of the others has the scores' sizes; a backward pass is given the output, too."""
+    (queries, _), (keys, size) = query.shape[-2:], value.shape[-2:]
+    alike = sum(len(tensor.shape) > 1 and tensor.shape[-2:] == (queries, keys) for tensor in others)
+    return alike > (is_backward and keys == size)
+
+
+def _is_flash_3(kernel_name: str) -> bool:
+    name = kernel_name.lower()
+    return _FLASH_3_KERNEL in name and _SM90 in name
+
+
+# Which kernel PyTorch's ``scaled_dot_product_attention`` takes on a GPU; no torch.
+#
+# A trace that was recorded for one GPU names the kernel of that GPU; another may take another. On an A100
+# it is FlashAttention 2, on a T4 the memory-efficient kernel, on an H100 cuDNN's.
+#
+# Source: ``priority_order`` and ``can_use_*`` of PyTorch 2.13's
+# ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`` (BSD-3-Clause), written down as rules. From 2.10
+# on cuDNN's comes first on compute capability 9.0 and 10.0 (10.3 is taken for alike); before it did not,
+# and such GPUs ran FlashAttention 2. What the script switches off by ``sdpa_kernel`` is never taken; where
+# nothing is left, PyTorch raises.
+
+# Where cuDNN's kernel comes first; the backend's own limit for heads that train.
+_CUDNN_FIRST = frozenset({(9, 0), (10, 0), (10, 3)})
+_CUDNN_LEAST, _CUDNN_LATEST = (8, 0), (12, 1)
+_CUDNN_MOST = 128
+_FLASH_MOST = 256
+# Shared memory of these holds no backward pass of larger heads with dropout.
+_SMALL_SHARED = frozenset({(8, 6), (8, 9), (12, 0), (12, 1)})
+_SMALL_SHARED_MOST = 192
+
+
+class Backend(StrEnum):
+    """Kernels behind ``scaled_dot_product_attention``."""
+
+    FLASH_2 = "flash_2"
+    FLASH_3 = "flash_3"
+    CUDNN = "cudnn"
+    EFFICIENT = "efficient"
+    MATH = "math"
+
+
+# By the names of PyTorch's switches.
+SWITCHES = {
+    "flash": Backend.FLASH_2,
+    "cudnn": Backend.CUDNN,
+    "efficient": Backend.EFFICIENT,
+    "math": Backend.MATH,
+}
+_USUAL_ORDER = (Backend.FLASH_2, Backend.EFFICIENT, Backend.MATH, Backend.CUDNN)
+_CUDNN_ORDER = (Backend.CUDNN, Backend.FLASH_2, Backend.EFFICIENT, Backend.MATH)
+
+
+def backend_of(call: AttentionCall, gpu: GpuSpec) -> Backend:
+    """The first backend that can run the call, in PyTorch's order, of those that the script allows.
+
+    Where none of them can, it is PyTorch's own choice: what the GPU could do if the script let it.
+    FlashAttention 3 is none of them: a script activates it (``activate_flash_attention_impl``), so it counts
+    where it was measured, and only on GPUs of compute capability 9.0.
+    """
+    capability = _capability(gpu)
+    order = _order(call, capability)
+    if call.ran_flash_3 and capability == (9, 0) and Backend.FLASH_2 in order:
+        return Backend.FLASH_3
+    return next(each for each in (*order, *_usual_order(capability)) if _CAN[each](call, capability))
+
+
+def is_refused(call: AttentionCall, gpu: GpuSpec) -> bool:
+    """Whether no backend that the script allows can run the call, so that PyTorch raises."""
+    capability = _capability(gpu)
+    return not any(_CAN[backend](call, capability) for backend in _order(call, capability))
+
+
+def _order(call: AttentionCall, capability: tuple[int, int]) -> Sequence[Backend]:
+    usual = _usual_order(capability)
+    if call.allowed is None:
+        return usual
+    allowed = [SWITCHES[name] for name in call.allowed if name in SWITCHES]
+    return allowed if call.prefers else [backend for backend in usual if backend in allowed]
+
+
+def _usual_order(capability: tuple[int, int]) -> Sequence[Backend]:
+    return _CUDNN_ORDER if capability in _CUDNN_FIRST else _USUAL_ORDER
+
+
+def _capability(gpu: GpuSpec) -> tuple[int, int]:
+    """``"8.6"`` -> (8, 6); (0, 0) for what is no CUDA device."""
+    major, _, minor = gpu.compute_capability.partition(".")
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
+
+
+def _cudnn_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
+    sizes = call.key_size, call.value_size
+    if not _CUDNN_LEAST <= capability <= _CUDNN_LATEST:
+        return False
+    return call.dtype in HALF and max(sizes) <= _CUDNN_MOST and not any(size % 8 for size in sizes)
+
+
+def _flash_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
+    """Heads whose size is no multiple of 8 are padded before."""
+    if capability < (8, 0):
+        return False
+    if call.dtype not in HALF or call.has_mask or call.key_size != call.value_size:
+        return False
+    if call.is_causal and call.queries != call.keys:
+        return False
+    is_large = call.key_size > _SMALL_SHARED_MOST
+    if is_large and capability in _SMALL_SHARED and call.is_trained and call.has_dropout:
+        return False
+    return call.key_size <= _FLASH_MOST
+
+
+def _efficient_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
+    if capability < (5, 0) or call.dtype == "float64":
+        return False
+    return call.dtype != "bfloat16" or capability >= (8, 0)
+
+
+def _math_can(call: AttentionCall, capability: tuple[int, int]) -> bool:  # noqa: ARG001
+    return True
+
+
+_CAN: Mapping[Backend, Callable[[AttentionCall, tuple[int, int]], bool]] = {
+    Backend.FLASH_2: _flash_can,
+    Backend.CUDNN: _cudnn_can,
+    Backend.EFFICIENT: _efficient_can,
+    Backend.MATH: _math_can,
+}
+
 
 TILE = 128
 # Kernels exist for heads of these multiples; others are padded.

@@ -1,4 +1,4 @@
-"""A kernel to measure, as data: the call of an operator, and what has to be called before it.
+"""Kernels to measure, as data: the call of an operator, what is called before it, and sizes to draw.
 
 The arguments are JSON: numbers, texts, lists, and objects of one key for what JSON lacks
 (``tensor``, ``result``, ``dtype``). ``advisor/payload/operator_timing.py`` builds them.
@@ -8,12 +8,81 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import prod
+from typing import TypeVar
 
 from advisor.core.values import Phase
 from advisor.operators.work import item_bytes
+
+# Sizes of the grid: a low-discrepancy sequence, so that few cases cover much and more cases only add.
+#
+# Source: Halton, "On the efficiency of certain quasi-random sequences of points in evaluating
+# multi-dimensional integrals", Numerische Mathematik 2, 1960; each sequence is shifted by a constant of its
+# own (Cranley and Patterson, "Randomization of number theoretic methods for multiple integration", 1976),
+# so that operators do not all get the same sizes.
+
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
+T = TypeVar("T")
+
+
+def radical_inverse(index: int, base: int) -> float:
+    """The digits of ``index`` mirrored behind the point, 0..1.
+
+    >>> [radical_inverse(i, 2) for i in range(4)]
+    [0.0, 0.5, 0.25, 0.75]
+    """
+    inverse, digit_value = 0.0, 1.0 / base
+    while index:
+        index, digit = divmod(index, base)
+        inverse += digit * digit_value
+        digit_value /= base
+    return inverse
+
+
+class Draw:
+    """The sizes of one case: each call takes the next dimension of the point.
+
+    Args:
+        name: whose sequence it is.
+        index: which point of it, from 0.
+    """
+
+    def __init__(self, name: str, index: int) -> None:
+        self._name = name
+        self._index = index
+        self._dimension = 0
+
+    def fraction(self) -> float:
+        """A number in [0, 1)."""
+        dimension = self._dimension
+        self._dimension += 1
+        shift = zlib.crc32(f"{self._name} {dimension}".encode()) / 2**32
+        return (radical_inverse(self._index + 1, _PRIMES[dimension]) + shift) % 1.0
+
+    def choice(self, options: Sequence[T]) -> T:
+        """One of the options, all equally often."""
+        return options[int(self.fraction() * len(options))]
+
+    def size(self, low: int, high: int, multiple: int = 1) -> int:
+        """A multiple of ``multiple`` in ``low..high``, equally often in each octave (log-uniform)."""
+        drawn: float = low * (high / low) ** self.fraction()
+        return max(multiple, round(drawn / multiple) * multiple)
+
+
+def shrunk(sizes: tuple[int, ...], fits: Callable[..., bool], least: int = 8) -> tuple[int, ...]:
+    """The sizes, the largest halved until ``fits(*sizes)`` or none is above ``least``.
+
+    >>> shrunk((64, 8), lambda rows, columns: rows * columns <= 128)
+    (16, 8)
+    """
+    while not fits(*sizes) and max(sizes) > least:
+        largest = sizes.index(max(sizes))
+        sizes = (*sizes[:largest], max(least, sizes[largest] // 2), *sizes[largest + 1 :])
+    return sizes
+
 
 Argument = object  # what json.dumps takes
 HALF = ("float16", "bfloat16")
@@ -143,3 +212,31 @@ def argument_bytes(arguments: Argument) -> int:
         spec = arguments.get("tensor")
         return 0 if spec is None else prod(spec["shape"]) * item_bytes(spec["dtype"])
     return sum(map(argument_bytes, arguments)) if isinstance(arguments, list | tuple) else 0
+
+
+Shape = tuple[int, ...]
+Make = Callable[[Shape, str], Call]
+
+
+def mapped(operator: str, num_tensors: int, *others: Argument, **keywords: Argument) -> Make:
+    """A call whose first arguments are tensors of one shape and dtype."""
+
+    def make(shape: Shape, dtype: str) -> Call:
+        tensors = [tensor(shape, dtype) for _ in range(num_tensors)]
+        return replace(call(operator, *tensors, *others), keywords=keywords)
+
+    return make
+
+
+def streams(family: str, makers: Mapping[str, Make], phase: Phase, index: int, caps: Caps) -> Iterator[Case]:
+    """One call of each maker, with a size and dtype of its own."""
+    for name, make in makers.items():
+        draw = Draw(name, index)
+        dtype = draw.choice(FLOATS)
+        sizes = draw.size(16, 65536), draw.size(16, 16384, draw.choice((1, 8, 64)))
+
+        def fits(rows: int, columns: int, make: Make = make, dtype: str = dtype) -> bool:
+            return 2 * argument_bytes(make((rows, columns), dtype).arguments) <= caps.num_bytes
+
+        operation = make(shrunk(sizes, fits), dtype)
+        yield Case(family=family, dtype=dtype, phase=phase, call=operation)

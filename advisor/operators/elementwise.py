@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from advisor.core.values import Op, Phase
-from advisor.operators.case import FLOATS, Call, Caps, Case, call, dtype_argument, tensor
-from advisor.operators.cycles import Stream, is_half, stream_costs
+from advisor.operators.case import (
+    FLOATS,
+    Call,
+    Caps,
+    Case,
+    Draw,
+    Make,
+    Shape,
+    call,
+    dtype_argument,
+    mapped,
+    streams,
+    tensor,
+)
+from advisor.operators.cycles import Stream, is_half, plain_work, stream_costs
 from advisor.operators.family import (
     FULL_RATES,
     Autocast,
     Family,
     Learned,
+    RooflineTime,
+    Roofs,
     base_name,
     each,
     names,
 )
-from advisor.operators.row_kernels import plain_work
-from advisor.operators.streams import Make, Shape, mapped, streams
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
 
 # --- Bytes -----------------------------------------------------------------------------------------
@@ -222,4 +236,39 @@ ELEMENTWISE = Family(
     ),
     cases={"elementwise": _cases},
     calibration_cases=_calibration_cases,
+)
+
+
+# Page-locked copies reach this share of the PCIe rate (16 GB/s links deliver about 12 to 13).
+PCIE_FRACTION = 0.8
+_COPIES = "advisor::h2d_copy advisor::d2h_copy"
+
+
+def _crosses_link(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    return max(total_bytes(inputs), total_bytes(outputs))
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    link_s = op.bytes / (PCIE_FRACTION * roofs.gpu.pcie_bytes_per_s)
+    return RooflineTime(time_s=roofs.launch_s + link_s, constant="")
+
+
+def _transfer_cases(index: int, caps: Caps) -> Iterator[Case]:
+    """Copies between page-locked memory of the host and the device."""
+    for name in ("h2d_copy", "d2h_copy"):
+        draw = Draw(name, index)
+        shape = (min(draw.size(2**10, 2**26), caps.num_bytes // 8),)
+        on_host, on_device = tensor(shape, "float32", on_host=True), tensor(shape, "float32")
+        ends = (on_host, on_device) if name == "h2d_copy" else (on_device, on_host)
+        assert prod(shape) > 0  # noqa: S101 - caps are larger than one element
+        operation = Call(operator=f"advisor::{name}", arguments=ends)
+        yield Case(family="transfer", dtype="float32", call=operation)
+
+
+TRANSFER = Family(
+    word="host transfer",
+    nominal=each(_COPIES, MOVES),
+    traffic=each(_COPIES, _crosses_link),
+    time=_time,
+    cases={"transfer": _transfer_cases},
 )

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from math import prod
 
 from advisor.core.values import Op, Phase
-from advisor.operators.case import FLOATS, Caps, Case, call, tensor
-from advisor.operators.cycles import Stream, stream_costs
-from advisor.operators.draw import Draw, shrunk
+from advisor.operators.case import FLOATS, Caps, Case, Draw, call, shrunk, tensor
+from advisor.operators.cycles import Stream, plain_work, scatter_work, stream_costs
 from advisor.operators.family import Family, base_name, each, names
-from advisor.operators.row_kernels import plain_work, scatter_work
 from advisor.operators.work import (
     MOVES,
     Attributes,

@@ -4,15 +4,207 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
-from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.case import RATES, Caps, Case, call, tensor, transposed
-from advisor.operators.draw import Draw, shrunk
-from advisor.operators.family import Compute, Family, Learned, base_name, each, names
-from advisor.operators.tensor_core_gemm import FP8_GEMM, TELLING_SIZES, TENSOR_GEMM
-from advisor.operators.tiles import alignment, padding, tiles
-from advisor.operators.work import Attributes, Tensors, item_bytes, numel
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
+from advisor.operators.case import RATES, Caps, Case, Draw, call, shrunk, tensor, transposed
+from advisor.operators.family import Board, Compute, Family, Learned, Likeness, base_name, each, names
+from advisor.operators.work import Attributes, Tensors, alignment, item_bytes, numel, padding, tiles
+
+# At which operand a product begins.
+_FIRST_OPERAND = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
+_SCALED = "_scaled_mm"
+# Rows and columns of the result that one thread block computes, in kernels that cuBLAS and CUTLASS choose.
+_KERNEL_TILES = ((64, 64), (128, 64), (128, 128), (128, 256), (256, 128))
+_MIDDLE = 2
+# Bytes of the operands that the sizes below are in.
+_ITEM_BYTES = 2
+# What 16 bytes hold of them, and the longest run that helps.
+_MOST_ALIGNED = 64
+_NUM_SIZES = 4
+_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """B products of [M, K] with [K, N].
+
+    Attributes:
+        inner: K in two-byte elements: kernels go through it by bytes, so TF32 takes twice the steps, FP8
+            half.
+        is_left_transposed: stored column by column, as what a weight's gradient begins with.
+        is_right_transposed: so too, as a linear layer's weight is.
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    inner: int
+    is_left_transposed: bool
+    is_right_transposed: bool
+
+
+def product_of(op: Op) -> Product | None:
+    """The sizes and layout of a call; None for one without work."""
+    first = _FIRST_OPERAND.get(base_name(op.name), 0)
+    left, right = op.inputs[first], op.inputs[first + 1]
+    rows, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    batch = left.shape[0] if len(left.shape) > 2 else 1
+    if not op.flops or min(batch, rows, columns, inner) < 1:
+        return None
+    return Product(
+        batch=batch,
+        rows=rows,
+        columns=columns,
+        inner=max(inner * item_bytes(left.dtype) // _ITEM_BYTES, 1),
+        is_left_transposed=_is_stored_transposed(left, unless_known=False),
+        is_right_transposed=_is_stored_transposed(right, unless_known=len(right.shape) == 2),
+    )
+
+
+def _is_stored_transposed(operand: TensorSpec, *, unless_known: bool) -> bool:
+    if operand.stride is None:
+        return unless_known
+    return operand.stride[-2] == 1 and operand.stride[-1] != 1
+
+
+def _product_features(op: Op) -> tuple[float, ...] | None:
+    product = product_of(op)
+    return None if product is None else _numbers(product)
+
+
+def _numbers(product: Product) -> tuple[float, ...]:
+    """The logarithms of the sizes come first: what depends on the GPU is computed from them."""
+    batch, m, n, k = product.batch, product.rows, product.columns, product.inner
+    return (
+        *(math.log(size) for size in (batch, m, n, k)),
+        -math.log(1 / m + 1 / n + 1 / k),
+        float(product.is_left_transposed),
+        float(product.is_right_transposed),
+        *(padding(m, tile) for tile in (16, 64, 128, 256)),
+        *(padding(n, tile) for tile in (64, 128, 256)),
+        padding(k, 64),
+        *(math.log2(math.gcd(size, _MOST_ALIGNED)) for size in (m, n, k)),
+    )
+
+
+def _scaled_features(op: Op) -> tuple[float, ...] | None:
+    """Those of the product, and which of three operators it is by what one scale covers."""
+    product = product_of(op)
+    if product is None:
+        return None
+    scale, inner = op.inputs[2].shape, op.inputs[0].shape[-1]
+    is_whole = math.prod(scale) == 1
+    is_block = not is_whole and scale[-1] == tiles(inner, _BLOCK)
+    return (*_numbers(product), float(is_whole), float(is_block))
+
+
+def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
+    """How the tiles fill the GPU's SMs, what binds the kernel, and whether its operands fit into L2.
+
+    The last five are times of tiles: the longest that one SM is busy, for small, middle and large tiles; how
+    far the best tile is from a GPU whose SMs share all work; and what tiles of 128 x 128 read of L2.
+    """
+    batch, m, n, k = np.rint(np.exp(calls[:, :_NUM_SIZES].astype(float))).T
+    num_tiles = [batch * np.ceil(m / rows) * np.ceil(n / columns) for rows, columns in _KERNEL_TILES]
+    waves = [tiles / gpu.num_sms for tiles in num_tiles]
+    peak_flops_per_s = gpu.tensor_flops_per_s.get("fp16", gpu.vector_flops_per_s["fp32"])
+    compute_us = 1e6 * 2 * batch * m * n * k / peak_flops_per_s
+    num_bytes = _ITEM_BYTES * batch * (m * k + k * n + m * n)
+    memory_us = 1e6 * num_bytes / gpu.memory_bytes_per_s
+    sm_flops_per_us = peak_flops_per_s / gpu.num_sms / 1e6
+    busy_us = [
+        np.ceil(wave) * 2 * k * rows * columns / sm_flops_per_us
+        for wave, (rows, columns) in zip(waves, _KERNEL_TILES, strict=True)
+    ]
+    read_bytes = _ITEM_BYTES * num_tiles[_MIDDLE] * k * sum(_KERNEL_TILES[_MIDDLE])
+    columns = [
+        *(np.log(np.ceil(wave) / wave) for wave in waves),
+        *(np.log(waves[i]) for i in (0, _MIDDLE, 4)),
+        np.log(compute_us / memory_us),
+        np.log(compute_us + 0.1),
+        np.log(memory_us + 0.1),
+        np.log(num_bytes / gpu.l2_bytes),
+        np.full(len(m), math.log(peak_flops_per_s / gpu.num_sms / 1e12)),
+        np.full(len(m), math.log(gpu.memory_bytes_per_s / gpu.num_sms / 1e9)),
+        *(np.log(busy_us[i] + 0.1) for i in (0, _MIDDLE, 4)),
+        np.log(np.min(busy_us, axis=0) / compute_us),
+        np.log(read_bytes / gpu.num_sms),
+    ]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+WAVES = Board(num_features=19, features=_waves)
+
+# By how much networks that did not see Ampere, Hopper or Blackwell were off there; batch, rows, columns and
+# inner size (``python -m research.training.fit_likeness``).
+LIKENESS = Likeness(of_all=0.0012, of_size=0.0275, of_call=0.0088, lengths=(1.8, 6.9, 5.3, 3.6))
+# The same of those that tell most of the others, which ``advisor calibrate`` measures.
+TELLING_SIZES = (
+    (1, 816, 4096, 4096),
+    (1, 225, 2560, 256),
+    (1, 65, 4096, 16384),
+    (1, 9216, 4608, 4608),
+    (1, 48, 128, 3072),
+    (48, 2048, 2048, 320),
+    (1, 225, 51200, 4096),
+    (1, 1537, 1536, 51200),
+    (1, 257, 2560, 32),
+    (1, 8192, 2560, 1024),
+    (1, 2, 5120, 3584),
+    (48, 2048, 96, 2048),
+    (1, 2816, 128, 4096),
+    (1, 1536, 12288, 10240),
+    (1, 17, 64, 128),
+    (1, 1536, 51200, 512),
+    (192, 1024, 128, 1024),
+    (12, 2048, 2048, 128),
+    (1, 7, 2560, 51200),
+    (1, 7, 5120, 128),
+)
+
+TENSOR_GEMM = Learned(
+    name="tensor_gemm",
+    names=frozenset(_FIRST_OPERAND),
+    num_features=18,
+    features=_product_features,
+    counts_flops=True,
+    steps=25000,
+    units=128,
+    rates=frozenset({"fp16", "bf16", "tf32"}),
+    coupled={"tf32": 0.15},
+    held_out_share=0.8,
+    least_sigma=0.04,
+    is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp16"}),
+    board=WAVES,
+    board_noise=0.1,
+    quantile=0.5,
+    few_weigh_more=True,
+    likeness=LIKENESS,
+)
+FP8_GEMM = Learned(
+    name="fp8_gemm",
+    names=frozenset({_SCALED}),
+    num_features=20,
+    features=_scaled_features,
+    counts_flops=True,
+    steps=2500,
+    units=128,
+    rates=frozenset({"fp8"}),
+    is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp8"}),
+    board=WAVES,
+    board_noise=0.1,
+    quantile=0.5,
+    few_weigh_more=True,
+    likeness=LIKENESS,
+)
+
 
 _BATCHED = 3
 
@@ -52,8 +244,6 @@ def _dot(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # n
 
 # --- What the network reads ------------------------------------------------------------------------
 
-# At which operand a product begins.
-_FIRST_OPERAND = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 _TILES = (16, 32, 64, 128)
 
 

@@ -7,9 +7,20 @@ from collections.abc import Iterator
 from typing import cast
 
 from advisor.core.values import Op, Phase
-from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
-from advisor.operators.cycles import Stream, is_half, stream_costs
-from advisor.operators.draw import Draw, shrunk
+from advisor.operators.case import (
+    FLOATS,
+    Argument,
+    Call,
+    Caps,
+    Case,
+    Draw,
+    call,
+    dtype_argument,
+    result,
+    shrunk,
+    tensor,
+)
+from advisor.operators.cycles import LONGEST_ROWS, Stream, is_half, row_kind, row_work, stream_costs
 from advisor.operators.family import (
     FULL_RATES,
     Autocast,
@@ -19,9 +30,7 @@ from advisor.operators.family import (
     each,
     names,
 )
-from advisor.operators.row_kernels import LONGEST_ROWS, row_kind, row_work
-from advisor.operators.tiles import padding
-from advisor.operators.work import PerElement, item_bytes
+from advisor.operators.work import PerElement, item_bytes, padding
 
 # --- What the network reads ------------------------------------------------------------------------
 

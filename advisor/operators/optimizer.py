@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.core.values import Phase
-from advisor.operators.case import Argument, Call, Caps, Case, call, tensor
-from advisor.operators.draw import Draw, shrunk
+from advisor.operators.case import Argument, Call, Caps, Case, Draw, call, shrunk, tensor
 from advisor.operators.family import Family, each
 from advisor.operators.work import Attributes, Tensors, first_list, item_bytes, numel, total_bytes
 

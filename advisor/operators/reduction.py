@@ -7,11 +7,21 @@ from math import prod
 from typing import cast
 
 from advisor.core.values import Phase
-from advisor.operators.case import FLOATS, Caps, Case, call, result, tensor
-from advisor.operators.draw import Draw, shrunk
+from advisor.operators.case import (
+    FLOATS,
+    Caps,
+    Case,
+    Draw,
+    Make,
+    call,
+    mapped,
+    result,
+    shrunk,
+    streams,
+    tensor,
+)
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Autocast, Family, each, names
-from advisor.operators.streams import Make, mapped, streams
 from advisor.operators.work import (
     MOVES,
     Attributes,

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Op, Phase
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
-from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.elementwise import ELEMENTWISE, TRANSFER
 from advisor.operators.embedding import EMBEDDING
 from advisor.operators.family import Family, Generate, Learned, base_name
 from advisor.operators.gemm import GEMM
@@ -21,8 +22,7 @@ from advisor.operators.norm import NORM
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.recurrent import RECURRENT
 from advisor.operators.reduction import REDUCTION
-from advisor.operators.transfer import TRANSFER
-from advisor.operators.work import Formula, PerElement
+from advisor.operators.work import Attributes, Formula, PerElement, Tensors, each_once
 
 FAMILIES: tuple[Family, ...] = (
     GEMM,
@@ -121,3 +121,72 @@ def constants() -> Mapping[str, bool]:
     return {family.bandwidth: False for family in families} | {
         family.compute.fraction: True for family in families
     }
+
+
+# FLOPs and bytes of one operator call, from what was recorded; no torch.
+#
+# Bytes are device-memory traffic if every element were read and written once: a lower bound that good
+# kernels reach. Expanded dimensions (stride 0) count once. Copies between host and device
+# (``advisor::h2d_copy``, ``advisor::d2h_copy``) cross PCIe: their bytes are those of the GPU's side, and a
+# predictor costs them by the link.
+
+# Words in the names of operators that compute in earnest: without a formula their time is unknown.
+_HEAVY_WORDS = (
+    "conv", "mm", "matmul", "attention", "rnn", "lstm", "gru", "fft", "linalg", "cdist", "einsum",
+    "svd", "cholesky", "solve", "inverse", "bilinear",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one call costs.
+
+    Attributes:
+        flops: 0 where no formula is known.
+        bytes: read and written in device memory.
+        warning: set if the operator computes and no formula is known.
+    """
+
+    flops: int
+    bytes: int
+    warning: Finding | None = None
+
+
+def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes) -> Cost:
+    """Cost of one call of an operator.
+
+    >>> from advisor.core.values import TensorSpec
+    >>> vector = TensorSpec(shape=(1000,), dtype="float32")
+    >>> cost_of("aten::add", [vector, vector], [vector], {})
+    Cost(flops=1000, bytes=12000, warning=None)
+    """
+    warning = None
+    flops = flops_of(name, inputs, outputs, attributes)
+    if flops is None and _is_heavy(name):
+        warning = finding(Code.NO_FLOP_FORMULA, operator=name)
+    base, table = name.removeprefix("aten::"), rows().traffic
+    traffic = table.get(base) or table.get(base.rstrip("_"), each_once)
+    return Cost(flops=flops or 0, bytes=traffic(inputs, outputs, attributes), warning=warning)
+
+
+def flops_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int | None:
+    """FLOPs of one call; None if no formula is known for the operator.
+
+    >>> from advisor.core.values import TensorSpec
+    >>> square = TensorSpec(shape=(4, 4), dtype="float32")
+    >>> flops_of("aten::mm", [square, square], [square], {})
+    128
+    """
+    base = name.removeprefix("aten::")
+    formula = rows().flops.get(base)
+    if formula is not None:
+        return formula(inputs, outputs, attributes)
+    nominal = rows().nominal.get(base.rstrip("_").removeprefix("_foreach_"))
+    if nominal is None:
+        return 0 if name.startswith("advisor::") else None
+    is_list = base.startswith("_foreach_")
+    return nominal.flops(*((inputs, outputs) if is_list else (inputs[:1], outputs[:1])))
+
+
+def _is_heavy(name: str) -> bool:
+    return not name.startswith(("aten::", "fsdp::")) or any(word in name for word in _HEAVY_WORDS)

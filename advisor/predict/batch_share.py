@@ -19,7 +19,7 @@ from advisor.core.values import Collective, MemoryUse, Op, Phase, Trace
 from advisor.core.values.estimate import Z90
 from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import kinds_of_each_pass
-from advisor.predict.footprint.tensors import copied_bytes
+from advisor.predict.footprint import copied_bytes
 from advisor.predict.methods import OpTimes
 
 EXPONENT = 0.73

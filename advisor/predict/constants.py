@@ -10,16 +10,18 @@ from typing import NamedTuple
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
-from advisor.predict.calibration.calibration_files import (
+from advisor.predict.knowledge import (
     CORRECTIONS,
     KERNELS,
     Constants,
+    Knowledge,
+    Tables,
     corrections_of,
     is_of_other_networks,
     kernels_of,
     read_calibration,
+    shipped,
 )
-from advisor.predict.knowledge import Knowledge, Tables, shipped
 
 
 def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedConstants:

@@ -1,4 +1,4 @@
-"""Equal operators as one: a trace may list thousands of calls of a few hundred shapes.
+"""What repeats in a trace: equal operators as one, their columns, and the blocks of a model.
 
 What is worked out for a sequence of operators is kept for the next GPU it is asked for, found by the
 sequence's identity: comparing thousands of operators would cost more than it saves.
@@ -6,14 +6,18 @@ sequence's identity: comparing thousands of operators would cost more than it sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from advisor.core.values import Flow, Op, Precision, Trace
-from advisor.operators.family import Family
-from advisor.operators.rates import wanted_rate
-from advisor.operators.registry import family_of
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import Flow, Op, Phase, Precision, Trace
+from advisor.operators.family import Family, base_name, wanted_rate
+from advisor.operators.registry import family_of, is_known
+from advisor.operators.work import tensor_bytes
 
 
 class Same:
@@ -110,3 +114,151 @@ def _key(op: Op) -> tuple[object, ...]:
     attributes = tuple(sorted(op.attributes.items()))
     work = (op.flops, op.bytes, op.measured_s)
     return (op.name, op.phase, op.inputs, op.outputs, attributes, op.kernels, *work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpColumns:
+    """N operators, a column for each fact.
+
+    Attributes:
+        words: distinct words of the families.
+        word_index: which of them each has, [N].
+        names: distinct base names.
+        name_index: which of them each has, [N].
+        counts: calls of each, [N].
+        measured_s: of one call on the GPU of the profile, [N]; NaN where it was not measured.
+        custom: base names that no PyTorch release defines, sorted.
+    """
+
+    ops: tuple[Op, ...]
+    families: tuple[Family, ...]
+    words: tuple[str, ...]
+    word_index: NDArray[np.int64]
+    names: tuple[str, ...]
+    name_index: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    measured_s: NDArray[np.float64]
+    is_backward: NDArray[np.bool_]
+    is_optimizer: NDArray[np.bool_]
+    custom: tuple[str, ...]
+
+
+def columns_of(ops: Sequence[Op]) -> OpColumns:
+    """The operators' columns, kept for the next GPU they are asked for."""
+    return _columns_of(Same(ops))
+
+
+@lru_cache(maxsize=4)
+def _columns_of(same: Same) -> OpColumns:
+    ops = tuple(same.ops)
+    families = tuple(map(family_of, ops))
+    words, word_index = _distinct([family.word for family in families])
+    names, name_index = _distinct([base_name(op.name) for op in ops])
+    return OpColumns(
+        ops=ops,
+        families=families,
+        words=words,
+        word_index=word_index,
+        names=names,
+        name_index=name_index,
+        counts=np.array([float(op.count) for op in ops]),
+        measured_s=np.array([math.nan if op.measured_s is None else op.measured_s for op in ops]),
+        is_backward=np.array([op.phase is Phase.BACKWARD for op in ops]),
+        is_optimizer=np.array([op.phase is Phase.OPTIMIZER for op in ops]),
+        custom=tuple(sorted({base_name(op.name) for op in ops if not is_known(op)})),
+    )
+
+
+def _distinct(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The distinct ones in the order in which they come, and which of them each is."""
+    place = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    return tuple(place), np.array([place[value] for value in values])
+
+
+# What repeats in a model: blocks between which activations can be checkpointed, and which FSDP gathers.
+#
+# A transformer calls the same products in each of its layers, and adds what they give to a stream of one
+# shape, which is all that checkpointing keeps of a layer. A model without such a pattern is taken as a
+# chain of its products, cut into about the square root of their number of segments (Chen et al., "Training
+# deep nets with sublinear memory cost", 2016).
+
+# Where less of the products' work repeats so often, the model is taken as a chain.
+_LEAST_SHARE = 0.8
+_LEAST_BLOCKS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The repeated part of a model.
+
+    Attributes:
+        num: how often it repeats; segments of a chain where nothing does.
+        boundary_bytes: what passes from one to the next, for one pass of the profiled batch.
+        outside_share: of what the forward pass makes, that of other parts, such as the head.
+        repeats: False for the segments of a chain.
+    """
+
+    num: int
+    boundary_bytes: float
+    outside_share: float
+    repeats: bool = True
+
+
+def blocks_of(trace: Trace) -> Blocks:
+    """The blocks of the model that a trace is of."""
+    return _blocks_of(Same(trace.ops), trace.accumulation)
+
+
+@lru_cache(maxsize=8)
+def _blocks_of(same: Same, passes: int) -> Blocks:
+    ops = [op for op in same.ops if op.phase is Phase.FORWARD]
+    products = [op for op in ops if family_of(op).compute.tensor_cores]
+    num = _repeats(products, passes)
+    if num is None:
+        return _chain(products, passes)
+    inside = [op for op in ops if _repeats_often(op, num, passes)]
+    total = made_bytes(ops)
+    outside = total - made_bytes(inside)
+    return Blocks(
+        num=num, boundary_bytes=_stream_bytes(inside), outside_share=outside / total if total else 0.0
+    )
+
+
+def _repeats(products: Sequence[Op], passes: int) -> int | None:
+    """The largest number of times that nearly all work of the products repeats."""
+    total = sum(op.flops * op.count for op in products)
+    for num in sorted({op.count // passes for op in products}, reverse=True):
+        same = sum(op.flops * op.count for op in products if _repeats_often(op, num, passes))
+        if num >= _LEAST_BLOCKS and same >= _LEAST_SHARE * total:
+            return num
+    return None
+
+
+def _repeats_often(op: Op, num: int, passes: int) -> bool:
+    return op.count // passes >= num
+
+
+def _stream_bytes(ops: Sequence[Op]) -> float:
+    """What blocks add to: the largest sum of two alike, or else the smallest that a product gives."""
+    sums = [op for op in ops if base_name(op.name) in ("add", "add_") and _adds_alike(op)]
+    if sums:
+        return max(tensor_bytes(op.outputs[0]) for op in sums)
+    products = [op for op in ops if family_of(op).compute.tensor_cores]
+    return min((tensor_bytes(op.outputs[0]) for op in products if op.outputs), default=0)
+
+
+def _chain(products: Sequence[Op], passes: int) -> Blocks:
+    num = sum(op.count for op in products) // passes
+    mean_bytes = made_bytes(products) / passes / num if num else 0.0
+    return Blocks(
+        num=max(round(math.sqrt(num)), 1), boundary_bytes=mean_bytes, outside_share=0.0, repeats=False
+    )
+
+
+def _adds_alike(op: Op) -> bool:
+    return len(op.inputs) > 1 and len({tensor.shape for tensor in (*op.inputs, *op.outputs)}) == 1
+
+
+def made_bytes(ops: Iterable[Op]) -> float:
+    """Bytes of what operators give."""
+    return sum(op.count * sum(map(tensor_bytes, op.outputs)) for op in ops)

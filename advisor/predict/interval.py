@@ -8,10 +8,14 @@ wider where a constant was not fitted on the GPU itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import mul
+from statistics import median
+from typing import TypeVar
 
-from advisor.core.values import Interval
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import Interval, IterationEstimate
 from advisor.core.values.estimate import Z90
 
 SIGMA_MEASURED = 0.03
@@ -74,3 +78,157 @@ def widened(interval: Interval, sigma: float) -> Interval:
 
     p10, p50, p90 = interval.p10, interval.p50, interval.p90
     return Interval(p10=p50 / factor(p50 / p10), p50=p50, p90=p50 * factor(p90 / p50))
+
+
+# A team's own runs -> how far predictions for a GPU are off, and how sure they are by then.
+#
+# The log of measured over predicted time has two parts: what is off for a GPU as this team uses it, and
+# what is off for one job. Before any run, half of the variance that a prediction tells is taken for the one
+# and half for the other. Runs of one job share its part, so they count as one: their median. The median
+# over jobs m, shrunk towards 0, corrects the next prediction:
+#
+#     w = t / (t + (pi / 2) s / n),  p50' = p50 exp(w m),  sigma'^2 = s + t (1 - w)
+#
+# where sigma is what the prediction tells, t = sigma^2 / 2, s the larger of sigma^2 / 2 and the variance
+# between jobs, and n their number; pi / 2 since a median of n is as sure as a mean of 0.64 n. m counts up
+# to 2 sigma, so that one wild run moves little. sigma' is at most sigma. (Normal prior and normal error:
+# Gelman et al., Bayesian Data Analysis, 2.5.)
+
+K = TypeVar("K")
+LAST = 5
+"""So many runs are looked at for a drift."""
+LEAST = 3
+"""So many of them have to be there, and to lie on one side of their intervals."""
+MOST_SIGMAS = 2.0
+# The median absolute deviation of a normal distribution times this is its standard deviation.
+_MAD = 1.4826
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRun:
+    """A run beside what was predicted for it, on the same GPUs.
+
+    Attributes:
+        job: what shares an error, such as one script of one project.
+        measured_s: the median of its steps.
+        predicted_s: of a step, as it was answered.
+        uncorrected_p50_s: before receipts of earlier runs corrected it: these must not confirm themselves.
+    """
+
+    gpu: str
+    job: str
+    measured_s: float
+    predicted_s: Interval
+    uncorrected_p50_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What the runs on a GPU say of its predictions.
+
+    Attributes:
+        shift: median over jobs of the log of measured over predicted time.
+        scatter: between jobs, as a standard deviation of that log.
+    """
+
+    num_jobs: int
+    num_runs: int
+    shift: float
+    scatter: float
+
+
+def corrections_of(runs: Iterable[ComparedRun]) -> dict[str, Correction]:
+    """What the runs say of each GPU that they were on."""
+    by_gpu: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        log_ratio = math.log(run.measured_s / run.uncorrected_p50_s)
+        by_gpu.setdefault(run.gpu, {}).setdefault(run.job, []).append(log_ratio)
+    return {gpu: _correction([*jobs.values()]) for gpu, jobs in by_gpu.items()}
+
+
+def _correction(jobs: Sequence[Sequence[float]]) -> Correction:
+    medians = [median(logs) for logs in jobs]
+    shift = median(medians)
+    return Correction(
+        num_jobs=len(jobs),
+        num_runs=sum(map(len, jobs)),
+        shift=shift,
+        scatter=_MAD * median(abs(one - shift) for one in medians),
+    )
+
+
+def corrected(estimate: IterationEstimate, correction: Correction | None) -> IterationEstimate:
+    """The estimate of GPU, host and communication, moved by what earlier runs say.
+
+    Args:
+        estimate: without its input.
+        correction: of its GPU; None leaves it as it is.
+    """
+    before = estimate.device_s
+    sigma = math.log(before.p90 / before.p50) / Z90 if before.p50 > 0 else 0.0
+    if correction is None or not sigma:
+        return estimate
+    factor, left = _posterior(sigma, correction)
+    device_s = spread(before.p50 * factor, left)
+
+    def scaled(seconds: Mapping[K, float]) -> dict[K, float]:
+        return {name: part_s * factor for name, part_s in seconds.items()}
+
+    return replace(
+        estimate,
+        iteration_s=device_s,
+        device_s=device_s,
+        by_bound=scaled(estimate.by_bound),
+        by_family=scaled(estimate.by_family),
+        by_method=scaled(estimate.by_method),
+        by_operator=scaled(estimate.by_operator),
+        communication_s=estimate.communication_s * factor,
+        correction=factor,
+        assumptions=(*estimate.assumptions, _note(correction, factor, left / sigma)),
+    )
+
+
+def _posterior(sigma: float, correction: Correction) -> tuple[float, float]:
+    """The factor of the median, and the log-normal sigma that is left."""
+    of_gpu = sigma**2 / 2
+    of_job = max(sigma**2 / 2, correction.scatter**2)
+    weight = of_gpu / (of_gpu + math.pi / 2 * of_job / correction.num_jobs)
+    most = MOST_SIGMAS * sigma
+    shift = min(max(correction.shift, -most), most)
+    return math.exp(weight * shift), min(sigma, math.sqrt(of_job + of_gpu * (1 - weight)))
+
+
+def _note(correction: Correction, factor: float, narrower: float) -> Finding:
+    return finding(
+        Code.CORRECTED_BY_RECEIPTS,
+        num_runs=correction.num_runs,
+        num_jobs=correction.num_jobs,
+        factor=factor,
+        band=narrower,
+    )
+
+
+def uncorrected_p50_s(estimate: IterationEstimate) -> float:
+    """The median of an iteration as it would be without receipts."""
+    device_s = estimate.device_s.p50 / estimate.correction
+    if estimate.input_s is None:
+        return device_s
+    load_s = estimate.input_s.p50
+    return device_s + load_s if estimate.loads_in_turn else max(device_s, load_s)
+
+
+def drifts_of(runs: Sequence[ComparedRun]) -> list[Finding]:
+    """GPUs whose last runs took longer or shorter than their intervals, in order of time of the runs."""
+    by_gpu: dict[str, list[ComparedRun]] = {}
+    for run in runs:
+        by_gpu.setdefault(run.gpu, []).append(run)
+    return [drift for gpu, those in sorted(by_gpu.items()) for drift in _drift(gpu, those[-LAST:])]
+
+
+def _drift(gpu: str, runs: Sequence[ComparedRun]) -> list[Finding]:
+    slow = sum(run.measured_s > run.predicted_s.p90 for run in runs)
+    fast = sum(run.measured_s < run.predicted_s.p10 for run in runs)
+    if max(slow, fast) < LEAST or min(slow, fast) or 2 * max(slow, fast) <= len(runs):
+        return []
+    ratio = median(run.measured_s / run.predicted_s.p50 for run in runs)
+    return [finding(Code.DRIFT, gpu=gpu, num_runs=len(runs), num_outside=max(slow, fast), ratio=ratio)]

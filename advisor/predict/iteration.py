@@ -24,30 +24,29 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
-from advisor.predict.bounds import bounds_of
-from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import SameTrace, merged
-from advisor.predict.exchange.collectives import gathered_bytes, holds_buckets, sharded_over
-from advisor.predict.exchange.other_worlds import resharded, shard_growth, undivided
-from advisor.predict.exchange.zero import shared_state_ranks
-from advisor.predict.footprint.fitting import fitted
-from advisor.predict.footprint.need import memory_need
-from advisor.predict.interval import widened
+from advisor.predict.exchange.collectives import (
+    gathered_bytes,
+    holds_buckets,
+    resharded,
+    shard_growth,
+    sharded_over,
+    undivided,
+)
+from advisor.predict.exchange.data_parallel import shared_state_ranks
+from advisor.predict.fitting import fitted
+from advisor.predict.footprint import memory_need
+from advisor.predict.interval import Correction, corrected, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
 from advisor.predict.methods import OpTimes, no_faster_than, op_times
 from advisor.predict.notes import limit_notes, method_notes
-from advisor.predict.op_sums import OpSums, phases_s, sums_of
-from advisor.predict.power import at_limit, counted, sigma_of_limit
-from advisor.predict.split.rank import Rank, rank_of
-from advisor.predict.split.stages import in_flight, in_micro_batches
-from advisor.predict.split.supposing import check_split
-from advisor.predict.step_time import RankStep, bounds_with_waits, step_time
-from advisor.predict.utilization import step_work
-from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.split import Rank, check_split, in_flight, in_micro_batches, rank_of
+from advisor.predict.step_time import OpSums, RankStep, bounds_with_waits, phases_s, step_time, sums_of
+from advisor.predict.utilization import at_limit, bounds_of, counted, sigma_of_limit, step_work
 from advisor.predict.what_if.compiled import as_run
-from advisor.predict.what_if.tf32 import allow_tf32
+from advisor.predict.what_if.precision import allow_tf32, under_autocast
 
 __all__ = [
     "allow_tf32",

@@ -1,21 +1,343 @@
-"""What predictions rest on: fitted constants and learned networks, as shipped or from a folder."""
+"""What predictions rest on: constants and networks, shipped, from a folder, or calibrated here."""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import tokenize
 import tomllib
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-from advisor.core.errors import CatalogError
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.errors import CalibrationError, CatalogError
+from advisor.core.files import write_atomically
 from advisor.core.gpus import catalog_path
-from advisor.predict.calibration.calibration_files import Constants
-from advisor.predict.exchange.scaling import Scaling
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import read_networks
+from advisor.formats.foreign_files import read_plain
+from advisor.operators import registry
+from advisor.operators.registry import rows
+from advisor.predict.exchange.collective_time import Scaling
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Network:
+    """E members of two hidden layers of H units and SiLU activations; inputs of F features.
+
+    Attributes:
+        low, high: the range of each feature in training, [F]; inputs are cut to it, since outside of it
+            only the roofline knows.
+        mean, scale: what features are normalised by, [F].
+        weights: [E, F, H], [E, H, H] and [E, H, 3].
+        biases: [E, 1, H], [E, 1, H] and [E, 1, 3].
+    """
+
+    low: Array
+    high: Array
+    mean: Array
+    scale: Array
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def outputs(self, features: Array) -> Array:
+        """What each member says of each row of ``features`` [N, F]: [E, N, 3]."""
+        values: Array = (np.clip(features, self.low, self.high) - self.mean) / self.scale
+        # One after the other: what all of them need at once does not fit into the cache.
+        return np.array([self._member(number, values) for number in range(len(self.weights[0]))])
+
+    def _member(self, number: int, values: Array) -> Array:
+        """What one member says: [N, 3]."""
+        *hidden, last = zip(self.weights, self.biases, strict=True)
+        for weights, biases in hidden:
+            values = silu(values @ weights[number] + biases[number])
+        weights, biases = last
+        return np.asarray(values @ weights[number] + biases[number])
+
+
+def silu(values: Array) -> Array:
+    """X / (1 + exp(-x)), without overflow.
+
+    >>> silu(np.array([-1000.0, 0.0, 1000.0], np.float32)).tolist()
+    [-0.0, 0.0, 1000.0]
+    """
+    # In one array: what several of them cost is memory's time.
+    gates = np.multiply(values, 0.5, dtype=values.dtype)
+    np.tanh(gates, out=gates)
+    gates *= 0.5
+    gates += 0.5
+    gates *= values
+    return gates
+
+
+VERSION = 2
+_VECTORS = ("low", "high", "mean", "scale")
+_LAYERS = 3
+# Log-penalties of compute and memory, and the log-scale of what is left.
+OUTPUTS = 3
+# Fifty times those that are shipped.
+_MOST_NETWORK_BYTES = 20_000_000
+# Of a damaged archive zipfile and numpy raise any of these: a flipped bit may change a length, a method, a
+# name or a dtype.
+_DAMAGE = (
+    OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, MemoryError,
+    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+def write_networks(networks: Mapping[str, Network], path: Path) -> None:
+    """Write atomically; weights in 16 bits, the ranges of the features in 32."""
+    arrays: dict[str, NDArray[np.generic]] = {"version": np.array(VERSION)}
+    for family, network in networks.items():
+        arrays |= {f"{family}.{name}": getattr(network, name) for name in _VECTORS}
+        for layer in range(_LAYERS):
+            arrays[f"{family}.weight{layer}"] = network.weights[layer].astype(np.float16)
+            arrays[f"{family}.bias{layer}"] = network.biases[layer].astype(np.float16)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    write_atomically(path, buffer.getvalue())
+
+
+def read_networks(path: Path) -> dict[str, Network]:
+    """Family -> network.
+
+    Raises:
+        CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
+    """
+    try:
+        arrays = _arrays(read_plain(path, most_bytes=_MOST_NETWORK_BYTES))
+        version = int(arrays.pop("version", np.array(0)))
+    except _DAMAGE as error:
+        raise _broken(path, str(error)) from error
+    if version != VERSION:
+        raise _broken(path, f"they are of version {version}, this advisor reads version {VERSION}")
+    try:
+        return {family: _network(arrays, family) for family in {name.partition(".")[0] for name in arrays}}
+    except (KeyError, ValueError) as error:
+        raise _broken(path, f"arrays are missing or do not fit together: {error}") from error
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
+    archive = np.load(io.BytesIO(content), allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError("it is one array, not an archive of them")
+    with archive:
+        members = archive.zip.infolist() if archive.zip else []
+        if sum(member.file_size for member in members) > _MOST_NETWORK_BYTES:
+            raise ValueError(f"they unpack to more than {_MOST_NETWORK_BYTES / 1e6:.0f} MB")
+        return {name: archive[name] for name in archive.files}
+
+
+def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
+    def array(name: str) -> NDArray[np.float32]:
+        values = arrays[f"{family}.{name}"].astype(np.float32)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{family}.{name} holds values that are no numbers")
+        return values
+
+    network = Network(
+        **{name: array(name) for name in _VECTORS},
+        weights=tuple(array(f"weight{layer}") for layer in range(_LAYERS)),
+        biases=tuple(array(f"bias{layer}") for layer in range(_LAYERS)),
+    )
+    _check_shapes(network, family)
+    return network
+
+
+def _check_shapes(network: Network, family: str) -> None:
+    learned = rows().network[family][1]
+    num_features = learned.num_features + learned.board.num_features
+    members, _, units = network.weights[0].shape
+    sizes = [num_features, units, units, OUTPUTS]
+    expected: list[tuple[int, ...]] = [(num_features,)] * len(_VECTORS)
+    expected += [(members, sizes[i], sizes[i + 1]) for i in range(_LAYERS)]
+    expected += [(members, 1, sizes[i + 1]) for i in range(_LAYERS)]
+    vectors = [network.low, network.high, network.mean, network.scale]
+    shapes = [array.shape for array in (*vectors, *network.weights, *network.biases)]
+    if shapes != expected:
+        raise ValueError(f"{family} has arrays of {shapes}, this advisor needs {expected}")
+    if not (network.scale > 0).all():
+        raise ValueError(f"{family}.scale holds values that are not positive")
+
+
+def _broken(path: Path, why: str) -> CatalogError:
+    return CatalogError(f"cannot use the learned weights in {str(path)!r}: {why}. Reinstall gpu-advisor.")
+
+
+Kernels = Mapping[str, Sequence[Sequence[float]]]
+"""By family of networks: of each measured kernel its sizes, and the part of the learned rate it reached."""
+Constants = Mapping[str, str | float | Mapping[str, float]]
+"""Of a GPU: numbers by name, tables of a number a rate, and texts about where they come from."""
+# How the source of every calibration begins.
+CALIBRATED = "calibrated"
+HERE, RECORDED = "on this machine", "from a recording"
+# The table of what the GPU reaches of the learned rates, by family of networks.
+CORRECTIONS = "learned"
+# The table of the kernels that told it, where those of other sizes may reach another part.
+KERNELS = "kernels"
+# The fingerprint of the networks that they correct.
+FINGERPRINT = "networks"
+MOST_CORRECTION = 10.0
+_MOST_FRACTION = 2.0
+_MOST_SIZE = 1e12
+_MOST_CALIBRATION_BYTES = 100_000
+_TEXTS = {"source", FINGERPRINT}
+
+
+def calibration_path(gpu: str) -> Path:
+    """Where the calibration of a GPU of the catalog is, or would be."""
+    import platformdirs
+
+    return platformdirs.user_data_path("advisor") / "calibrations" / f"{gpu}.toml"
+
+
+def calibrated_gpus() -> tuple[str, ...]:
+    """Names of the GPUs for which there is a file, whole or not, in order."""
+    folder = calibration_path("").parent
+    return tuple(sorted(path.stem for path in folder.glob("*.toml") if path.is_file()))
+
+
+def read_calibration(gpu: str) -> Constants | None:
+    """The table of a GPU, with its source; None if there is no calibration.
+
+    Raises:
+        CatalogError: the file is broken, or holds what is no fraction.
+    """
+    path = calibration_path(gpu)
+    if not path.is_file():
+        return None
+    try:
+        table = tomllib.loads(read_plain(path, most_bytes=_MOST_CALIBRATION_BYTES).decode())
+        _check(table)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CatalogError(
+            f"the calibration {str(path)!r} cannot be used: {error}. Delete it, and run advisor calibrate"
+            " again."
+        ) from error
+    return table
+
+
+def is_of_other_networks(table: Constants, fingerprint: str | None) -> bool:
+    """Whether a calibration corrects networks that are not these, so that its corrections mean nothing here.
+
+    Args:
+        table: of `read_calibration`.
+        fingerprint: of ``Knowledge``.
+    """
+    return CORRECTIONS in table and table.get(FINGERPRINT) != fingerprint
+
+
+def corrections_of(table: Constants) -> Mapping[str, float]:
+    """What the GPU reaches of the learned rates, by family of networks; empty where that was not measured."""
+    corrections = table.get(CORRECTIONS, {})
+    return corrections if isinstance(corrections, Mapping) else {}
+
+
+def kernels_of(table: Mapping[str, object]) -> Kernels:
+    """The kernels that told it, by family of networks; empty where none did."""
+    kernels = table.get(KERNELS, {})
+    return kernels if isinstance(kernels, Mapping) else {}
+
+
+def write_calibration(
+    gpu: str,
+    source: str,
+    constants: Mapping[str, float],
+    *,
+    kernels: Kernels | None = None,
+    where: str = HERE,
+    networks: str | None = None,
+) -> Path:
+    """Write the file of a GPU, in place of an older one.
+
+    Args:
+        gpu: name in the catalog.
+        source: when and with what it was calibrated, for the estimate's assumptions.
+        constants: by dotted name, such as ``gemm_fraction.bf16``.
+        kernels: of networks that learn from each.
+        where: it was measured, ``HERE`` or ``RECORDED``.
+        networks: fingerprint of those that the constants of ``learned`` correct.
+
+    Raises:
+        CalibrationError: the folder cannot be written, or the disk is full.
+    """
+    path = calibration_path(gpu)
+    lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
+    lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
+    lines += [] if networks is None else [f'{FINGERPRINT} = "{networks}"']
+    lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
+    lines += _kernel_lines(kernels or {})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "\n".join([*lines, ""]).encode())
+    except OSError as error:
+        raise CalibrationError(
+            f"cannot write the calibration to {str(path)!r}: {error.strerror}. Make room, or choose another"
+            " folder with the variable XDG_DATA_HOME."
+        ) from error
+    return path
+
+
+def _kernel_lines(kernels: Kernels) -> Iterator[str]:
+    if kernels:
+        yield f"\n# Of each kernel its sizes, and the part of the learned rate that it reached.\n[{KERNELS}]"
+    for network, told in sorted(kernels.items()):
+        yield f"{network} = ["
+        yield from ("    [" + ", ".join(f"{number:.6g}" for number in kernel) + "]," for kernel in told)
+        yield "]"
+
+
+def _plain(text: str) -> str:
+    """The text without what would end a string of TOML."""
+    return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
+
+
+def _check(table: Constants) -> None:
+    if not str(table.get("source", "")).startswith(CALIBRATED):
+        raise ValueError(f"its source does not begin with {CALIBRATED!r}")
+    has_rates = {**registry.constants(), CORRECTIONS: True}
+    for name in sorted(name for name, is_table in has_rates.items() if is_table):
+        if not isinstance(table.get(name, {}), Mapping):
+            raise ValueError(f"{name} is no table")
+    _check_kernels(kernels_of(table))
+    for name, value in table.items():
+        if name == KERNELS:
+            continue
+        if name not in _TEXTS | has_rates.keys():
+            raise ValueError(f"it holds {name!r}, which is no constant")
+        most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
+        for fraction in value.values() if isinstance(value, Mapping) else [value]:
+            if name not in _TEXTS and not _is_between(0, fraction, most):
+                raise ValueError(f"{name} is {fraction!r}")
+
+
+def _check_kernels(kernels: Mapping[str, object]) -> None:
+    for network, told in kernels.items():
+        likeness = rows().network[network][1].likeness if network in rows().network else None
+        if likeness is None:
+            raise ValueError(f"{KERNELS} has {network!r}, which is no network that learns from them")
+        width = len(likeness.lengths) + 1
+        if not isinstance(told, list) or not all(_is_kernel(kernel, width) for kernel in told):
+            raise ValueError(f"a kernel of {network} is not {width} positive numbers")
+
+
+def _is_kernel(kernel: object, width: int) -> bool:
+    if not isinstance(kernel, list) or len(kernel) != width:
+        return False
+    *sizes, share = kernel
+    return all(_is_between(0, size, _MOST_SIZE) for size in sizes) and _is_between(0, share, MOST_CORRECTION)
+
+
+def _is_between(low: float, value: object, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low < value <= most
+
 
 CONSTANTS, NETWORKS, CARD = "fitted.toml", "learned.npz", "learned.json"
 

@@ -8,35 +8,94 @@ origin's noise).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, fields, replace
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
-from advisor.operators.family import Family, RooflineTime
-from advisor.operators.rates import compute_rate
+from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
+from advisor.operators.cycles import StreamCost, Work
+from advisor.operators.family import Family, RooflineTime, base_name, compute_rate
 from advisor.operators.registry import family_of
-from advisor.predict.columns import OpColumns, columns_of
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import asked_rates
+from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, merged
 from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
-from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import CallTimes
-from advisor.predict.learned.times import SHARED, learned_times
-from advisor.predict.roofline import roofs_of, time_under
-from advisor.predict.streaming import stream_times
-from advisor.predict.wave import op_times_s as wave_times_s
+from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.learned import SHARED, CallTimes, learned_times
+from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
+from advisor.predict.roofline import op_times_s as wave_times_s
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Streams:
+    """N operators of a sequence that stream.
+
+    Attributes:
+        index: where they stand in the sequence, [N].
+        work: of each.
+        costs: as ``StreamCost.costs`` orders them, [5, N].
+        kinds: of the distinct kinds among them.
+        kind_index: which of them each has, [N].
+        bandwidths: the fitted constant of each one's memory traffic.
+    """
+
+    index: NDArray[np.int64]
+    work: Work[Floats]
+    costs: Floats
+    kinds: tuple[StreamCost, ...]
+    kind_index: NDArray[np.int64]
+    bandwidths: tuple[str, ...]
+
+
+def stream_times(ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants) -> CallTimes:
+    """One call of each operator on ``gpu``, as far as it streams."""
+    streams = _streams_of(Same(ops))
+    time_s, sigma = np.full((2, len(ops)), np.nan)
+    if not streams.kinds:
+        return CallTimes(time_s=time_s, sigma=sigma)
+    bytes_per_s = np.array(
+        [constants.fractions[name] * gpu.memory_bytes_per_s for name in streams.bandwidths]
+    )
+    paces = [kind.pace_on(gpu) for kind in streams.kinds]
+    factors, sigmas = np.array([(pace.factor, pace.sigma) for pace in paces])[streams.kind_index].T
+    time_s[streams.index] = streams.work.time_s(KERNEL_FLOOR_S, gpu, bytes_per_s, streams.costs, factors)
+    sigma[streams.index] = sigmas
+    return CallTimes(time_s=time_s, sigma=sigma)
+
+
+@lru_cache(maxsize=4)
+def _streams_of(same: Same) -> _Streams:
+    families = [family_of(op) for op in same.ops]
+    each = [family.stream(op) for op, family in zip(same.ops, families, strict=True)]
+    known = [(i, stream) for i, stream in enumerate(each) if stream is not None]
+    kinds = {id(stream.cost): stream.cost for _, stream in known}
+    place = {kind: i for i, kind in enumerate(kinds)}
+    return _Streams(
+        index=np.array([i for i, _ in known], np.int64),
+        work=_columns([stream.work for _, stream in known]),
+        costs=np.array([stream.cost.costs for _, stream in known]).T,
+        kinds=tuple(kinds.values()),
+        kind_index=np.array([place[id(stream.cost)] for _, stream in known], np.int64),
+        bandwidths=tuple(families[i].bandwidth for i, _ in known),
+    )
+
+
+def _columns(works: Sequence[Work[float]]) -> Work[Floats]:
+    return Work(
+        **{each.name: np.array([getattr(work, each.name) for work in works], float) for each in fields(Work)}
+    )
+
 
 BLEND = 0.25
 METHODS = tuple(Method)
 _LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
-
-Floats = NDArray[np.float64]
 
 
 class OpTime(NamedTuple):
@@ -184,3 +243,48 @@ def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstan
         return own
     is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """All calls of one operator in one part of an iteration."""
+
+    name: str
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Their number in one iteration, and what they take together."""
+
+    count: int
+    time_s: float
+    flops: int
+
+
+def operator_times(
+    trace: Trace, gpu: GpuSpec, *, knowledge: Knowledge | None = None
+) -> Mapping[Called, Calls]:
+    """What each operator of one iteration takes on one ``gpu``, launches and communication aside.
+
+    Args:
+        trace: one steady iteration of the script.
+        gpu: the destination.
+        knowledge: constants and networks, by default what ships.
+
+    Raises:
+        CatalogError: constants or networks are missing or broken.
+    """
+    knowledge = knowledge or shipped()
+    whole = replace(trace, ops=merged(trace.ops))
+    count, flops = Counter[Called](), Counter[Called]()
+    time_s: dict[Called, float] = {}
+    for time in op_times(whole, gpu, constants_for(gpu, knowledge), knowledge):
+        called = Called(base_name(time.op.name), time.op.phase)
+        count[called] += time.op.count
+        flops[called] += time.op.count * time.op.flops
+        time_s[called] = time_s.get(called, 0.0) + time.time_s
+    return {
+        called: Calls(count=count[called], time_s=seconds, flops=flops[called])
+        for called, seconds in time_s.items()
+    }

@@ -9,22 +9,26 @@ from itertools import islice
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
-from advisor.operators.attention_backends import SWITCHES, Backend, backend_of, is_refused
-from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.family import Family
-from advisor.operators.rates import rate_for
+from advisor.operators.attention_kernels import (
+    SWITCHES,
+    AttentionCall,
+    Backend,
+    attention_call,
+    backend_of,
+    is_refused,
+)
+from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import Same, asked_rates
+from advisor.predict.exchange.collective_time import Scaling, batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
-from advisor.predict.exchange.gradients import BUCKET_BYTES
-from advisor.predict.exchange.scaling import Scaling, batch_variation
-from advisor.predict.footprint.overheads import fragmentation
+from advisor.predict.exchange.data_parallel import BUCKET_BYTES
+from advisor.predict.footprint import fragmentation
 from advisor.predict.host import Call, host_costs, launching_s
 from advisor.predict.methods import OpTimes
-from advisor.predict.power import lowers, slowdown
-from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.roofline import KERNEL_FLOOR_S, rests_on_unknown_resources
 from advisor.predict.step_time import RankStep
-from advisor.predict.wave import rests_on_unknown_resources
+from advisor.predict.utilization import lowers, slowdown
 
 # A variation that would read as 0 %.
 _LEAST_NOTED = 0.005

@@ -1,4 +1,4 @@
-"""Operator time from FLOPs, bytes and what the GPU reaches of its two roofs.
+"""Operator time from what the data sheet says: the roofline, and wave scaling of measured kernels.
 
 Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009. For an operator of F FLOPs and
 B bytes on a GPU of peak P and bandwidth D: ``t = launch + max(F / (f * P), B / (b * D))``, where f and
@@ -8,11 +8,23 @@ whose kernels do otherwise says so by its own ``time`` (``advisor.operators``).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, RooflineTime, Roofs
-from advisor.operators.rates import rate_for, rate_of_call, wanted_rate
+from advisor.native import (
+    GpuArrays,
+    KernelArrays,
+    Unlaunchable,
+    count_resident_blocks,
+    has_known_resources,
+    scale_kernels,
+)
+from advisor.operators.family import Family, RooflineTime, Roofs, rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
 
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
@@ -48,3 +60,72 @@ def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
         )
     rate = rate_of_call(roofs.rate, op, family)
     return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))
+
+
+# Wave scaling of measured kernels to another GPU, summed per operator.
+#
+# Formulas and sources are in ``advisor.native``. Intensity is the operator's FLOPs over its bytes, since a
+# profiler counts neither for a single kernel; the ridge point takes the peak of the rate the operator runs
+# at.
+
+PeakOf = Callable[[Op, GpuSpec], float]
+
+
+def op_times_s(
+    ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak_flops_per_s: PeakOf
+) -> NDArray[np.float64]:
+    """Seconds of one call of each operator on ``gpu``, shape [len(ops)].
+
+    NaN for an operator without kernels, with a kernel that does not fit either GPU, or where one is no CUDA
+    device: another method has to tell.
+
+    Args:
+        ops: measured on ``origin``.
+        origin: the GPU of the profile.
+        gpu: the destination.
+        peak_flops_per_s: the peak of the rate an operator runs at on a GPU.
+    """
+    times_s = np.full(len(ops), math.nan)
+    if origin.occupancy is None or gpu.occupancy is None:
+        return times_s
+    by_peak: dict[float, list[int]] = {}
+    for i in _resident_members(ops, origin):
+        by_peak.setdefault(peak_flops_per_s(ops[i], gpu), []).append(i)
+    for peak, members in by_peak.items():
+        times_s[members] = _scaled([ops[i] for i in members], origin, gpu, peak)
+    return times_s
+
+
+def _resident_members(ops: Sequence[Op], gpu: GpuSpec) -> list[int]:
+    """Indices of the operators that have kernels, all of which fit the GPU; one native call for all."""
+    owners = [i for i, op in enumerate(ops) for _ in op.kernels]
+    kernels = KernelArrays.from_kernels([kernel for op in ops for kernel in op.kernels])
+    resident = count_resident_blocks(kernels, GpuArrays.from_specs([gpu]))[:, 0]
+    unfit = {owner for owner, blocks in zip(owners, resident.tolist(), strict=True) if not blocks}
+    return [i for i, op in enumerate(ops) if op.kernels and i not in unfit]
+
+
+def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:
+    owners = [i for i, op in enumerate(ops) for _ in op.kernels]
+    kernels = KernelArrays.from_kernels(
+        [kernel for op in ops for kernel in op.kernels],
+        intensity_flops_per_byte=[_intensity(ops[i]) for i in owners],
+    )
+    scaled = scale_kernels(
+        kernels,
+        GpuArrays.from_specs([origin]),
+        GpuArrays.from_specs([gpu], peak_flops_per_s=lambda _: peak),
+        unlaunchable=Unlaunchable.NAN,
+    )
+    times_s = np.zeros(len(ops))
+    np.add.at(times_s, owners, scaled[:, 0])
+    return times_s
+
+
+def _intensity(op: Op) -> float | None:
+    return op.flops / op.bytes if op.flops and op.bytes else None
+
+
+def rests_on_unknown_resources(ops: Sequence[Op]) -> bool:
+    """Whether a profiler left out registers or shared memory of some kernel."""
+    return any(not has_known_resources(kernel) for op in ops for kernel in op.kernels)

@@ -9,23 +9,109 @@ all-reduce that the backward pass does not hide.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from advisor.core.values import Bound, GpuSpec, Interval, Launch, Layout, Sharding, Trace
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.input_time import WAITING
+from advisor.core.values import (
+    Bound,
+    GpuSpec,
+    Interval,
+    IterationEstimate,
+    Launch,
+    Layout,
+    Method,
+    Phase,
+    Sharding,
+    Trace,
+)
 from advisor.core.values.estimate import Z90
 from advisor.predict.batch_share import BatchShare
+from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over
-from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients, together
-from advisor.predict.exchange.scaling import Scaling, batch_variation, slowest
-from advisor.predict.exchange.sharded import exchange_beside_gradients, exchange_of_shards
-from advisor.predict.exchange.zero import exchange_of_zero, shared_model
+from advisor.predict.exchange.data_parallel import (
+    COMMUNICATION,
+    Exchange,
+    exchange_beside_gradients,
+    exchange_of_gradients,
+    exchange_of_shards,
+    exchange_of_zero,
+    shared_model,
+    together,
+)
 from advisor.predict.host import beside, launched, launching_s
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, widened
-from advisor.predict.op_sums import OpSums
-from advisor.predict.split.rank import Rank
-from advisor.predict.split.supposing import sigma_of_split
-from advisor.predict.split.within import Within, exchange_within
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, sigma_of, widened
+from advisor.predict.methods import METHODS, OpTimes
+from advisor.predict.split import Rank, Within, exchange_within, sigma_of_split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpSums:
+    """Seconds of one iteration's operators, the same for any number of GPUs.
+
+    Attributes:
+        time_s: of each operator, all its calls, [N].
+        sigma: log-normal, of their sum.
+    """
+
+    time_s: NDArray[np.float64]
+    by_phase: Mapping[Phase, float]
+    sigma: float
+    by_family: dict[str, float]
+    by_operator: dict[str, float]
+    by_method: dict[Method, float]
+
+    @property
+    def gpu_s(self) -> float:
+        """Of all kernels."""
+        return sum(self.by_phase.values())
+
+    @property
+    def backward_s(self) -> float:
+        """Of the backward pass."""
+        return self.by_phase[Phase.BACKWARD]
+
+    @property
+    def passes_s(self) -> float:
+        """Of forward and backward passes."""
+        return self.gpu_s - self.by_phase[Phase.OPTIMIZER]
+
+
+def sums_of(times: OpTimes) -> OpSums:
+    """The times of operators, added up."""
+    columns, time_s = times.columns, times.time_s
+    by_method = np.bincount(times.methods, weights=time_s, minlength=len(METHODS))
+    by_word = np.bincount(columns.word_index, weights=time_s)
+    return OpSums(
+        time_s=time_s,
+        by_phase=phases_s(times),
+        sigma=sigma_of(time_s.tolist(), times.shared_sigma.tolist()),
+        by_family=dict(zip(columns.words, by_word.tolist(), strict=True)),
+        by_operator={
+            f"{columns.names[name]} ({METHODS[method]})": seconds for name, method, seconds in _named(times)
+        },
+        by_method=dict(zip(METHODS, by_method.tolist(), strict=True)),
+    )
+
+
+def phases_s(times: OpTimes) -> Mapping[Phase, float]:
+    """Seconds of the operators of each phase."""
+    backward, optimizer = times.columns.is_backward, times.columns.is_optimizer
+    members = {Phase.FORWARD: ~(backward | optimizer), Phase.BACKWARD: backward, Phase.OPTIMIZER: optimizer}
+    return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
+
+
+def _named(times: OpTimes) -> Iterator[tuple[int, int, float]]:
+    """Name, method and seconds of operators that have both in common, in the order in which they come."""
+    calls = times.columns.name_index * len(METHODS) + times.methods
+    sums = np.bincount(calls, weights=times.time_s)
+    distinct, first = np.unique(calls, return_index=True)
+    for call in distinct[np.argsort(first)].tolist():
+        yield *divmod(call, len(METHODS)), float(sums[call])
+
 
 HOST = "waiting for the host"
 OTHERS = "waiting for the slowest GPU"
@@ -215,3 +301,19 @@ def _with_host(step: RankStep, by_bound: Mapping[Bound, float], host_s: float) -
     if launching_s(step.trace, step.stepping).p50 > gpu_s:
         return {Bound.HOST: gpu_s + host_s}
     return {**by_bound, Bound.HOST: host_s}
+
+
+def waits_s(estimate: IterationEstimate) -> Mapping[str, float]:
+    """Median seconds of one iteration in which the GPU waits, by what it waits for."""
+    return {
+        HOST: estimate.by_operator.get(HOST, 0.0),
+        OTHERS: estimate.by_operator.get(OTHERS, 0.0),
+        STAGES: estimate.by_operator.get(STAGES, 0.0),
+        COMMUNICATION: estimate.communication_s,
+        WAITING: max(estimate.iteration_s.p50 - estimate.device_s.p50, 0.0),
+    }
+
+
+def computing_s(estimate: IterationEstimate) -> float:
+    """Median seconds of one iteration in which the GPU computes."""
+    return max(estimate.iteration_s.p50 - sum(waits_s(estimate).values()), 0.0)

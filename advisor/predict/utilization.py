@@ -1,4 +1,4 @@
-"""What an iteration gets done: samples of all GPUs, and the FLOPs of the model on one.
+"""What an iteration gets done, what bounds it, and what it loses where power is limited.
 
 Model FLOPs utilization (MFU) is what a GPU does of the model over what it could do in that time at its peak
 (Chowdhery et al., "PaLM", arXiv 2204.02311, 2022, section 4.1). Of the model are the products of forward and
@@ -7,18 +7,139 @@ backward pass, each once: what is computed again to save memory does not count.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from advisor.core.values import GpuSpec, Layout, Op, Phase, Precision, StepWork, Trace
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import (
+    Bound,
+    FittedConstants,
+    GpuSpec,
+    Layout,
+    Method,
+    Op,
+    Phase,
+    Precision,
+    StepWork,
+    Trace,
+)
 from advisor.operators.attention import ATTENTION
-from advisor.operators.family import base_name
-from advisor.operators.rates import data_sheet_flops_per_s
+from advisor.operators.family import Family, base_name, data_sheet_flops_per_s, rate_for
 from advisor.operators.registry import family_of
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.exchange.collectives import sharded_over, sharding_group
-from advisor.predict.split.rank import Rank
+from advisor.predict.methods import METHODS, OpTimes
+from advisor.predict.split import Rank
+
+# Which of a GPU's two roofs its operators lean on: compute or memory bandwidth.
+#
+# Of an operator of F FLOPs and B bytes the roof is compute where ``F / B`` lies above the ridge point, the
+# FLOPs a GPU does while it moves a byte (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009).
+
+
+def bounds_of(
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes
+) -> Mapping[Bound, float]:
+    """Seconds of the trace's operators on ``gpu`` by the roof that each leans on.
+
+    Args:
+        trace: its operators, in the order of ``times``.
+        gpu: the destination.
+        constants: what it reaches of its roofs.
+        times: of the operators there.
+    """
+    compute_s = float(np.sum(times.time_s[leans_on_compute(trace, gpu, constants)]))
+    return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(times.time_s)) - compute_s}
+
+
+def leans_on_compute(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> NDArray[np.bool_]:
+    """Whether each operator's roof is compute, [N]."""
+    rates, index, intensity = _intensities(Same(trace.ops), trace.precision)
+    ridges = np.array([_ridge(name, family, gpu, constants) for name, family in rates])
+    is_above: NDArray[np.bool_] = intensity > ridges[index]
+    return is_above
+
+
+def _ridge(rate: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> float:
+    """FLOPs for a byte, of what the GPU reaches of both roofs."""
+    reached_bytes_per_s = constants.fractions[family.bandwidth] * gpu.memory_bytes_per_s
+    return rate_for(rate, family, gpu, constants).flops_per_s / reached_bytes_per_s
+
+
+@lru_cache(maxsize=4)
+def _intensities(
+    same: Same, precision: Precision
+) -> tuple[tuple[tuple[str, Family], ...], NDArray[np.int64], NDArray[np.float64]]:
+    """The distinct (rate, family) of the operators, which of them each has, and its FLOPs for a byte."""
+    asked = asked_rates(same.ops, precision)
+    distinct = {key: i for i, key in enumerate(dict.fromkeys(asked))}
+    intensity = np.array([op.flops / max(1, op.bytes) for op in same.ops])
+    return tuple(distinct), np.array([distinct[key] for key in asked]), intensity
+
+
+# What a GPU loses where its power is limited.
+#
+# A board of 700 W that may draw 500 lowers its clocks until it does. What its cores bind then takes ``1 +
+# 0.49 (700 / 500 - 1)^1.75 = 1.10`` times as long; what memory binds takes as long as before. The law is
+# fitted to epochs of jobs that draw all a V100, an A40 or an RTX 6000 may, down to 0.35 of it (Zeus,
+# NSDI'23: ``python -m research.power_limits``).
+
+FACTOR, POWER = 0.49, 1.75
+# Of the log of the slowdown, between boards and jobs.
+SIGMA_SHARE = 0.27
+
+
+def lowers(limit_w: float | None, gpu: GpuSpec) -> bool:
+    """Whether a limit is below the data sheet's; one above it makes nothing faster."""
+    return limit_w is not None and limit_w < gpu.tdp_w
+
+
+def counted(limit_w: float | None, gpu: GpuSpec, constants: FittedConstants) -> float | None:
+    """A limit that slows the GPU down, or None: what kernels of a board told, they told under its own."""
+    return limit_w if lowers(limit_w, gpu) and not constants.is_calibrated else None
+
+
+def slowdown(gpu: GpuSpec, limit_w: float) -> float:
+    """By which what cores bind takes longer."""
+    return 1 + FACTOR * math.pow(gpu.tdp_w / limit_w - 1, POWER)
+
+
+def sigma_of_limit(gpu: GpuSpec, limit_w: float | None, by_bound: Mapping[Bound, float]) -> float:
+    """Log-normal, of a GPU's whole time: what memory binds is as sure as without a limit.
+
+    Args:
+        gpu: the destination.
+        limit_w: that counts; None without one.
+        by_bound: seconds of its operators by the roof that each leans on.
+    """
+    if limit_w is None or not by_bound.get(Bound.COMPUTE):
+        return 0.0
+    share = by_bound[Bound.COMPUTE] / sum(by_bound.values())
+    return share * SIGMA_SHARE * math.log(slowdown(gpu, limit_w))
+
+
+def at_limit(
+    times: OpTimes, trace: Trace, gpu: GpuSpec, constants: FittedConstants, limit_w: float | None
+) -> OpTimes:
+    """The operators of a trace on a board that may draw so much; what was measured on it stays.
+
+    Args:
+        times: on a board without a limit of its own.
+        trace: of those operators, in their order.
+        gpu: the destination.
+        constants: what it reaches.
+        limit_w: that counts; None without one.
+    """
+    if limit_w is None:
+        return times
+    slow = leans_on_compute(trace, gpu, constants) & (times.methods != METHODS.index(Method.MEASURED))
+    return replace(times, time_s=np.where(slow, slowdown(gpu, limit_w), 1.0) * times.time_s)
+
 
 # Of an attention's backward pass: one of its five products makes the scores again.
 _SHARE_OF_BACKWARD_ATTENTION = 4 / 5

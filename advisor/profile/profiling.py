@@ -83,6 +83,7 @@ def parse_event(line: str) -> ProgressEvent | None:
 
 
 # Some of them run as Python without an error, and do nothing.
+_MOST_SCRIPT_BYTES = 16 * 2**20
 _NO_SCRIPTS = (
     ".bin", ".cfg", ".ckpt", ".csv", ".gz", ".h5", ".html", ".ini", ".json", ".jsonl", ".log", ".md", ".npy",
     ".npz", ".onnx", ".parquet", ".pkl", ".pt", ".pth", ".rst", ".safetensors", ".sh", ".tar", ".toml",
@@ -236,7 +237,13 @@ def _check_script(script: Path) -> None:
             f"no script at {str(script)!r}: give the path of the .py file that starts the training."
         )
     if not script.is_file():
-        raise InputError(f"{str(script)!r} is a folder: give the .py file that starts the training.")
+        what = "a folder" if script.is_dir() else "a pipe or a device"
+        raise InputError(f"{str(script)!r} is {what}: give the .py file that starts the training.")
+    if script.stat().st_size > _MOST_SCRIPT_BYTES:
+        raise InputError(
+            f"{str(script)!r} is larger than {_MOST_SCRIPT_BYTES >> 20} MiB: give the .py file that starts"
+            " the training."
+        )
     if script.suffix == ".ipynb":
         raise InputError(
             f"{str(script)!r} is a notebook, not a script: convert it first with"

@@ -192,11 +192,15 @@ def _text(path: Path) -> str:
         return ""
 
 
-# Sockets and named pipes in folders that a sandboxed script reads: a read-only mount does not close them.
+# Sockets, pipes and passwords in folders that a sandboxed script reads: a read-only mount closes neither
+# sockets nor named pipes, and repositories keep passwords of their remotes among their own files.
 
 # Of all folders together: what is near their top, in a tenth of a second.
 _MOST_ENTRIES = 40_000
 _BOUND = Path("/proc/net/unix")
+_OF_REPOSITORIES = {".git": ("config", "config.worktree", "credentials"), ".hg": ("hgrc",)}
+_OF_PACKAGES = ("pip.conf", ".condarc")
+_WITH_PASSWORDS = {*_OF_PACKAGES, *(name for names in _OF_REPOSITORIES.values() for name in names)}
 
 
 def special_files(folders: Iterable[Path]) -> list[Path]:
@@ -207,7 +211,7 @@ def special_files(folders: Iterable[Path]) -> list[Path]:
 def _bound_sockets() -> list[Path]:
     """By the kernel's list; servers in containers and names relative to a server's folder are not in it."""
     try:
-        lines = _BOUND.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = _BOUND.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except OSError:
         return []
     # Seven columns, and a name that may have spaces.
@@ -236,11 +240,27 @@ def _found(folders: Iterable[Path]) -> list[Path]:
                 num_left -= 1
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(Path(entry.path))
-                elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                elif _is_found(entry):
                     found.append(Path(entry.path))
                 if num_left <= 0:
                     break
     return found
+
+
+def _is_found(entry: os.DirEntry[str]) -> bool:
+    if entry.is_file(follow_symlinks=False):
+        return entry.name in _WITH_PASSWORDS and _may_hold_passwords(Path(entry.path))
+    return not entry.is_symlink()
+
+
+def _may_hold_passwords(path: Path) -> bool:
+    """Settings of a repository, of what it has within (submodules, worktrees), or of a package index.
+
+    >>> _may_hold_passwords(Path("a/.git/modules/b/config")), _may_hold_passwords(Path("a/config"))
+    (True, False)
+    """
+    within = (folder for folder, names in _OF_REPOSITORIES.items() if path.name in names)
+    return path.name in _OF_PACKAGES or any(folder in path.parts for folder in within)
 
 
 # Keeps other processes of the same user from looking into this one.

@@ -32,13 +32,12 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
-from advisor.formats.trace_checks import check_trace
+from advisor.formats.trace_checks import check_trace, known_code, warning_of
 from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, flow_from_json, tensor_from_json
-from advisor.formats.warning_facts import known_code, warning_of
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from advisor.payload.protocol import MARK, VERSION, Length, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.epoch import epoch_of
@@ -46,7 +45,7 @@ from advisor.profile.epoch import epoch_of
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from advisor.formats.trace_json import AttributeJson
+    from advisor.formats.trace_files import AttributeJson
 
 
 # Keeps what a script says from filling a terminal or a trace.

@@ -39,6 +39,13 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ANY_BIT, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _NEW_USER_NAMESPACE = 0x10000000
+# bubblewrap takes 9,000, and there are others.
+_MOST_ARGUMENTS = 6000
+_TOO_MANY = (
+    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories"
+    " than can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or"
+    " work in a copy without them."
+)
 # Unix, IPv4, IPv6 and netlink, which lists network interfaces. Of these the network namespace has its own.
 _FAMILIES = (1, 2, 10, 16)
 # Typing at a terminal (TIOCSTI), or pasting into a console (TIOCLINUX).
@@ -346,7 +353,7 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
         inside: the script that the command runs; without one the user stays the same, too.
 
     Raises:
-        InputError: what `profile.sandbox_read` names is not there.
+        InputError: what `profile.sandbox_read` names is not there, or too much has to be hidden.
     """
     words = [str(part) for part in command]
     folder = folder.resolve()
@@ -356,10 +363,10 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
     shown = [*allowed.paths, *read[1:]]
     needed = [Path.cwd(), *interpreter.parents[:1], interpreter.resolve(), *read]
     credentials = hidden(os.environ, needed)
-    closing = [
-        *_masks([*credentials.paths, *allowed.private, *special_files(allowed.searched)], shown, folder),
-        *_writable(folder),
-    ]
+    masks = _masks([*credentials.paths, *allowed.private, *special_files(allowed.searched)], shown, folder)
+    if len(masks) > _MOST_ARGUMENTS:
+        raise InputError(_TOO_MANY)
+    closing = [*masks, *_writable(folder)]
     binds = _binds(shown)
     start = [*_started(folder), *_ISOLATED, *_NO_CAPABILITIES, *_machine(), *binds]
     if inside is not None and os.geteuid() == 0:

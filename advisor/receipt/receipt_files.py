@@ -24,8 +24,7 @@ from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Interval
-from advisor.formats.foreign_files import read_plain
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json, read_plain
 from advisor.payload.receipt.steps import PER_FACTOR_E, VERSION
 from advisor.store.ledger import Run, why_impossible
 

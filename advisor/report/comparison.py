@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
-from advisor.predict.iteration_parts import computing_s, waits_s
+from advisor.predict.step_time import computing_s, waits_s
 from advisor.report.cells import BYTES, COUNT, DURATION, NOTHING, TEXT, USD, Cell, Kind, Value
 from advisor.report.document import Block, Column, Document, Row, Section, Table, Tone, columns
 from advisor.report.estimates import summary, trace_texts

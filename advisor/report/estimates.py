@@ -20,7 +20,7 @@ from advisor.core.values import (
     Remedy,
     Trace,
 )
-from advisor.predict.footprint.batches import arguments_of_largest
+from advisor.predict.fitting import arguments_of_largest
 from advisor.report.cells import BYTES, DURATION, INTERVAL, PLAIN, TEXT, Cell, interval_text
 from advisor.report.document import (
     NARROW,

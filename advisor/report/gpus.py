@@ -13,7 +13,7 @@ from advisor.core.units import GB
 from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
-from advisor.predict.calibration.calibrating import Calibration
+from advisor.predict.calibrating import Calibration
 from advisor.report.cells import (
     BYTES,
     COUNT,

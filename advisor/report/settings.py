@@ -11,10 +11,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
-from advisor.config.project_layer import Refused, Why
-from advisor.config.section import ProjectMay
+from advisor.config.project_layer import Refused, TrustedFile, Why, is_current, remembered
+from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, json_values
-from advisor.config.trusted_files import TrustedFile, is_current, remembered
 from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, Tone, columns

@@ -51,6 +51,22 @@ def unit_name(schedule: Schedule) -> str:
     return f"{name[: _MOST_OF_A_NAME - 9].rstrip('-')}-{zlib.crc32(schedule.name.encode()):08x}"
 
 
+# A folder may be named by anybody, and what follows a line break would be a line of its own.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _check_lines(schedule: Schedule) -> None:
+    texts = (schedule.name, schedule.cron, schedule.zone, schedule.folder, *exported_words(schedule))
+    broken = [text for text in texts if _CONTROL.search(text)]
+    # systemd joins the next line to one that ends so.
+    if broken or schedule.folder.endswith("\\"):
+        raise InputError(
+            f"{schedule.name}: {(broken or [schedule.folder])[0]!r} has a line break, another control"
+            " character or a backslash at its end, which no line of cron or systemd can hold: rename it, and"
+            " add the schedule again."
+        )
+
+
 # Of Vixie's cron, from which all others come.
 _MOST_OF_A_LINE = 998
 _CRONTAB_HEADER = """\
@@ -68,13 +84,14 @@ def crontab(schedules: Sequence[Schedule], program: Sequence[str]) -> tuple[Expo
         program: how advisor is called, by an absolute path: cron knows few folders.
 
     Raises:
-        InputError: a line would be longer than cron takes.
+        InputError: a line would be longer than cron takes, or more than one.
     """
     text = _CRONTAB_HEADER + "".join(f"\n{_lines(schedule, program)}" for schedule in schedules)
     return (ExportedFile(name="advisor.crontab", text=text),)
 
 
 def _lines(schedule: Schedule, program: Sequence[str]) -> str:
+    _check_lines(schedule)
     words = shlex.join((*program, *exported_words(schedule)))
     # cron makes line breaks of what is not escaped.
     command = f"cd {shlex.quote(schedule.folder)} && {words}".replace("%", r"\%")
@@ -133,11 +150,16 @@ class SystemdPlan:
 
 
 def systemd_units(schedules: Sequence[Schedule], plan: SystemdPlan) -> tuple[ExportedFile, ...]:
-    """A timer and a service for each schedule, for a user's own systemd."""
+    """A timer and a service for each schedule, for a user's own systemd.
+
+    Raises:
+        InputError: a line would be more than one.
+    """
     return tuple(file for schedule in schedules for file in _units(schedule, plan))
 
 
 def _units(schedule: Schedule, plan: SystemdPlan) -> Iterator[ExportedFile]:
+    _check_lines(schedule)
     unit = unit_name(schedule)
     service = _SERVICE.format(
         unit=unit,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
-    from advisor.config.rent_settings import PriceSettings
+    from advisor.config.settings import PriceSettings
     from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
     from advisor.service.listening import Listener
 

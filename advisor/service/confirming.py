@@ -56,7 +56,7 @@ def confirmation_of(
         InputError: nothing fits, or the script does not take its batch as an argument.
         ProfileError: the script yields no iteration with that batch.
     """
-    from advisor.predict.footprint.batches import arguments_of_largest
+    from advisor.predict.fitting import arguments_of_largest
 
     arguments = (
         None if estimate.largest_batch is None else arguments_of_largest(trace, estimate.largest_batch)

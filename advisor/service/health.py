@@ -183,7 +183,7 @@ def _gpu() -> Check:
 
 def _calibration() -> Check:
     """Every stored one counts for predictions, whether its GPU is here or not."""
-    from advisor.predict.calibration.calibration_files import calibrated_gpus
+    from advisor.predict.knowledge import calibrated_gpus
 
     fine: list[str] = []
     notes: list[str] = []
@@ -211,8 +211,8 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
         CatalogError: its file is damaged.
     """
     from advisor.core.gpus import load_gpus
-    from advisor.predict.calibration.calibration_files import calibration_path, read_calibration
     from advisor.predict.constants import constants_for
+    from advisor.predict.knowledge import calibration_path, read_calibration
 
     table = read_calibration(gpu) or {}
     if gpu not in load_gpus():

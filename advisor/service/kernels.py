@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.core.findings import Finding
     from advisor.formats.recording_files import Recording
     from advisor.measure import Extent
-    from advisor.predict.calibration.calibrating import Calibration
+    from advisor.predict.calibrating import Calibration
     from advisor.service.listening import Listener
 
 
@@ -55,7 +55,7 @@ def measure_kernels(request: MeasureRequest, config: Config, listener: Listener)
         ProfileError: the measuring process failed.
     """
     from advisor.measure import grid, measure
-    from advisor.predict.calibration.calibrating import drift_warnings
+    from advisor.predict.calibrating import drift_warnings
 
     cases = grid(request.extent, only=request.families or (), backend=request.backend)
     with listener.count(f"measuring on {request.backend}") as tell:
@@ -102,9 +102,8 @@ def calibrate_gpu(source: Path | None, config: Config, listener: Listener) -> tu
         ProfileError: the measuring process failed.
     """
     from advisor.formats.recording_files import read_recording
-    from advisor.predict.calibration.calibrating import calibrate
-    from advisor.predict.calibration.calibration_files import HERE, RECORDED, write_calibration
-    from advisor.predict.knowledge import shipped
+    from advisor.predict.calibrating import calibrate
+    from advisor.predict.knowledge import HERE, RECORDED, shipped, write_calibration
 
     if source is not None and config.is_given("profile.python"):
         python, instead = listener.name_of("profile.python"), listener.name_of("source")
@@ -143,7 +142,7 @@ def _check_known() -> None:
     """Refuse a GPU that the catalog lacks before a minute is spent on it."""
     from advisor.core.errors import RecordingError
     from advisor.core.gpus import is_known
-    from advisor.predict.calibration.calibrating import why_unknown
+    from advisor.predict.calibrating import why_unknown
     from advisor.profile.environment import first_device
 
     device = first_device(os.environ)

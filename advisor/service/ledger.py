@@ -260,7 +260,7 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> R
         InputError: ``since`` has no time zone, or lies before any run.
         StoreError: the database cannot be read.
     """
-    from advisor.predict.calibration.receipt_corrections import drifts_of
+    from advisor.predict.interval import drifts_of
     from advisor.service.recommend.past_runs import compared_runs
     from advisor.store.database import open_store
     from advisor.store.ledger import impossible_runs, runs

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import CloudSettings
-    from advisor.config.settings import StoreSettings
+    from advisor.config.settings import CloudSettings, StoreSettings
     from advisor.pricing.answer.merge import Answer
     from advisor.pricing.refresh.building import Built
     from advisor.pricing.refresh.pulling import Kept

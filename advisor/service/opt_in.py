@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.core.globs import is_any, same_name
 
 if TYPE_CHECKING:
-    from advisor.config.rent_settings import CloudSettings
+    from advisor.config.settings import CloudSettings
     from advisor.core.values import Offer
     from advisor.pricing.answer.merge import Answer
 

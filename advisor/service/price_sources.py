@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import PriceSettings
+    from advisor.config.settings import PriceSettings
     from advisor.pricing.answer.known import Sources
     from advisor.pricing.sources.protocol import PriceSource
 

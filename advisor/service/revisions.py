@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from advisor.core.errors import InputError
 from advisor.core.files import temporary_folder
@@ -17,6 +17,8 @@ from advisor.service.git import Repository
 # More than any repository of scripts holds: trees that name each other may list billions of files.
 _MOST_BYTES = 4 * 2**30
 _MOST_LISTED_BYTES = 64 * 2**20
+_PART_BYTES = 2**20
+_LONGEST_LINK_BYTES = 4096
 _LINK, _PROGRAM = "120000", "100755"
 
 
@@ -129,8 +131,8 @@ def _too_large(commit: str) -> InputError:
     )
 
 
-def _contents(repository: Repository, entries: Sequence[_Entry]) -> Iterator[bytes]:
-    """Of each entry, one after the other."""
+def _contents(repository: Repository, entries: Sequence[_Entry]) -> Iterator[Iterator[bytes]]:
+    """Of each entry, one after the other, in parts: a few kilobytes unpack to gigabytes. All must be read."""
     with tempfile.TemporaryFile() as wanted:
         wanted.writelines(f"{entry.blob}\n".encode() for entry in entries)
         wanted.seek(0)
@@ -138,12 +140,16 @@ def _contents(repository: Repository, entries: Sequence[_Entry]) -> Iterator[byt
             for entry in entries:
                 if answer.readline().split()[1:] != [b"blob", b"%d" % entry.size_bytes]:
                     raise InputError(f"the repository lacks the contents of {entry.name!r}: fetch them.")
-                contents = answer.read(entry.size_bytes)
+                yield _parts(answer, entry.size_bytes)
                 answer.read(1)
-                yield contents
 
 
-def _write(root: Path, entry: _Entry, contents: bytes) -> None:
+def _parts(file: IO[bytes], size_bytes: int) -> Iterator[bytes]:
+    for start in range(0, size_bytes, _PART_BYTES):
+        yield file.read(min(_PART_BYTES, size_bytes - start))
+
+
+def _write(root: Path, entry: _Entry, contents: Iterator[bytes]) -> None:
     name = PurePosixPath(entry.name)
     path = root / name
     # Only a made-up tree has these: a link and a folder of one name, a repository within.
@@ -154,10 +160,12 @@ def _write(root: Path, entry: _Entry, contents: bytes) -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     if entry.mode == _LINK:
-        if b"\0" in contents:
+        target = b"" if entry.size_bytes > _LONGEST_LINK_BYTES else b"".join(contents)
+        if not target or b"\0" in target:
             raise InputError(f"the link {entry.name!r} of the revision leads to no path: do not use it.")
-        path.symlink_to(os.fsdecode(contents))
+        path.symlink_to(os.fsdecode(target))
         return
-    path.write_bytes(contents)
+    with path.open("wb") as file:
+        file.writelines(contents)
     if entry.mode == _PROGRAM:
         path.chmod(0o755)

@@ -17,8 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
-from advisor.formats.foreign_files import open_regular, read_plain
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import open_regular, read_json, read_plain
 from advisor.formats.user_files import fault_in_words
 from advisor.site_files.job_logs import read_job_log
 from advisor.site_files.log_rows import zone_named

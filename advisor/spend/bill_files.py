@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from advisor.core.errors import BillError
-from advisor.formats.foreign_files import MOST_RATIO, first_bytes, open_unpacked
-from advisor.formats.json_stream import MOST_CHARACTERS, read_members
+from advisor.formats.foreign_files import (
+    MOST_CHARACTERS,
+    MOST_RATIO,
+    first_bytes,
+    open_unpacked,
+    read_members,
+)
 from advisor.spend import focus, gcp_export
 from advisor.spend.cells import Row
 from advisor.spend.charges import Bill, Charge, RowFault

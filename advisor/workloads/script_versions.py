@@ -29,13 +29,11 @@ from advisor.core.values import (
     Variant,
     Workload,
 )
-from advisor.predict.calibration.receipt_corrections import Correction
 from advisor.predict.exchange.collectives import sharded_over
-from advisor.predict.interval import widened
+from advisor.predict.interval import Correction, widened
 from advisor.predict.iteration import predict_counts, prediction_on
-from advisor.predict.split.rank import why_undivided
-from advisor.predict.what_if.change import Change
-from advisor.predict.what_if.making import CHANGES, ONE_LINE
+from advisor.predict.split import why_undivided
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from advisor.workloads.notes import Noting, noting
 from advisor.workloads.steps import Length, length_of
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement
-from advisor.predict.calibration.calibrating import learned_offsets
+from advisor.predict.calibrating import learned_offsets
 from advisor.predict.knowledge import Knowledge
 from research.bare_trace import TRUE_FP32
 from research.training.overhead import Floors, call_s

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from advisor.core.files import write_atomically
 from advisor.core.values.estimate import Z90
 from advisor.operators.attention_kernels import kernels
-from advisor.operators.recurrent_steps import step_constants
+from advisor.operators.recurrent import step_constants
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
 from research.training import fit_attention as attention

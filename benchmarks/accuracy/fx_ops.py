@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from benchmarks.accuracy.op_traces import Node, Shape
 
 _NO_WORK = frozenset(

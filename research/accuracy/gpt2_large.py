@@ -17,8 +17,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import IterationEstimate, Layout, Split
 from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
-from advisor.predict.iteration_parts import waits_s
-from advisor.predict.step_time import OTHERS
+from advisor.predict.step_time import OTHERS, waits_s
 from benchmarks.accuracy.models import Workload, trace_of
 
 FILE = "end_to_end_distributed.csv"

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from advisor.core.gpus import load_gpus
 from advisor.core.values.estimate import Z90
 from advisor.formats.recording_files import Measurement
-from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
-from advisor.predict.calibration.calibrating import learned_kernels, learned_offsets
+from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
+from advisor.predict.calibrating import learned_kernels, learned_offsets
 from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
-from advisor.predict.learned.numbers import numbers_of
+from advisor.predict.learned import numbers_of
 from benchmarks.accuracy.op_predictions import kernel_times
 from research.bare_trace import TRUE_FP32
 from research.training.fit_likeness import nearest

@@ -14,7 +14,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, MemoryUse, Op, Precision, Trace
 from advisor.formats.recording_files import Measurement, Recording, read_recording
 from advisor.formats.trace_files import SCHEMA_VERSION, read_trace, write_trace
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict

@@ -27,10 +27,8 @@ from advisor.core.values import Fit, Layout, MemoryEstimate, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.gemm import GEMM
-from advisor.predict.footprint.blocks import Blocks
-from advisor.predict.footprint.need import need_of
-from advisor.predict.footprint.overheads import Overheads, overheads_of
-from advisor.predict.footprint.tensors import Footprint, footprint
+from advisor.predict.distinct import Blocks
+from advisor.predict.footprint import Footprint, Overheads, footprint, need_of, overheads_of
 from research.training.drawn import fraction_of
 
 TABLE = Path(__file__).with_name("largest_batches.csv")

@@ -16,10 +16,8 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.units import GIB
 from advisor.core.values import Fit, GpuSpec, Interval, Layout, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.footprint.fitting import changed
-from advisor.predict.footprint.overheads import overheads
-from advisor.predict.footprint.tensors import Footprint, footprint
-from advisor.predict.footprint.versions import StepSeconds, Version
+from advisor.predict.fitting import StepSeconds, Version, changed
+from advisor.predict.footprint import Footprint, footprint, overheads
 
 POINTS = Path(__file__).with_name("points.csv")
 TRACES = Path(__file__).resolve().parents[2] / "tests" / "memory_traces"

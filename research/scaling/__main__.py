@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling
 from research.scaling.cases import Case, judged
 from research.scaling.fitting import fitted
 from research.scaling.replicated import dlperf_cases, nvidia_cases

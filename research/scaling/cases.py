@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from advisor.core.values import GpuSpec, Layout
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling
 from research.training.drawn import fraction_of
 
 FITTED_SHARE = 1 / 3

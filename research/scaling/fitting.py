@@ -1,4 +1,4 @@
-"""The constants of `advisor.predict.exchange.scaling`, fitted to groups of rows that a hash chose."""
+"""The constants of `advisor.predict.exchange.collective_time`, fitted to groups of rows that a hash chose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 
 from advisor.core.values.estimate import Z90
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling
 from research.chosen.fit import of_one_more
 from research.scaling.cases import Case, Judged, judged
 

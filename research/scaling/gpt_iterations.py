@@ -26,8 +26,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Fabric, Layout, Link, Network, Split, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
-from advisor.predict.split.rank import rank_of
-from advisor.predict.split.within import exchange_within
+from advisor.predict.split import exchange_within, rank_of
 from advisor.predict.step_time import HOST, OTHERS, STAGES
 from research.scaling.megatron import LayerShape, layer
 from research.training.drawn import fraction_of

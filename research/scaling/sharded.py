@@ -16,8 +16,8 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, GpuSpec, Layout, Trace
-from advisor.predict.exchange.scaling import Scaling
-from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.exchange.collective_time import Scaling
+from advisor.predict.exchange.data_parallel import exchange_of_shards
 from research.bare_trace import bare_trace
 from research.roce_clusters import MOSAIC_NETWORK_BYTES_PER_S, TITAN_NETWORK_BYTES_PER_S, layout_of
 from research.scaling.cases import Case

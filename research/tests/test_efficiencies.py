@@ -12,7 +12,7 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Layout, Trace
 from advisor.core.values.estimate import Z90
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling
 from research import speedups
 from research.chosen.fit import of_one_more
 from research.scaling import replicated

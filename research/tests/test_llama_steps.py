@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.operators.attention_backends import Backend
+from advisor.operators.attention_kernels import Backend
 from advisor.predict.iteration import predict
 from research.llama_steps import BATCHES, FILE, LlamaStep, forced, llama_steps, page
 from tests.builders import make_trace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.predict.power import FACTOR, POWER, SIGMA_SHARE
+from advisor.predict.utilization import FACTOR, POWER, SIGMA_SHARE
 from research.power_limits import FILE, fitted, limited_epochs, scatter
 from tests.shared import SHARED, needs_shared
 

@@ -21,9 +21,16 @@ from pathlib import Path
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
 from advisor.operators.registry import rows
-from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS, Knowledge, parsed, shipped
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import write_networks
+from advisor.predict.knowledge import (
+    CARD,
+    CONSTANTS,
+    NETWORKS,
+    Knowledge,
+    Network,
+    parsed,
+    shipped,
+    write_networks,
+)
 from research.training import data_sets
 from research.training.card import card
 from research.training.constants import fit_constants, render

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.operators.attention_backends import Backend
-from advisor.operators.attention_call import AttentionCall
+from advisor.operators.attention_kernels import AttentionCall, Backend
 from research.training.published_rows import published_rows
 
 ORIGIN = (
@@ -183,7 +182,7 @@ def _call(
     is_backward: bool = False,
     dtype: str = "bfloat16",
 ) -> AttentionCall:
-    """A call in 16 bits, of batch, query's and key's heads; bytes as ``advisor.operators.costs`` counts."""
+    """A call in 16 bits, of batch, query's and key's heads; bytes as ``cost_of`` counts."""
     batch, num_heads, num_key_heads = heads
     both = sum(sizes)
     of_query, of_key = batch * num_heads * lengths[0] * both, batch * num_key_heads * lengths[1] * both

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from advisor.predict.learned.network import Network
+from advisor.predict.knowledge import Network
 from research.training.data_sets import used
 from research.training.samples import Samples
 

@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.predict.exchange.collective_constants import CollectiveConstants, constants_from
-from advisor.predict.exchange.collective_time import CollectiveTimes, law_of
+from advisor.predict.exchange.collective_time import (
+    CollectiveConstants,
+    CollectiveTimes,
+    constants_from,
+    law_of,
+)
 from research.training.collective_parameters import (
     IN_ONE_PROCESS,
     NO_SPREAD,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.predict.calibration.fitting import (
+from advisor.predict.calibrating import (
     MeasuredKernels,
     fit_bandwidth_fraction,
     fit_compute_fraction,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from research.training.drawn import fraction_of
 
 # The part of the shapes that only judges.

@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from advisor.operators.family import QUANTILE
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import OUTPUTS
+from advisor.predict.knowledge import OUTPUTS, Network
 from research.training.whole_steps import WholeSteps
 
 _BATCH = 2048

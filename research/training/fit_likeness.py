@@ -5,7 +5,7 @@ What is fitted is what networks are off on an architecture that they did not see
     python -m research.training --products DIR --network tensor_gemm --fold without:Hopper --out LEFT/Hopper
     python -m research.training.fit_likeness --products DIR --left-out LEFT
 
-``LIKENESS`` of ``advisor/operators/tensor_core_gemm.py`` is the result, and so are its calibration's sizes.
+``LIKENESS`` of ``advisor/operators/gemm.py`` is the result, and so are its calibration's sizes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from numpy.typing import NDArray
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Precision
 from advisor.operators.family import Likeness
-from advisor.operators.tensor_core_gemm import TENSOR_GEMM
+from advisor.operators.gemm import TENSOR_GEMM
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import in_bursts, read_knowledge
-from advisor.predict.learned.gaussian_process import covariance, told
-from advisor.predict.learned.numbers import numbers_of
-from advisor.predict.learned.times import learned_times
+from advisor.predict.learned import covariance, learned_times, numbers_of, told
 from research.training.product_tables import FORWARD
 from research.training.products import read_products
 from research.training.samples import Samples

@@ -24,7 +24,7 @@ from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
 from advisor.core.values.estimate import Z90
-from advisor.operators.recurrent_steps import StepConstants, Steps, steps_time_s
+from advisor.operators.recurrent import StepConstants, Steps, steps_time_s
 from research.training.least_squares import least_squares
 
 ORIGIN = "DeepBench (Apache-2.0, commit da81ba782073, 2020-08-11), deepbench_recurrent.csv.gz"

@@ -8,10 +8,9 @@ import numpy as np
 
 from advisor.core.errors import RecordingError
 from advisor.formats.recording_files import Measurement, read_recording
-from advisor.operators.family import base_name
-from advisor.operators.rates import wanted_rate
+from advisor.operators.family import base_name, wanted_rate
 from advisor.operators.registry import family_of
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.learned import shape_of
 from research.training.samples import DataSet, Samples
 
 _FLAG = "recording"

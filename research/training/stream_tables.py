@@ -24,10 +24,10 @@ from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.operators.cycles import Work
-from advisor.operators.row_kernels import (
+from advisor.operators.cycles import (
     LONG_ROWS,
     LONGEST_ROWS,
+    Work,
     plain_work,
     row_kind,
     row_work,

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Precision
-from advisor.operators.rates import wanted_rate
+from advisor.operators.family import wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, in_bursts, shipped
-from advisor.predict.learned.model import Calls, grouped
-from advisor.predict.learned.times import peak_flops_per_s
+from advisor.predict.learned import Calls, grouped, peak_flops_per_s
 from research.training.fit import Table
 from research.training.overhead import event_shares, floors_of
 from research.training.samples import Samples

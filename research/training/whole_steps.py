@@ -26,8 +26,7 @@ from advisor.operators.registry import rows
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import asked_rates
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import grouped
-from advisor.predict.learned.times import peak_flops_per_s
+from advisor.predict.learned import grouped, peak_flops_per_s
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.predict.what_if.channels_last import in_channels_last

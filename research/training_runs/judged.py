@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Split, Trace
 from advisor.operators.attention import kernel_of
-from advisor.operators.attention_backends import Backend, backend_of
-from advisor.operators.attention_call import attention_call
-from advisor.operators.attention_kernels import rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import Backend, attention_call, backend_of, rate_flops_per_s, seconds
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.what_if.accumulation import accumulated
+from advisor.predict.what_if.batch import accumulated
 from advisor.predict.what_if.compiled import compiled
 from research.training_runs.recipes import Recipe
 from research.training_runs.runs import Run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -173,12 +174,17 @@ def test_a_module_of_a_package_is_started_as_one(shell, with_init):
         ("folder", ["'folder' is a folder", ".py file"]),
         ("notes.ipynb", ["is a notebook", "nbconvert"]),
         ("broken_link.py", ["no script at 'broken_link.py'"]),
+        ("pipe.py", ["'pipe.py' is a pipe or a device"]),
+        ("huge.py", ["'huge.py' is larger than 16 MiB"]),
     ],
 )
 def test_what_is_no_script_is_told_at_once(shell, name, words):
     (shell.folder / "folder").mkdir()
     shell.write("notes.ipynb", "{}")
     (shell.folder / "broken_link.py").symlink_to("nowhere.py")
+    os.mkfifo(shell.folder / "pipe.py")
+    with (shell.folder / "huge.py").open("wb") as file:
+        file.truncate(2**40)
     assert_plain_error(shell.run("profile", name), 2, *words)
 
 

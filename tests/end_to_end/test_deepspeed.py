@@ -8,8 +8,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase
-from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
-from advisor.predict.exchange.other_worlds import resharded
+from advisor.predict.exchange.collectives import resharded, sharded_over, sharding_group, state_group
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from tests.findings import named, said

@@ -11,8 +11,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, Scaling, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.collectives import sharded_over
-from advisor.predict.exchange.other_worlds import resharded
+from advisor.predict.exchange.collectives import resharded, sharded_over
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from advisor.workloads.steps import seen_scaling

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Op
+from advisor.operators.convolution import is_channels_last
 from advisor.operators.family import base_name
-from advisor.operators.implicit_products import is_channels_last
 from advisor.profile import profile
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]

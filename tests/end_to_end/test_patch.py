@@ -9,7 +9,7 @@ import pytest
 from advisor.edits.patch import PLACES
 from advisor.edits.script import edited, read_script
 from advisor.formats.trace_files import read_trace, write_trace
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 

@@ -12,8 +12,8 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Precision, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.iteration import predict
-from advisor.predict.what_if.autocast import under_autocast
 from advisor.predict.what_if.channels_last import in_channels_last
+from advisor.predict.what_if.precision import under_autocast
 from research.published import CASES
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
 from advisor.operators.attention import ATTENTION
-from advisor.operators.attention_backends import backend_of
-from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.attention_kernels import HEAD_STEP, TILE, kernels, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import (
+    HEAD_STEP,
+    TILE,
+    AttentionCall,
+    attention_call,
+    backend_of,
+    kernels,
+    rate_flops_per_s,
+    seconds,
+)
 from tests.attention import make_attention
 
 GPUS = st.sampled_from(

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.rent_settings import ContractSettings
+from advisor.config.settings import ContractSettings
 from advisor.core.values import Market, Offer
 from advisor.pricing.bills.contracts import contracted
 from tests.builders import make_offer

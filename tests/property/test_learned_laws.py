@@ -19,10 +19,8 @@ from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.registry import rows
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import SIGMA_DAY, learned_times
+from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, Network, shipped
+from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace

@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 from advisor.core.units import GIB
 from advisor.core.values import Fit, Layout, MemoryUse, Phase, Sharding
-from advisor.predict.footprint.batches import largest_batch
-from advisor.predict.footprint.blocks import Blocks
-from advisor.predict.footprint.fitting import changed, remedies
-from advisor.predict.footprint.need import memory_need, need_bytes, need_of
-from advisor.predict.footprint.overheads import overheads
-from advisor.predict.footprint.tensors import Footprint, footprint, sharded
-from advisor.predict.footprint.versions import StepSeconds, Version
+from advisor.predict.distinct import Blocks
+from advisor.predict.fitting import StepSeconds, Version, changed, largest_batch, remedies
+from advisor.predict.footprint import (
+    Footprint,
+    footprint,
+    memory_need,
+    need_bytes,
+    need_of,
+    overheads,
+    sharded,
+)
 from tests.builders import make_gpu, make_trace
 from tests.unit.predict.footprint.scripts import make_transformer
 

@@ -12,8 +12,8 @@ from advisor.core.gpus import load_gpus
 from advisor.core.input_time import fed
 from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
 from advisor.predict.iteration import predict, predict_counts
+from advisor.predict.loading import assumed_cpu_s
 from advisor.predict.roofline import op_time
-from advisor.predict.samples import assumed_cpu_s
 from tests.builders import make_op, make_trace
 
 NAMES = [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Collective, Fabric, Layout, Link, Network, Phase, Trace
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling
 from advisor.predict.iteration import predict_counts
 from advisor.predict.step_time import OTHERS
 from tests.builders import make_gpu, make_op, make_trace

@@ -23,10 +23,8 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.predict.interval import widened
-from advisor.predict.what_if.autocast import under_autocast
-from advisor.predict.what_if.change import Change
-from advisor.predict.what_if.making import CHANGES, ONE_LINE
-from advisor.predict.what_if.tf32 import allow_tf32
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
+from advisor.predict.what_if.precision import allow_tf32, under_autocast
 from advisor.report.words import sentence
 from recommender.outcome.reasons import capability
 from recommender.ranking.variants import LEAST_SAVING_SHARE, MOST_NEAREST, best_what_if

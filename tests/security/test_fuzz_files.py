@@ -27,8 +27,8 @@ from advisor.formats.recording_files import FORMAT as RECORDING
 from advisor.formats.recording_files import read_recording
 from advisor.formats.trace_files import read_trace
 from advisor.kineto.export import read_kineto
-from advisor.predict.calibration import calibration_files
-from advisor.predict.learned.weights import read_networks
+from advisor.predict import knowledge
+from advisor.predict.knowledge import read_networks
 from advisor.pricing.sources.rate_files import read_rates
 from advisor.report.gpus import by_family, reasons
 from advisor.site_files.fitted_files import load_fit, write_fit
@@ -213,12 +213,12 @@ def test_rates_in_csv(data: st.DataObject, tmp_path: Path) -> None:
 @given(data=st.data())
 def test_calibrations(data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before: RecursionError of brackets in brackets."""
-    monkeypatch.setattr(calibration_files, "calibration_path", lambda gpu: tmp_path / f"{gpu}.toml")
+    monkeypatch.setattr(knowledge, "calibration_path", lambda gpu: tmp_path / f"{gpu}.toml")
     constants = {"gemm_fraction.bf16": 0.5, "streaming_fraction": 0.8}
     kernels = {"tensor_gemm": [[1, 4096, 4096, 4096, 0.9], [8, 512, 512, 64, 0.7]]}
-    whole = calibration_files.write_calibration("L4", "today", constants, kernels=kernels).read_bytes()
+    whole = knowledge.write_calibration("L4", "today", constants, kernels=kernels).read_bytes()
     text = data.draw(st.just(b"a = " + b"[" * 5000) | damaged(whole))
-    only_our_errors(lambda _: calibration_files.read_calibration("L4"), tmp_path / "L4.toml", text)
+    only_our_errors(lambda _: knowledge.read_calibration("L4"), tmp_path / "L4.toml", text)
 
 
 NETWORKS = catalog_path("learned.npz").read_bytes()

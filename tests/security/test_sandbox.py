@@ -146,10 +146,17 @@ def test_of_the_home_folder_only_what_is_listed_is_there(home, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("folder", "name"), [("project", ".git/config"), ("environment", "pip.conf"), ("environment", ".condarc")]
-)
+    ("folder", "name"),
+    [
+        ("project", ".git/config"), ("environment", "pip.conf"), ("environment", ".condarc"),
+        ("project", ".git/config.worktree"), ("project", ".git/modules/sub/config"),
+        ("project", "sub/.git/config"),
+        ("project", ".git/worktrees/w/config.worktree"), ("project", ".git/credentials"),
+        ("project", "a/b/.hg/hgrc"), ("project", "tools/pip.conf"),
+    ],
+)  # fmt: skip
 def test_passwords_of_remotes_and_indexes_are_hidden(folder, name, home, tmp_path, monkeypatch) -> None:
-    """What is checked out with a token, as in CI, keeps it there."""
+    """What is checked out with a token, as in CI, keeps it there. Was: those of submodules were shown."""
     monkeypatch.chdir(put(home / folder / "there").parent)
     put(home / folder / name)
     assert shell(f"cat there {name}", tmp_path).stdout == "secret"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.core.errors import InputError
 from advisor.profile.readable import special_files
 from advisor.profile.sandbox import filter_program
 from tests.machine import needs
@@ -106,6 +107,16 @@ def test_a_pipe_in_the_project_is_not_reached(tmp_path: Path, monkeypatch: pytes
     os.mkfifo(tmp_path / "project/pipe")
     monkeypatch.chdir(tmp_path / "project")
     assert shell("test -p pipe", tmp_path).returncode == 1
+
+
+def test_more_pipes_than_can_be_covered_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Was: the script was blamed for a complaint of bubblewrap's."""
+    (tmp_path / "project").mkdir()
+    for number in range(2001):
+        os.mkfifo(tmp_path / f"project/{number}")
+    monkeypatch.chdir(tmp_path / "project")
+    with pytest.raises(InputError, match="more sockets, named pipes"):
+        shell("true", tmp_path)
 
 
 def test_links_and_files_are_no_special_files(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from advisor.config.project_layer import Refused, Why
-from advisor.config.section import ProjectMay
+from advisor.config.setting_kinds import ProjectMay
 from advisor.core.errors import InputError
 from advisor.core.redaction import error_in_words, named_without_secrets, without_secrets
 from advisor.delivery.channel import quoted_words

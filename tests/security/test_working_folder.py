@@ -104,7 +104,7 @@ def test_a_scheduled_command_reads_pythonpath_as_its_service_does(folder, tmp_pa
 
 
 def test_exported_schedules(folder):
-    from advisor.schedule.exports.crontab import crontab
+    from advisor.schedule.exports import crontab
 
     (file,) = crontab([make_schedule(command=("--version",), folder=str(folder))], processes.ADVISOR)
     (line,) = [line for line in file.text.splitlines() if " -m advisor" in line]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
-from recommender.outcome.reasons import capability, changes, is_unsupported, why_unsupported
+from recommender.outcome.reasons import capability, is_unsupported, software_changes, why_unsupported
 from tests.builders import make_offer, make_plan
 from tests.findings import said
 
@@ -21,21 +21,21 @@ def test_kepler_is_gone(name: str, unsupported: bool) -> None:
 )
 def test_before_turing_a_cuda_12_build_is_needed(name: str, old: bool) -> None:
     spec = resolve_gpu(name)
-    words = said(changes(make_plan(spec.name), spec))
+    words = said(software_changes(make_plan(spec.name), spec))
     assert ("CUDA 12" in words) == old
 
 
 def test_another_vendor_needs_another_build() -> None:
     spec = resolve_gpu("MI300X")
     assert capability(spec) is None
-    assert "AMD" in said(changes(make_plan(spec.name), spec))
+    assert "AMD" in said(software_changes(make_plan(spec.name), spec))
 
 
 def test_an_arm_host_is_said() -> None:
     spec = resolve_gpu("T4G")
     offer = make_offer("T4G", architecture="arm64")
-    assert "aarch64" in said(changes(make_plan("T4G", offer=offer), spec))
-    assert changes(make_plan("T4G"), spec) == []
+    assert "aarch64" in said(software_changes(make_plan("T4G", offer=offer), spec))
+    assert software_changes(make_plan("T4G"), spec) == []
 
 
 def test_every_gpu_of_the_catalog_has_an_answer() -> None:

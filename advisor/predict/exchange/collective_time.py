@@ -10,22 +10,172 @@ tuning model; its constants are fitted (research/docs/accuracy/collectives.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from enum import StrEnum
+from functools import cache, lru_cache
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.errors import CatalogError
 from advisor.core.fabrics import board_fabric
-from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
-from advisor.predict.exchange.collective_constants import (
-    CollectiveConstants,
-    Manner,
-    Protocol,
-    Road,
-    collective_constants,
-)
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network, Trace
+
+COLLECTIVES_FILE = "collectives.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """A way to send.
+
+    Attributes:
+        latency: in multiples of the fastest protocol's.
+        payload: the share of what is sent that is no flag.
+        bytes_per_s: that a GPU handles, whatever the link could.
+    """
+
+    latency: float
+    payload: float
+    bytes_per_s: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Road:
+    """A kind of link or network.
+
+    Attributes:
+        efficiency: of the data sheet's rate, with large messages.
+        hop_s: of one step along it.
+        sigma: of the logarithm of the rate.
+        stream_bytes_per_s: that the CPU carries of one GPU; infinite where no CPU does.
+    """
+
+    efficiency: float
+    hop_s: float
+    sigma: float
+    stream_bytes_per_s: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InSwitch:
+    """Reductions that the switch does (NVLink SHARP): GPUs of which architectures know it, and what it costs.
+
+    Attributes:
+        latency: in multiples of a launch with one step each way.
+        efficiency: of the link's rate.
+    """
+
+    architectures: tuple[str, ...]
+    latency: float
+    efficiency: float
+
+
+class Manner(StrEnum):
+    """How ranks exchange: along a ring, each with each, or one with one."""
+
+    RING = "ring"
+    ALL_TO_ALL = "all_to_all"
+    SEND = "send"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What a manner of exchange reaches.
+
+    Attributes:
+        rate: of the link, relative to a ring's.
+        stream: of the CPU, relative to a ring's.
+        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
+    """
+
+    rate: float
+    stream: float
+    own_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveConstants:
+    """All of a file.
+
+    Attributes:
+        launch_s: of a kernel that takes no steps.
+        pace: latency within a node, by architecture, relative to the mean of all.
+        peer_protocols: of which the fastest is taken.
+        ring_protocols: those and more.
+        unknown_network_bytes_per_s: of a node whose network nobody stated.
+        latency_sigma: of the logarithm of latency within a node; `network_latency_sigma` between nodes.
+        unknown_sigma: of the rate of a network that nobody stated.
+    """
+
+    launch_s: float
+    pace: Mapping[str, float]
+    peer_protocols: tuple[Protocol, ...]
+    ring_protocols: tuple[Protocol, ...]
+    in_switch: InSwitch
+    manners: Mapping[Manner, Exchange]
+    links: Mapping[Link, Road]
+    networks: Mapping[Network, Road]
+    unknown_network_bytes_per_s: float
+    latency_sigma: float
+    network_latency_sigma: float
+    unknown_sigma: float
+
+
+@cache
+def collective_constants() -> CollectiveConstants:
+    """The shipped constants.
+
+    Raises:
+        CatalogError: as `read_constants`.
+    """
+    return read_constants(catalog_path(COLLECTIVES_FILE))
+
+
+def read_constants(path: Path) -> CollectiveConstants:
+    """The constants of a file.
+
+    Raises:
+        CatalogError: the file cannot be read, or an entry is missing.
+    """
+    try:
+        return constants_from(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CatalogError(f"{path}: {error}. Install gpu-advisor again.") from error
+
+
+def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
+    """The constants of a parsed file.
+
+    Raises:
+        KeyError: an entry is missing.
+        ValueError: a link, network or manner that is none.
+        TypeError: an entry has other fields.
+    """
+    peers, rings = (
+        tuple(Protocol(**row) for row in table["protocols"][name].values()) for name in ("peers", "rings")
+    )
+    switch = table["in_switch"]
+    return CollectiveConstants(
+        launch_s=table["launch_s"],
+        pace=table["pace"],
+        peer_protocols=peers,
+        ring_protocols=(*peers, *rings),
+        in_switch=InSwitch(**{**switch, "architectures": tuple(switch["architectures"])}),
+        manners={Manner(name): Exchange(**row) for name, row in table["manners"].items()},
+        links={Link(name): Road(**row) for name, row in table["links"].items()},
+        networks={Network(name): Road(**row) for name, row in table["networks"].items()},
+        unknown_network_bytes_per_s=table["unknown_network_bytes_per_s"],
+        latency_sigma=table["latency_sigma"],
+        network_latency_sigma=table["network_latency_sigma"],
+        unknown_sigma=table["unknown_sigma"],
+    )
+
 
 Floats = NDArray[np.float64]
 _NEIGHBOURS = ("send", "recv")
@@ -270,3 +420,46 @@ def _crossing(group: Group) -> float:
     if group.kind in ("broadcast", "reduce"):
         return 1.0
     return _rounds(group.kind) * (1 - 1 / group.num_gpus)
+
+
+# What several GPUs cost each other beside what they exchange, fitted to published throughputs.
+#
+# All wait for the slowest: of N GPUs whose steps take times of a normal distribution it lies ``E(N)``
+# standard deviations above the mean (Blom, "Statistical estimates and transformed beta-variables", 1958).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """Constants, fitted by ``python -m research.scaling`` (``research/docs/accuracy/scaling.md``).
+
+    Attributes:
+        slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.
+        spread: standard deviation of the time in which GPUs of one job do a pass, as a share of it.
+        sigma: log-normal, of what all this leaves unexplained of a step.
+    """
+
+    slowdown: float = 0.3
+    spread: float = 0.06
+    sigma: float = 0.057
+
+    def waiting(self, num_gpus: int) -> float:
+        """By which share of a pass the slowest of so many GPUs is later than their mean.
+
+        >>> Scaling().waiting(1)
+        0.0
+        """
+        return self.spread * slowest(num_gpus)
+
+
+def batch_variation(trace: Trace) -> float:
+    """Standard deviation over the mean of what the batches of one step hold: passes even out.
+
+    A profiler's trace does not tell; ``spread`` and ``sigma`` hold what published jobs had of it.
+    """
+    return (trace.batch_variation or 0.0) / math.sqrt(trace.accumulation)
+
+
+@cache
+def slowest(count: int) -> float:
+    """Of so many draws of a normal distribution the largest, in standard deviations above the mean."""
+    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))

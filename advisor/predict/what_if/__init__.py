@@ -1,1 +1,1 @@
-"""Changes of a script as changes of its trace, one file each: what profiling it again would record."""
+"""Changes of a script as changes of its trace, one file a kind: what profiling it again would record."""

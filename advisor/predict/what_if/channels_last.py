@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import prod
 
 from advisor.core.values import Op, Phase, TensorSpec, Trace
-from advisor.operators.costs import cost_of
+from advisor.operators.convolution import is_channels_last
 from advisor.operators.family import base_name, names
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.registry import cost_of
 
 # Their kernels depend on the layout; whatever stands between them keeps that of its input.
 _OF_IMAGES = names(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import Op, Phase, TensorSpec, Trace
-from advisor.operators.costs import cost_of
 from advisor.operators.family import base_name, names
+from advisor.operators.registry import cost_of
 from advisor.predict.what_if.changed_memory import of_fused_step
 
 # Adam and AdamW divide by the root of their second moment; SGD only adds and scales.

@@ -1,4 +1,4 @@
-"""What a pass holds for its backward half, moment by moment, read off the operators of that half.
+"""Tensors of a pass: which are parameters, what backward reads, and what is held moment by moment.
 
 Autograd keeps what a backward operator reads beside its gradient, in the precision that it reads. Which
 tensor that is follows from what made it, else from its size and dtype.
@@ -6,19 +6,325 @@ tensor that is follows from what made it, else from its size and dtype.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from itertools import groupby
-from typing import Any
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from advisor.core.values import Op, Phase, TensorSpec
+from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
+from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.embedding import EMBEDDING
-from advisor.operators.family import base_name
+from advisor.operators.family import base_name, names
+from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
-from advisor.operators.work import item_bytes, numel, tensor_bytes
-from advisor.predict.what_if.saved import FULL_BYTES, Read, Saved, Shape, is_of
-from advisor.predict.what_if.saved_by_flows import SavedByFlows
-from advisor.predict.what_if.saved_by_shapes import SavedByShapes
+from advisor.operators.work import folded_shape, item_bytes, numel, tensor_bytes
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What of some calls of an operator is as large as a parameter because it is one or stands for one.
+
+    Attributes:
+        inputs: of each operand, whether it does.
+        outputs: of each result.
+    """
+
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+
+
+def with_weights(ops: Iterable[Op], by_shape: Callable[[TensorSpec], bool]) -> Iterator[tuple[Op, Weights]]:
+    """Each operator, once for each way in which its calls use weights.
+
+    Args:
+        ops: of an iteration.
+        by_shape: whether a tensor looks like a parameter, where its flow does not tell.
+    """
+    walk = _Walk(by_shape=by_shape)
+    for op in ops:
+        ways: dict[Weights, list[Flow]] = {}
+        for flow in op.flows:
+            ways.setdefault(walk.weights(op, flow), []).append(flow)
+        for weights, flows in ways.items():
+            yield replace(op, flows=tuple(flows), count=sum(flow.count for flow in flows)), weights
+        if not op.flows:
+            yield (
+                op,
+                Weights(inputs=tuple(map(by_shape, op.inputs)), outputs=tuple(map(by_shape, op.outputs))),
+            )
+
+
+def num_parameters(flows: Iterable[Flow]) -> int:
+    """How many parameters calls of an operator read at each place that takes one, those before them apart."""
+    own = list(flows)
+    places = max((sum(source == Role.PARAMETER for source in flow.sources) for flow in own), default=0)
+    return round(sum(flow.new_parameters for flow in own) / max(1, places))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """Follows the operators in the order they were recorded.
+
+    Attributes:
+        read: of each flow, the weights that it reads.
+        made: of each flow that makes weights or their gradients, how many elements these have.
+        gradients: flows that make gradients of weights.
+    """
+
+    by_shape: Callable[[TensorSpec], bool]
+    read: dict[int, list[TensorSpec]] = field(default_factory=dict)
+    made: dict[int, set[int]] = field(default_factory=dict)
+    gradients: set[int] = field(default_factory=lambda: {int(Role.GRADIENT)})
+
+    def weights(self, op: Op, flow: Flow) -> Weights:
+        inputs = tuple(map(self._is_weight, op.inputs, flow.sources))
+        read = [tensor for tensor, is_weight in zip(op.inputs, inputs, strict=True) if is_weight]
+        outputs = tuple(map(self._makes_weight(op, flow, read), op.outputs))
+        self.read.setdefault(flow.id, read)
+        if any(outputs):
+            sizes = {numel(tensor) for tensor, is_own in zip(op.outputs, outputs, strict=True) if is_own}
+            self.made.setdefault(flow.id, set()).update(sizes)
+            if op.phase is Phase.BACKWARD:
+                self.gradients.add(flow.id)
+        return Weights(inputs=inputs, outputs=outputs)
+
+    def _is_weight(self, tensor: TensorSpec, source: int) -> bool:
+        if source == Role.OUTSIDE:
+            return self.by_shape(tensor)
+        return source in (Role.PARAMETER, Role.GRADIENT) or numel(tensor) in self.made.get(source, ())
+
+    def _makes_weight(self, op: Op, flow: Flow, read: list[TensorSpec]) -> Callable[[TensorSpec], bool]:
+        """Of a result; what is made of weights alone stands for one."""
+        if op.phase is Phase.FORWARD and flow.sources:
+            is_of_weights = len(read) == len(op.inputs)
+            return lambda _: is_of_weights
+        own = self._gradients_of(op, flow, read) if flow.sources else None
+        if own is None:
+            return self.by_shape
+        shapes = set(map(folded_shape, own))
+        return lambda tensor: folded_shape(tensor) in shapes
+
+    def _gradients_of(self, op: Op, flow: Flow, read: list[TensorSpec]) -> list[TensorSpec] | None:
+        """The weights whose gradients a backward call may give: those it adds up, or the forward call's.
+
+        None if that is not known.
+        """
+        pairs = zip(op.inputs, flow.sources, strict=True)
+        if any(source in self.gradients and self._is_weight(tensor, source) for tensor, source in pairs):
+            return read
+        if flow.forward is None:
+            return None
+        # One result of a call that reads a weight is the gradient of what that was multiplied by.
+        is_of_other = flow.is_of_view or (read and len(op.outputs) == 1)
+        return [] if is_of_other else self.read.get(flow.forward, [])
+
+
+FULL_BYTES = 4
+Kind = TypeVar("Kind", bound=Hashable)
+
+
+class Read(NamedTuple, Generic[Kind]):
+    """Of one call: tensors that are alike, the bytes of one, and the share of such calls that reads one."""
+
+    kind: Kind
+    num_bytes: int
+    weight: float
+
+
+class Saved(Protocol[Kind]):
+    """What autograd keeps for backward operators."""
+
+    def reads(self, op: Op) -> Iterator[Read[Kind]]:
+        """What a backward operator reads of it."""
+        ...
+
+    def num_tensors(self, kind: Kind) -> float:
+        """How many tensors of a kind one pass keeps; several operators may read one."""
+        ...
+
+
+def is_of(parameters: frozenset[Shape], tensor: TensorSpec) -> bool:
+    """Whether a tensor has the shape of a parameter, whichever way round; those are sorted."""
+    return tuple(sorted(tensor.shape)) in parameters
+
+
+class _FlowKind(NamedTuple):
+    """What calls of one flow made: their result at a position, or casts of it for another flow."""
+
+    source: int
+    position: int
+    dtype: str
+    cast_for: int | None = None
+
+
+class SavedByFlows:
+    """Reads of a trace that was followed.
+
+    Args:
+        ops: of an iteration.
+        accumulation: passes of it.
+    """
+
+    def __init__(self, ops: Sequence[Op], accumulation: int) -> None:
+        self._makers: dict[int, Op] = {}
+        self._made: dict[int, float] = {}
+        self._parameters: dict[int, int] = {}
+        self._readers: dict[_FlowKind, float] = {}
+        for op in ops:
+            for flow in op.flows:
+                own = self._parameters.get(flow.id, 0) + num_parameters([flow])
+                self._parameters[flow.id] = own
+                self._makers.setdefault(flow.id, op)
+                self._made[flow.id] = self._made.get(flow.id, 0.0) + flow.count / accumulation
+        for op in ops:
+            if op.phase is Phase.BACKWARD:
+                for read in self.reads(op):
+                    number = read.weight * op.count / accumulation
+                    self._readers[read.kind] = self._readers.get(read.kind, 0.0) + number
+
+    def reads(self, op: Op) -> Iterator[Read[_FlowKind]]:
+        """What the forward pass made; parameters and data only as copies in lower precision."""
+        for flow in op.flows:
+            for tensor, source in zip(op.inputs, flow.sources, strict=True):
+                read = self._read(tensor, source, flow)
+                if read is not None:
+                    yield Read(*read, flow.count / op.count)
+
+    def _read(self, tensor: TensorSpec, source: int, flow: Flow) -> tuple[_FlowKind, int] | None:
+        cast = _FlowKind(source, 0, tensor.dtype, flow.forward)
+        if source in (Role.PARAMETER, Role.OUTSIDE):
+            is_cast = item_bytes(tensor.dtype) < FULL_BYTES
+            return (cast, tensor_bytes(tensor)) if is_cast else None
+        maker = self._makers.get(source)
+        if maker is None or maker.phase is Phase.BACKWARD:
+            return None
+        sizes = {i: numel(one) for i, one in enumerate(maker.outputs) if one.dtype == tensor.dtype}
+        if not sizes:
+            return cast, tensor_bytes(tensor)
+        # A view keeps all of what it is a view of.
+        position = max(sizes, key=lambda i: (sizes[i] == numel(tensor), sizes[i]))
+        return _FlowKind(source, position, tensor.dtype), tensor_bytes(maker.outputs[position])
+
+    def num_tensors(self, kind: _FlowKind) -> float:
+        """A cast has one reader, but for those of parameters; what layers share has several."""
+        readers = self._readers[kind]
+        if kind.source == Role.PARAMETER and kind.cast_for in self._parameters:
+            return min(readers, self._parameters[kind.cast_for])
+        return readers if kind.cast_for is not None else min(readers, self._made.get(kind.source, readers))
+
+
+# They read their own result, which the next product may read as well.
+_OF_RESULTS = names(
+    """threshold_backward _softmax_backward_data _log_softmax_backward_data sigmoid_backward
+    tanh_backward"""
+)
+FACTORS = names("mul div")
+_SUMS = names("add add_")
+
+
+class _By(Enum):
+    """Who reads a tensor: one by its producer, one by its consumers, or one that nobody else reads."""
+
+    PRODUCER = auto()
+    CONSUMER = auto()
+    ITSELF = auto()
+
+
+class _ShapeKind(NamedTuple):
+    """Tensors that are alike."""
+
+    num_elements: int
+    dtype: str
+    is_parameter: bool
+
+
+class SavedByShapes:
+    """Reads of a trace without flows.
+
+    Args:
+        ops: of an iteration.
+        parameters: shapes of parameters, sorted.
+        accumulation: passes of the iteration.
+    """
+
+    def __init__(self, ops: Sequence[Op], parameters: frozenset[Shape], accumulation: int) -> None:
+        self._parameters = parameters
+        self._sums = _sums(ops, accumulation)
+        self._casts = _casts(ops, parameters, accumulation)
+        self._readers: dict[_ShapeKind, dict[_By, float]] = {}
+        for op in ops:
+            if op.phase is Phase.BACKWARD:
+                for read in self.reads(op):
+                    by = self._readers.setdefault(read.kind, dict.fromkeys(_By, 0.0))
+                    by[_reader(op)] += read.weight * op.count / accumulation
+
+    def reads(self, op: Op) -> Iterator[Read[_ShapeKind]]:
+        """Operands beside the gradient; parameters only where they are copies in lower precision."""
+        name, family = base_name(op.name), family_of(op)
+        if not (family is GEMM or name in FACTORS or "backward" in name):
+            return
+        # Both halves of a product of activations are read, each by the gradient of the other.
+        is_either = name == "bmm"
+        for tensor in op.inputs if is_either else op.inputs[1:]:
+            has_weights = family.compute.tensor_cores or name in FACTORS or len(tensor.shape) < 2
+            is_parameter = has_weights and is_of(self._parameters, tensor)
+            if is_parameter and item_bytes(tensor.dtype) >= FULL_BYTES:
+                continue
+            kind = _ShapeKind(numel(tensor), tensor.dtype, is_parameter)
+            yield Read(kind, tensor_bytes(tensor), 0.5 if is_either else 1.0)
+
+    def num_tensors(self, kind: _ShapeKind) -> float:
+        """Results that their producers read are among the operands that consumers read."""
+        by = self._readers[kind]
+        consumed = by[_By.CONSUMER]
+        if not kind.is_parameter:  # which has a copy of its own
+            shared = max(0, self._sums[kind.num_elements] - self._casts[kind])
+            consumed -= min(shared, max(consumed - 1, 0))
+        return max(by[_By.PRODUCER], consumed) + by[_By.ITSELF]
+
+
+def _reader(op: Op) -> _By:
+    name = base_name(op.name)
+    if name in _OF_RESULTS:
+        return _By.PRODUCER
+    is_consumer = family_of(op) in (GEMM, CONVOLUTION) or "pool" in name or name.startswith("nll_loss")
+    return _By.CONSUMER if is_consumer else _By.ITSELF
+
+
+def _sums(ops: Iterable[Op], accumulation: int) -> Counter[int]:
+    """By elements, how many consumers share their operand with another.
+
+    Gradients are summed where a tensor has several consumers; sums of the forward pass are residuals, of
+    which one branch reads nothing.
+    """
+    signs = {Phase.BACKWARD: 1, Phase.FORWARD: -1}
+    sums: Counter[int] = Counter()
+    for op in ops:
+        if op.phase in signs and base_name(op.name) in _SUMS and _is_of_two(op):
+            sums[numel(op.inputs[0])] += signs[op.phase] * (op.count // accumulation)
+    return sums
+
+
+def _casts(ops: Iterable[Op], parameters: frozenset[Shape], accumulation: int) -> Counter[_ShapeKind]:
+    """Operands that autocast casts, which it does for each consumer anew.
+
+    A profile of a real GPU tells no shape of a number, so a cast of one has no operand.
+    """
+    casts: Counter[_ShapeKind] = Counter()
+    for op in ops:
+        if op.phase is Phase.FORWARD and base_name(op.name) == "_to_copy" and op.inputs and op.outputs:
+            kind = _ShapeKind(numel(op.inputs[0]), op.outputs[0].dtype, is_of(parameters, op.inputs[0]))
+            casts[kind] += op.count // accumulation
+    return casts
+
+
+def _is_of_two(op: Op) -> bool:
+    return len(op.inputs) == 2 and numel(op.inputs[0]) == numel(op.inputs[1])
+
 
 # Layers are followed one by one up to so many; more make no difference.
 _MOST_ROUNDS = 32

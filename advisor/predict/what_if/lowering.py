@@ -1,14 +1,17 @@
-"""One operator under autocast: what it runs in, its casts, and its tensors of other dtypes; no torch."""
+"""Operators under autocast: what each runs in, its casts, and what made its operands; no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.family import base_name
+from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
+from advisor.operators.family import base_name, names
 from advisor.operators.registry import family_of
 from advisor.operators.work import numel
+from advisor.predict.distinct import shared
+from advisor.predict.what_if.held import FACTORS, Shape, is_of, num_parameters, parameter_shapes
 
 FULL = "float32"
 _ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
@@ -128,3 +131,277 @@ def result_of(op: Op, given: Sequence[str]) -> str:
 def total_bytes(tensors: Sequence[TensorSpec]) -> int:
     """Of tensors together; those of other dtypes count one byte an element."""
     return sum(numel(tensor) * _ITEM_BYTES.get(tensor.dtype, 1) for tensor in tensors)
+
+
+_SUMS = names("add add_")
+# Where layers repeat, an operand may come from further below in the list.
+_MOST_ROUNDS = 16
+
+
+def lowered_by_flows(ops: Sequence[Op], lower: str, passes: int = 1) -> tuple[list[Op], list[Op]]:
+    """The operators as autocast runs them, and its casts; calls of one operator may get several dtypes.
+
+    Args:
+        ops: of an iteration.
+        lower: the dtype of products.
+        passes: of that iteration, each of which is under autocast by itself.
+    """
+    walk = _FlowWalk(lower=lower, passes=passes, makers={flow.id: op for op in ops for flow in op.flows})
+    walk.settle([(op, flow) for op in ops for flow in op.flows])
+    lowered: list[Op] = []
+    added: list[Op] = []
+    for op in ops:
+        if not op.flows:
+            lowered.append(op)
+        for one, own_casts in walk.lowered(op):
+            lowered.append(one)
+            added += own_casts
+    return lowered, added
+
+
+@dataclass(slots=True, kw_only=True)
+class _FlowWalk:
+    """Follows dtypes from operator to operator until none changes any more.
+
+    Attributes:
+        passes: in each of which parameters are cast.
+        makers: the operator of each flow, by its id.
+        runs: the widest dtypes of all flows of an id.
+    """
+
+    lower: str
+    passes: int
+    makers: Mapping[int, Op]
+    runs: dict[int, Run] = field(default_factory=dict)
+
+    def settle(self, flows: Sequence[tuple[Op, Flow]]) -> None:
+        """All results begin in the lower precision and only ever widen, so that this ends."""
+        for _ in range(_MOST_ROUNDS):
+            before = dict(self.runs)
+            for op, flow in flows:
+                run = self._run(op, flow)
+                self.runs[flow.id] = _joined(self.runs.get(flow.id, run), run)
+            if self.runs == before:
+                return
+
+    def lowered(self, op: Op) -> Iterator[tuple[Op, tuple[Op, ...]]]:
+        """The operator and its casts, once for each way in which its calls run."""
+        ways: dict[tuple[Run, tuple[Role | None, ...]], list[Flow]] = {}
+        for flow in op.flows:
+            roles = tuple(Role(source) if source < len(Role) else None for source in flow.sources)
+            ways.setdefault((self._run(op, flow), roles), []).append(flow)
+        for (run, roles), flows in ways.items():
+            one = replace(op, count=sum(flow.count for flow in flows), flows=tuple(flows))
+            yield retyped_op(one, run), tuple(self._casts(one, run, roles))
+
+    def _casts(self, op: Op, run: Run, roles: Sequence[Role | None]) -> Iterator[Op]:
+        """Autocast casts a parameter once in each pass, and all else for each call anew."""
+        if op.phase is not Phase.FORWARD:
+            return iter(())
+        of_parameter = self.passes * num_parameters(op.flows)
+        counts = [of_parameter if role is Role.PARAMETER else op.count for role in roles]
+        return casts(op, run, counts, [role is not Role.OUTSIDE for role in roles])
+
+    def _run(self, op: Op, flow: Flow) -> Run:
+        forward = flow.forward
+        if op.phase is Phase.BACKWARD and forward is not None and forward in self.makers:
+            return self._backward(op, flow, forward)
+        if Role.GRADIENT in flow.sources:  # each is cast before it is added to those of other passes
+            return self._all_in(op, FULL)
+        given = self._given(op, [self._made(source) for source in flow.sources])
+        runs_in = self.lower if self._adds_bias(op, flow) else asked_dtype(op, self.lower)
+        return self._of(op, given, runs_in)
+
+    def _adds_bias(self, op: Op, flow: Flow) -> bool:
+        """Whether a product that was taken apart adds its bias, which is cast with its operands."""
+        is_sum = base_name(op.name) in _SUMS and len(op.inputs) == 2 and len(op.inputs[1].shape) == 1
+        if not is_sum or flow.sources[1] != Role.PARAMETER or flow.sources[0] not in self.makers:
+            return False
+        return is_lowered(self.makers[flow.sources[0]])
+
+    def _backward(self, op: Op, flow: Flow, forward: int) -> Run:
+        """Gradients have the dtype of what they are of; what the forward call kept, that which it ran in."""
+        of = self.runs.get(forward)
+        if of is None:  # of a later call of the list
+            return self._all_in(op, self.lower)
+        if flow.is_of_view:
+            return self._all_in(op, of.result)
+        if base_name(op.name) in _SUMS and all(self._is_gradient(source) for source in flow.sources):
+            return self._all_in(op, self._operand_dtype(op, forward, of))
+        if of.runs_in is not None:
+            return self._all_in(op, of.runs_in)
+        given = self._given(op, [self._saved_or_gradient(source, forward, of) for source in flow.sources])
+        return self._of(op, given, None)
+
+    def _all_in(self, op: Op, dtype: str) -> Run:
+        return self._of(op, self._given(op, [dtype] * len(op.inputs)), dtype)
+
+    def _of(self, op: Op, given: tuple[str, ...], runs_in: str | None) -> Run:
+        result = runs_in or result_of(op, given)
+        with_vectors = is_lowered(op) or runs_in == self.lower
+        return Run(given=given, runs_in=runs_in, result=result, with_vectors=with_vectors)
+
+    def _saved_or_gradient(self, source: int, forward: int, of: Run) -> str:
+        is_step_of_same = source in self.runs and any(
+            flow.id == source and flow.forward == forward for flow in self.makers[source].flows
+        )
+        if self._is_gradient(source) and not is_step_of_same:
+            return of.result
+        return self._made(source)
+
+    def _operand_dtype(self, op: Op, forward: int, of: Run) -> str:
+        """Of the forward call's operand whose gradients are added up: the one of this size."""
+        operands = zip(self.makers[forward].inputs, of.given, strict=True)
+        size = numel(op.outputs[0])
+        return next((dtype for tensor, dtype in operands if numel(tensor) == size), of.result)
+
+    def _is_gradient(self, source: int) -> bool:
+        maker = self.makers.get(source)
+        return maker is not None and maker.phase is Phase.BACKWARD
+
+    def _made(self, source: int) -> str:
+        """The dtype of what a flow makes; parameters and what comes from outside are float32."""
+        if source not in self.makers:
+            return FULL
+        run = self.runs.get(source)
+        return self.lower if run is None else run.result
+
+    def _given(self, op: Op, dtypes: Sequence[str]) -> tuple[str, ...]:
+        """What is of another dtype than float32 was made so by the script; what is empty takes any."""
+        pairs = zip(op.inputs, dtypes, strict=True)
+        return tuple(
+            tensor.dtype if tensor.dtype != FULL else dtype if numel(tensor) else self.lower
+            for tensor, dtype in pairs
+        )
+
+
+def _joined(before: Run, now: Run) -> Run:
+    given = tuple(_wider(one, other) for one, other in zip(before.given, now.given, strict=True))
+    return replace(now, given=given, result=_wider(before.result, now.result))
+
+
+def _wider(one: str, other: str) -> str:
+    return FULL if FULL in (one, other) else one
+
+
+# Operators under autocast where nobody followed their operands.
+#
+# A tensor's dtype is that of the last one of its shape, else of its size, that nobody has taken yet; where
+# none is left, the one that most of its shape have, and float32 where they are even.
+
+_FORWARD_OF = {"threshold": "relu"}
+_Call = tuple[int, str | None, tuple[str, ...]]
+
+
+def lowered_by_shapes(ops: Sequence[Op], lower: str) -> tuple[list[Op], list[Op]]:
+    """The operators as autocast runs them, and its casts."""
+    walk = _ShapeWalk(lower=lower, parameters=parameter_shapes(ops))
+    return [walk.lowered(op) for op in shared(tuple(ops))], walk.casts
+
+
+@dataclass(slots=True, kw_only=True)
+class _ShapeWalk:
+    """Follows the operators in the order they were recorded.
+
+    Attributes:
+        parameters: shapes of parameters, sorted.
+        casts: casts met so far, those that the backward pass repeats the other way round included.
+        waiting: by number of elements, the shapes and dtypes of tensors that nobody has taken yet.
+        made_as: by shape, and by number of elements for what was given another one, how many were made in
+            each dtype.
+        made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
+            its casts. Thousands of calls share a few.
+        forward: by name and number of elements, the dtype a forward operator ran in.
+        factors: the same, of what a product's largest operand had.
+    """
+
+    lower: str
+    parameters: frozenset[Shape]
+    casts: list[Op] = field(default_factory=list)
+    waiting: dict[int, list[tuple[Shape, str]]] = field(default_factory=dict)
+    made_as: dict[Shape, Counter[str]] = field(default_factory=dict)
+    forward: dict[tuple[str, int], str] = field(default_factory=dict)
+    factors: dict[tuple[str, int], str] = field(default_factory=dict)
+    made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
+
+    def lowered(self, op: Op) -> Op:
+        """The operator as autocast runs it."""
+        if op.phase is Phase.OPTIMIZER:
+            return op
+        given, runs_in = self._given(op), self._precision(op)
+        key = id(op), runs_in, given
+        if key not in self.made:
+            result = runs_in or result_of(op, given)
+            run = Run(given=given, runs_in=runs_in, result=result, with_vectors=is_lowered(op))
+            self.made[key] = result, retyped_op(op, run), _casts(op, run)
+        result, lowered, own_casts = self.made[key]
+        self.casts += own_casts
+        if op.phase is Phase.FORWARD and op.inputs:
+            self.forward[_key(op)] = result
+            if base_name(op.name) in FACTORS:
+                largest = max(range(len(given)), key=lambda i: numel(op.inputs[i]))
+                self.factors[_key(op)] = given[largest]
+        for tensor in lowered.outputs:
+            self._put(tensor, op)
+        return lowered
+
+    def _precision(self, op: Op) -> str | None:
+        """The dtype an operator asks for; None if it takes what it is given."""
+        asked = asked_dtype(op, self.lower)
+        if asked is None and op.phase is Phase.BACKWARD and op.inputs and base_name(op.name) not in FACTORS:
+            return self.forward.get(_key(op))
+        return asked
+
+    def _given(self, op: Op) -> tuple[str, ...]:
+        """Dtypes of the operands; a factor's gradient is multiplied by what the forward pass was given."""
+        if base_name(op.name) == "h2d_copy":
+            return tuple([tensor.dtype for tensor in op.inputs])
+        given = tuple([self._take(tensor) for tensor in op.inputs])
+        if op.phase is Phase.BACKWARD and base_name(op.name) in FACTORS and len(given) == 2:
+            return given[0], self.factors.get(_key(op), given[1])
+        return given
+
+    def _take(self, tensor: TensorSpec) -> str:
+        """The dtype of an operand, which is float32 for parameters and for what came from outside."""
+        if tensor.dtype != FULL:
+            return tensor.dtype
+        size = numel(tensor)
+        waiting = self.waiting.get(size, [])
+        own = next((i for i in reversed(range(len(waiting))) if waiting[i][0] == tensor.shape), None)
+        if own is not None:
+            return waiting.pop(own)[1]
+        if is_of(self.parameters, tensor):
+            return FULL
+        seen = self.made_as.get(tensor.shape)
+        if waiting and (seen is None or FULL in seen):  # given another shape
+            return waiting.pop()[1]
+        seen = seen or self.made_as.get((size,), Counter())
+        return FULL if seen[FULL] >= seen[self.lower] else self.lower
+
+    def _put(self, tensor: TensorSpec, op: Op) -> None:
+        is_gradient = op.phase is Phase.BACKWARD and is_of(self.parameters, tensor)
+        if is_gradient or tensor.dtype not in (FULL, self.lower):
+            return
+        size = numel(tensor)
+        self.waiting.setdefault(size, []).append((tensor.shape, tensor.dtype))
+        # Of the backward pass it may be a guess, which would make more of them.
+        if op.phase is Phase.FORWARD or tensor.dtype != FULL:
+            for shape in {tensor.shape, (size,)}:
+                self.made_as.setdefault(shape, Counter())[tensor.dtype] += op.count
+
+
+def _casts(op: Op, run: Run) -> tuple[Op, ...]:
+    if op.phase is not Phase.FORWARD or not family_of(op).autocast.casts_operands:
+        return ()
+    return tuple(casts(op, run, [op.count] * len(run.given), [True] * len(run.given)))
+
+
+def _stem(op: Op) -> str:
+    """The name that an operator shares with its other pass."""
+    name = base_name(op.name).removesuffix("_data").removesuffix("_backward").removesuffix("_forward")
+    return _FORWARD_OF.get(name.strip("_"), name.strip("_"))
+
+
+def _key(op: Op) -> tuple[str, int]:
+    """By the largest operand: a pool or a loss has a smaller gradient, beside what it was given."""
+    return _stem(op), max(map(numel, op.inputs))

@@ -18,7 +18,7 @@ from advisor.pricing.sources.protocol import GROUP, Capabilities, PriceSource
 from advisor.pricing.sources.query import OfferQuery
 
 if TYPE_CHECKING:
-    from advisor.config.rent_settings import PriceSettings
+    from advisor.config.settings import PriceSettings
     from advisor.store.handle import Store
 
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;

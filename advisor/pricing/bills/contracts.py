@@ -21,7 +21,7 @@ from advisor.core.globs import is_among
 from advisor.core.values import Offer
 
 if TYPE_CHECKING:
-    from advisor.config.rent_settings import ContractSettings
+    from advisor.config.settings import ContractSettings
 
 
 def in_force(

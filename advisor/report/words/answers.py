@@ -1,4 +1,4 @@
-"""What is said of a whole answer: in short, two plans compared, and what was left out."""
+"""What is said of a whole answer: in short, two plans compared, what was left out, why there is none."""
 
 from __future__ import annotations
 
@@ -377,4 +377,30 @@ IN_SHORT: Words = {
     Code.TIPPED_BY_STEP: by_step,
     Code.TIPPED_BY_VALUE: by_value,
     Code.TIPPED_BY_WAIT: by_wait,
+}
+
+
+def epoch_length_unknown(*, script: str, is_of_profiler: bool, has_loader: bool) -> str:
+    """Why the length of an epoch is unknown, and what to give instead."""
+    why = "its data has no length" if has_loader else "it uses no torch DataLoader"
+    # What is made up in the place of data has the length that is given for it.
+    instead = "; --samples N is the length of --fake-data" if has_loader else ""
+    if is_of_profiler:
+        why, instead = "a profile does not show it", ""
+    return (
+        f"how many iterations an epoch of {script!r} has is unknown ({why}): add --iterations-per-epoch N, or"
+        f" give --iterations N instead of --epochs{instead}"
+    )
+
+
+ERRORS: Words = {
+    Code.EPOCH_LENGTH_UNKNOWN: epoch_length_unknown,
+    Code.NOTHING_TO_CHOOSE_FROM: (
+        "there is nothing to choose from: no local GPU, no cluster and no offer matches. Widen --gpu,"
+        " --provider, --region or --market, or give --local-gpu NAME"
+    ),
+    Code.TOO_MANY_EPOCHS: (
+        "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than {most_iterations:,}"
+        " iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end"
+    ),
 }

@@ -27,7 +27,7 @@ def with_input(trace: Trace, settings: InputSettings, listener: Listener) -> Tra
 
 
 def _given(trace: Trace, seconds: float, listener: Listener) -> Trace:
-    from advisor.predict.samples import num_copied
+    from advisor.predict.loading import num_copied
 
     if trace.batch_size is None and num_copied(trace) is None:
         name = listener.name_of("input.loader_s_per_sample")

@@ -52,7 +52,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:
-    from advisor.predict.calibration.receipt_corrections import uncorrected_p50_s
+    from advisor.predict.interval import uncorrected_p50_s
     from advisor.store.ledger import LedgerEntry
 
     ranked = answer.recommendation

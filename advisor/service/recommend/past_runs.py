@@ -13,7 +13,7 @@ from advisor.service.live import now
 
 if TYPE_CHECKING:
     from advisor.config.settings import PredictSettings, StoreSettings
-    from advisor.predict.calibration.receipt_corrections import ComparedRun, Correction
+    from advisor.predict.interval import ComparedRun, Correction
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
 
@@ -53,7 +53,7 @@ def past_runs(settings: PredictSettings, database: StoreSettings, listener: List
         return PastRuns()
     if not runs:
         return PastRuns()
-    from advisor.predict.calibration.receipt_corrections import corrections_of, drifts_of
+    from advisor.predict.interval import corrections_of, drifts_of
 
     return PastRuns(corrections=corrections_of(runs), drifts=tuple(drifts_of(runs)))
 
@@ -64,7 +64,7 @@ def compared_runs(store: Store) -> list[ComparedRun]:
     Raises:
         StoreError: the database cannot be read.
     """
-    from advisor.predict.calibration.receipt_corrections import ComparedRun
+    from advisor.predict.interval import ComparedRun
     from advisor.store.ledger import recommendations, runs
 
     since = now() - MEMORY

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Trace
-    from advisor.predict.calibration.receipt_corrections import Correction
+    from advisor.predict.interval import Correction
     from advisor.workloads.script_versions import Version
     from recommender import Conditions
     from recommender.outcome.evaluate import Judged

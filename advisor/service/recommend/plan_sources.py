@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.config.layers import Config
-    from advisor.config.rent_settings import CloudSettings, SpotSettings
-    from advisor.config.settings import Settings
+    from advisor.config.settings import CloudSettings, Settings, SpotSettings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.answer.node_counts import NodeLimits
     from advisor.pricing.bills.storage import Rate

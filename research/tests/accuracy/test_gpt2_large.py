@@ -5,8 +5,7 @@ from __future__ import annotations
 from advisor.core.values import Split
 from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
-from advisor.predict.iteration_parts import waits_s
-from advisor.predict.step_time import OTHERS
+from advisor.predict.step_time import OTHERS, waits_s
 from research.accuracy.gpt2_large import table
 from tests.builders import make_gpu
 from tests.unit.predict.split.transformers import transformer

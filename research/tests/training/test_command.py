@@ -15,7 +15,7 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import read_knowledge, shipped
-from advisor.predict.learned.times import learned_times
+from advisor.predict.learned import learned_times
 from tests.builders import make_gpu
 from tests.recordings import make_measurement, write_recording
 from tests.unit.predict.learned.values import EXACT, EXAMPLES

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from research.training import deepbench, miopen
 from research.training.convolution_calls import Geometry
 from research.training.samples import Samples

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from advisor.operators.registry import rows
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import OUTPUTS, read_networks, write_networks
+from advisor.predict.knowledge import OUTPUTS, Network, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
 from research.training.fit import Table, fit  # noqa: E402 - it needs torch

@@ -10,10 +10,15 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values.estimate import Z90
-from advisor.operators.attention_backends import Backend
-from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.attention_kernels import kernels, rate_flops_per_s, seconds
-from advisor.operators.recurrent_steps import step_constants
+from advisor.operators.attention_kernels import (
+    AttentionCall,
+    Backend,
+    attention_call,
+    kernels,
+    rate_flops_per_s,
+    seconds,
+)
+from advisor.operators.recurrent import step_constants
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from research.training import fit_attention as attention
 from research.training import fit_recurrent as recurrent

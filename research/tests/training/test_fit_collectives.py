@@ -14,11 +14,12 @@ from advisor.core.fabrics import linked
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Layout, Link, Network
 from advisor.core.values.estimate import Z90
-from advisor.predict.exchange.collective_constants import (
+from advisor.predict.exchange.collective_time import (
     collective_constants,
     constants_from,
+    group_of,
+    law_of,
 )
-from advisor.predict.exchange.collective_time import group_of, law_of
 from research.training import fit_collectives
 from research.training.collective_fit import Fit, fit_of, weights_of
 from research.training.collective_page import page, rendered

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from advisor.operators.family import Likeness
-from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES
-from advisor.predict.learned.gaussian_process import covariance, told
+from advisor.operators.gemm import LIKENESS, TELLING_SIZES
+from advisor.predict.learned import covariance, told
 from research.training.fit_likeness import Off, fit, nearest, sizes_of_calibration
 
 TRUE = Likeness(of_all=0.01, of_size=0.03, of_call=0.005, lengths=(2.0, 3.0, 3.0, 3.0))

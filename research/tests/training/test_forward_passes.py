@@ -12,7 +12,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.core.values import Op, Phase, TensorSpec, Trace
 from advisor.formats.trace_files import write_trace
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from research.training.convolution_calls import Geometry, convolution_call
 from research.training.forward_passes import forward_of, forward_rows, is_compiled, read_forwards, seconds_of
 from tests.builders import make_op, make_trace

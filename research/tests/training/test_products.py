@@ -10,7 +10,7 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op
-from advisor.operators.tensor_core_gemm import product_of
+from advisor.operators.gemm import product_of
 from advisor.predict.knowledge import in_bursts, shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.shared import SHARED, needs_shared

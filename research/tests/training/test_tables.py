@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.learned import shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from research.tests.training.values import make_samples
 from research.training.overhead import EVENT_SHARE, floors_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.config.layers import Config, load_config, user_file
 from advisor.config.project_layer import Why, value_of, why_refused, with_added
-from advisor.config.section import ProjectMay
+from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import Settings, project_may, setting_field, setting_names
 from advisor.core.errors import ConfigError
 from advisor.report.settings import refused_in_words

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.layers import environment_variable, load_config, user_file
-from advisor.config.setting_paths import beside
+from advisor.config.layers import beside, environment_variable, load_config, user_file
 from advisor.config.settings import Settings
 from advisor.core.errors import ConfigError
 from advisor.pricing.sources.custom import custom_source
@@ -126,7 +125,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 7, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 7, "add it to layers.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from advisor.config.section import Section, _kinds
+from advisor.config.setting_kinds import Section, _kinds
 from advisor.config.settings import Settings, setting_names
 from advisor.core.values import Market
 from recommender.outcome.spot import SpotTerms

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.config.trusted_files import (
+from advisor.config.project_layer import (
     forget,
     is_current,
     is_trusted,

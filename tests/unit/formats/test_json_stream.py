@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.formats import json_stream
-from advisor.formats.json_stream import MOST_CHARACTERS, read_members
+from advisor.formats import foreign_files
+from advisor.formats.foreign_files import MOST_CHARACTERS, read_members
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -40,7 +40,7 @@ def test_the_members_are_those_of_the_whole(
     document = {**before, "ops": ops, **after}
     text = json.dumps(document, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_PIECE", piece)
+        patch.setattr(foreign_files, "_PIECE", piece)
         members = list(_listed(read_members(io.StringIO(text), streamed="ops")))
     assert members == list(json.loads(text).items())
 

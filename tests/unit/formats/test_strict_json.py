@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.formats.strict_json import read_json
+from advisor.formats.foreign_files import read_json
 
 
 def test_json_is_read() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import TraceError
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Role, TensorSpec
+from advisor.formats.trace_checks import WARNING_FACTS
 from advisor.formats.trace_files import SCHEMA_VERSION, is_trace, read_trace, write_trace
-from advisor.formats.warning_facts import WARNING_FACTS
 from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
 

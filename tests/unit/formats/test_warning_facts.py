@@ -9,8 +9,8 @@ import pytest
 
 from advisor.core.errors import TraceError
 from advisor.core.findings import Code, Finding, Severity
+from advisor.formats.trace_checks import WARNING_FACTS, check_warning, known_code, warning_of
 from advisor.formats.trace_files import read_trace, write_trace
-from advisor.formats.warning_facts import WARNING_FACTS, check_warning, known_code, warning_of
 from advisor.payload.protocol import Warned
 from advisor.report.words import in_names
 from tests.builders import make_op, make_trace

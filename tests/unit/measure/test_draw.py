@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.operators.draw import Draw, radical_inverse, shrunk
+from advisor.operators.case import Draw, radical_inverse, shrunk
 
 
 @given(st.integers(1, 10_000), st.sampled_from([2, 3, 5, 7]))

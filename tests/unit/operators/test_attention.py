@@ -9,12 +9,15 @@ import pytest
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Kernel, Op
 from advisor.operators.attention import ATTENTION
-from advisor.operators.attention_backends import Backend, backend_of, is_refused
-from advisor.operators.attention_call import AttentionCall, attention_call
 from advisor.operators.attention_kernels import (
+    AttentionCall,
     AttentionKernel,
+    Backend,
+    attention_call,
+    backend_of,
     busiest_tiles,
     efficiency_of,
+    is_refused,
     kernels,
     rate_flops_per_s,
     seconds,

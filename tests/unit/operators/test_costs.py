@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, finding
 from advisor.core.values import TensorSpec
-from advisor.operators.costs import Cost, cost_of
+from advisor.operators.registry import Cost, cost_of
 from advisor.operators.work import item_bytes, tensor_bytes
 
 

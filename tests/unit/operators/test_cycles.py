@@ -11,17 +11,25 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Op, Phase
-from advisor.operators.cycles import Pace, StreamCost, parsed, stream_costs
+from advisor.operators.cycles import (
+    LONG_ROWS,
+    LONGEST_ROWS,
+    Pace,
+    StreamCost,
+    parsed,
+    row_kind,
+    row_work,
+    stream_costs,
+)
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.embedding import EMBEDDING
 from advisor.operators.family import Family
 from advisor.operators.norm import NORM
 from advisor.operators.registry import family_of
-from advisor.operators.row_kernels import LONG_ROWS, LONGEST_ROWS, row_kind, row_work
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
+from advisor.predict.methods import stream_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, roofs_of, time_under
-from advisor.predict.streaming import stream_times
 from tests.builders import make_trace
 from tests.unit.predict.learned.values import EXACT, add, layer_norm, make_call, softmax
 

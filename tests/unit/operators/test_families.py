@@ -7,7 +7,7 @@ import pytest
 from advisor.core.values import Phase
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
-from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.elementwise import ELEMENTWISE, TRANSFER
 from advisor.operators.embedding import EMBEDDING
 from advisor.operators.family import Family, base_name
 from advisor.operators.gemm import GEMM
@@ -16,7 +16,6 @@ from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.recurrent import RECURRENT
 from advisor.operators.reduction import REDUCTION
 from advisor.operators.registry import family_of, is_known
-from advisor.operators.transfer import TRANSFER
 from tests.builders import make_op
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op, TensorSpec
-from advisor.operators.implicit_products import (
+from advisor.operators.convolution import (
     NUM_CUDNN_FEATURES,
     NUM_FEATURES,
     WAVES,

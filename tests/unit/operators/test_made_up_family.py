@@ -17,22 +17,25 @@ from advisor.formats.recording_files import Recording
 from advisor.measure import Extent, calibration_kernels, grid
 from advisor.operators import registry
 from advisor.operators.case import Caps, Case, call, tensor
-from advisor.operators.costs import cost_of
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Autocast, Compute, Family, Learned, RooflineTime, Roofs, higher_roof
-from advisor.operators.registry import FAMILIES, family_of, joined
+from advisor.operators.registry import FAMILIES, cost_of, family_of, joined
 from advisor.operators.work import Attributes, Tensors, numel
-from advisor.predict.calibration.calibrating import calibrate, learned_offsets
-from advisor.predict.calibration.calibration_files import read_calibration, write_calibration
+from advisor.predict.calibrating import calibrate, learned_offsets
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
-from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.learned.model import grouped
-from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.weights import read_networks, write_networks
+from advisor.predict.knowledge import (
+    Knowledge,
+    read_calibration,
+    read_networks,
+    shipped,
+    write_calibration,
+    write_networks,
+)
+from advisor.predict.learned import grouped, shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.predict.step_time import HOST
-from advisor.predict.what_if.tf32 import allow_tf32
+from advisor.predict.what_if.precision import allow_tf32
 from advisor.report import explain as breakdown
 from advisor.report.words import sentences
 from tests.builders import make_op, make_trace
@@ -209,7 +212,7 @@ def test_it_is_measured_and_calibrated() -> None:
 
 def test_a_recording_tells_its_constant(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("advisor.predict.calibration.calibrating.shipped", knowledge)
+    monkeypatch.setattr("advisor.predict.calibrating.shipped", knowledge)
     monkeypatch.setattr("advisor.predict.constants.shipped", knowledge)
     large = replace(transform(), flops=10**12)
     expected_s = op_time(large, T4, constants_for(T4, knowledge()), EXACT).time_s

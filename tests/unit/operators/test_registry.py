@@ -12,9 +12,8 @@ from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Phase, Precision
 from advisor.operators.case import Caps
 from advisor.operators.elementwise import ELEMENTWISE
-from advisor.operators.family import Family, base_name
+from advisor.operators.family import Family, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
-from advisor.operators.rates import compute_rate
 from advisor.operators.registry import FAMILIES, constants, family_of, rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, shipped

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Op, TensorSpec
-from advisor.operators.tensor_core_gemm import FP8_GEMM, TENSOR_GEMM, WAVES, product_of
+from advisor.operators.gemm import FP8_GEMM, TENSOR_GEMM, WAVES, product_of
 from tests.builders import make_gpu
 from tests.every import of_every
 from tests.unit.predict.learned.values import addmm, baddbmm, bmm, half, mm, scaled_mm

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import Precision
-from advisor.predict.columns import columns_of
-from advisor.predict.distinct import Same, asked_rates, merged, shared
+from advisor.predict.distinct import Same, asked_rates, columns_of, merged, shared
 from tests.builders import make_op
 
 FULL = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True)

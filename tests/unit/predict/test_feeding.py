@@ -9,8 +9,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.input_time import input_s
 from advisor.core.values import TensorSpec, Trace
-from advisor.predict.feeding import faster_feeding
-from advisor.predict.loading import input_work
+from advisor.predict.loading import faster_feeding, input_work
 from tests.builders import make_op, make_trace
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Interval, Layout
+from advisor.predict.exchange.collective_time import Scaling
 from advisor.predict.exchange.data_parallel import exchange_of_gradients
-from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.host import Call, host_costs
 from advisor.predict.interval import sigma_of, spread, widened
 from advisor.predict.iteration import predict

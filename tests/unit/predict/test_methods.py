@@ -15,8 +15,8 @@ from advisor.predict.interval import SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITT
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
+from advisor.predict.roofline import op_times_s
 from advisor.predict.step_time import HOST
-from advisor.predict.wave import op_times_s
 from tests.builders import make_op, make_trace
 
 V100, T4 = resolve_gpu("V100-PCIE-32GB"), resolve_gpu("T4")

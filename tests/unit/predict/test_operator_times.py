@@ -3,7 +3,7 @@
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Phase
 from advisor.predict.iteration import predict
-from advisor.predict.operator_times import Called, operator_times
+from advisor.predict.methods import Called, operator_times
 from tests.builders import make_op, make_trace
 
 GPU = load_gpus()["A100-SXM-80GB"]

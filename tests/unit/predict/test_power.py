@@ -12,9 +12,9 @@ from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Interval, IterationEstimate, Layout, Op, Trace
-from advisor.predict.calibration.calibration_files import write_calibration
 from advisor.predict.iteration import predict, predict_counts
-from advisor.predict.power import slowdown
+from advisor.predict.knowledge import write_calibration
+from advisor.predict.utilization import slowdown
 from advisor.report.words import sentence
 from tests.builders import make_op, make_trace
 

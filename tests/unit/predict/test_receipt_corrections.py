@@ -11,7 +11,7 @@ from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Interval
 from advisor.core.values.estimate import Z90
-from advisor.predict.calibration.receipt_corrections import (
+from advisor.predict.interval import (
     ComparedRun,
     Correction,
     corrections_of,

@@ -10,8 +10,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Precision, TensorSpec
-from advisor.operators.recurrent import steps_of
-from advisor.operators.recurrent_steps import StepConstants, Steps, step_constants, steps_time_s
+from advisor.operators.recurrent import StepConstants, Steps, step_constants, steps_of, steps_time_s
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import op_time
 from tests.builders import make_op

@@ -9,11 +9,9 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
-from advisor.operators.family import Rate, RooflineTime
+from advisor.operators.family import Rate, RooflineTime, compute_rate, wanted_rate
 from advisor.operators.gemm import GEMM
-from advisor.operators.rates import compute_rate, wanted_rate
-from advisor.operators.recurrent import steps_of
-from advisor.operators.recurrent_steps import step_constants, steps_time_s
+from advisor.operators.recurrent import step_constants, steps_of, steps_time_s
 from advisor.operators.registry import family_of
 from advisor.predict.roofline import op_time
 from tests.builders import make_gpu, make_op

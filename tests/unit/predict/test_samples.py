@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.values import Op, TensorSpec, Trace
-from advisor.predict.samples import (
+from advisor.predict.loading import (
     ARRAY,
     IMAGE,
     KINDS,

@@ -11,7 +11,7 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.values import Collective, IterationEstimate, Phase, Trace
 from advisor.core.values.estimate import Z90
-from advisor.predict.exchange.scaling import Scaling, batch_variation, slowest
+from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.iteration import predict_counts
 from advisor.predict.step_time import OTHERS
 from tests.builders import make_gpu, make_op, make_trace

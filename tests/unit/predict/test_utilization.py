@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import WHOLE, Collective, Op, Phase, Split, TensorSpec, Trace
-from advisor.operators.rates import data_sheet_flops_per_s
+from advisor.operators.family import data_sheet_flops_per_s
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_estimate, make_gpu, make_op, make_trace
 from tests.unit.predict.footprint.scripts import make_transformer

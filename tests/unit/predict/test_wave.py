@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import GpuSpec, Kernel, Op
-from advisor.predict.wave import op_times_s, rests_on_unknown_resources
+from advisor.predict.roofline import op_times_s, rests_on_unknown_resources
 from tests.builders import VOLTA_LIMITS, make_gpu, make_op
 
 ORIGIN = make_gpu("ORIGIN")

@@ -3,8 +3,7 @@
 import pytest
 
 from advisor.core.values import TensorSpec
-from advisor.operators.costs import flops_of
-from advisor.operators.registry import rows
+from advisor.operators.registry import flops_of, rows
 from tests.unit.profile.probes import FLOP_MODELS
 
 

@@ -149,9 +149,29 @@ def is_free(lock, within_s=30.0):
 @pytest.mark.parametrize("wait", [0.3, 600.0], ids=["ended well", "at the timeout"])
 @pytest.mark.parametrize("then", LEFT.values(), ids=LEFT)
 def test_no_process_is_left_whatever_it_does_to_hide(then, wait, tmp_path):
-    """Was: an ordinary user's undumpable process, a relay, and one that had cleared its environment lived on."""
+    """Was: an undumpable process, a relay, and one that had cleared its environment lived on."""
     ending = run(leaves(then, tmp_path, wait), tmp_path, timeout_s=3.0 if wait > 1 else 30.0)
     assert ending.returncode == (None if wait > 1 else 0)
+    assert is_free(tmp_path / "lock")
+
+
+@on_linux
+@pytest.mark.parametrize("then", LEFT.values(), ids=LEFT)
+def test_nor_if_advisor_is_killed(then, tmp_path):
+    """Was: nothing was left to end what the script had started."""
+    advisor = f"""
+import os, sys
+from pathlib import Path
+from advisor.profile.attempt import run_child
+run_child([sys.executable, "-c", {leaves(then, tmp_path, 600.0)!r}], environment=dict(os.environ),
+          progress_path=Path("progress"), timeout_s=60, progress=None)
+"""
+    (tmp_path / "lock").touch()
+    with subprocess.Popen([sys.executable, "-c", advisor], cwd=tmp_path) as process:
+        deadline = time.monotonic() + 20
+        while is_free(tmp_path / "lock", within_s=0.1) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.kill()
     assert is_free(tmp_path / "lock")
 
 

@@ -62,7 +62,7 @@ def test_a_deadline_changes_them() -> None:
 def test_they_come_first_and_keep_to_the_width() -> None:
     text = on_screen(recommendation_document(answer(), top=15), 80)
     head, _, table = text.partition("Status")
-    assert head.startswith("Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s.\nIt costs about $10.00,")
+    assert head.startswith("Use 1 x LAB (cluster lab) for 1,000 steps of 3.6 s.\nIt costs about $10.00 (90 %")
     assert "recommended" in table
     assert max(map(len, text.splitlines())) <= 80
 
@@ -86,7 +86,7 @@ def test_an_unknown_cost_is_said() -> None:
         make_trace(), {("LAB", ONE_GPU): option.estimate}, {"LAB": make_gpu("LAB")}, free,
         make_job(iterations=1000), rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert sentences(alone.summary)[1].startswith("What it costs is unknown and counts as $0.00; it is done")
+    assert sentences(alone.summary)[1].startswith("The cost is unknown and counted as $0.00; it is done")
 
 
 @pytest.mark.parametrize("code", [Code.ROLLOUTS_LEFT_OUT, Code.EVALUATION_LEFT_OUT, Code.EVALUATION_BETWEEN])

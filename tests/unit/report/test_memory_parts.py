@@ -123,7 +123,7 @@ def test_json_has_all_of_it() -> None:
 
 
 def test_every_change_has_words() -> None:
-    from advisor.predict.footprint.fitting import CHANGES
+    from advisor.predict.fitting import CHANGES
 
     for name in CHANGES:
         assert remedy_text({"changes": [name], "needed_bytes": GIB, "slower": 1.0})

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.formats.recording_files import Recording, Skipped
-from advisor.predict.calibration.calibrating import Calibration
-from advisor.predict.calibration.fitting import FittedConstant
+from advisor.predict.calibrating import Calibration, FittedConstant
 from advisor.report.gpus import by_family, calibration_document, reasons, recording_document, skipped_lines
 from advisor.report.printing import Format, print_document
 from tests.findings import texts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.exports import crontab
+from advisor.schedule.exports import SystemdPlan, crontab, systemd_units
 from tests.schedules import make_schedule
 
 AWKWARD = (
@@ -76,3 +76,16 @@ def test_what_is_delivered_is_run_as_a_whole() -> None:
 def test_a_line_that_cron_would_cut_is_refused() -> None:
     with pytest.raises(InputError, match="cron takes lines of 998 characters"):
         crontab([make_schedule(command=("recommend", "x" * 1000))], ["/usr/bin/advisor"])
+
+
+@pytest.mark.parametrize("change", [
+    {"folder": "/a\n* * * * * touch /tmp/x"}, {"folder": "/a\nExecStartPre=/bin/true"}, {"folder": "/a\r"},
+    {"folder": "/a\\"}, {"cron": "0 8 * *\n*"}, {"command": ("report", "--since", "7d\n* * * * * x")},
+])  # fmt: skip
+def test_a_line_break_adds_no_line_of_cron_or_systemd(change: dict[str, object]) -> None:
+    """Was: a folder of a foreign repository, by its name, brought a command into the crontab and the unit."""
+    schedule = make_schedule(**change)
+    with pytest.raises(InputError, match="line break"):
+        crontab([schedule], ["/bin/advisor"])
+    with pytest.raises(InputError, match="line break"):
+        systemd_units([schedule], SystemdPlan(program=["/bin/advisor"], timeout_s=60.0))

@@ -19,8 +19,7 @@ from advisor.config.settings import Settings
 from advisor.core import devices
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.gpus import load_gpus
-from advisor.predict.calibration.calibration_files import RECORDED, write_calibration
-from advisor.predict.knowledge import shipped
+from advisor.predict.knowledge import RECORDED, shipped, write_calibration
 from advisor.pricing.answer import answering as pricing
 from advisor.pricing.answer.answering import Offers
 from advisor.service import health as checks

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.config.layers import Config
-from advisor.config.rent_settings import CloudSettings
-from advisor.config.settings import Settings
+from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import NoOfferError
 from advisor.core.findings import Code
 from advisor.core.values import Market

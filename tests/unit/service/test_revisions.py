@@ -1,6 +1,7 @@
 """``REVISION:PATH``: laid out whole, gone afterwards, and no hook runs."""
 
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,26 @@ def test_a_working_folder_that_is_a_link_of_the_revision(repository, tmp_path_fa
 def test_a_revision_without_end_is_refused(repository, monkeypatch, limit):
     monkeypatch.setattr(revisions, limit, 10)
     with pytest.raises(InputError, match="holds more than is laid out"), laid_out("old:src/train.py"):
+        pass
+
+
+def test_a_file_that_unpacks_to_a_hundred_times_its_size_takes_no_memory(repository, monkeypatch):
+    """Was: held in memory as a whole, of the 4 GiB that a revision may hold."""
+    monkeypatch.setattr(revisions, "_MOST_LISTED_BYTES", 2**20)
+    size_bytes = 100 * 2**20
+    head = tree_with(repository, (b"100644", b"x.py", b""), (b"100644", b"zeros", bytes(size_bytes)))
+    tracemalloc.start()
+    try:
+        with laid_out(f"{head}:x.py") as version:
+            assert (version.folder / "zeros").stat().st_size == size_bytes
+        assert tracemalloc.get_traced_memory()[1] < size_bytes / 10
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_link_of_a_megabyte_is_none(repository):
+    head = tree_with(repository, (b"100644", b"x.py", b""), (b"120000", b"link", b"a" * 2**20))
+    with pytest.raises(InputError, match="leads to no path"), laid_out(f"{head}:x.py"):
         pass
 
 

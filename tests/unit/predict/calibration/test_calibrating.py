@@ -14,9 +14,8 @@ from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.formats.recording_files import Measurement, Recording
-from advisor.predict.calibration import calibrating as calibration
-from advisor.predict.calibration.calibrating import Calibration, calibrate, calibrated_gpu
-from advisor.predict.calibration.fitting import FittedConstant, fit_offset
+from advisor.predict import calibrating as calibration
+from advisor.predict.calibrating import Calibration, FittedConstant, calibrate, calibrated_gpu, fit_offset
 from advisor.predict.constants import constants_for, described
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.report.words import sentence
@@ -72,7 +71,7 @@ def test_what_is_slower_by_a_factor_gets_a_constant_that_is_smaller_by_it(name: 
 
 
 def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
-    from advisor.predict.calibration.calibration_files import write_calibration
+    from advisor.predict.knowledge import write_calibration
 
     kernels = [slower(kernel, 1.1 + 0.1 * number) for number, kernel in enumerate(KERNELS.values())]
     calibration = calibrate(recorded(*kernels))
@@ -88,7 +87,7 @@ def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
 
 
 def test_calibrating_again_changes_nothing() -> None:
-    from advisor.predict.calibration.calibration_files import write_calibration
+    from advisor.predict.knowledge import write_calibration
 
     recording = recorded(*(slower(kernel, 1.3) for kernel in KERNELS.values()))
     first = {fit.name: fit.after for fit in calibrate(recording).constants}

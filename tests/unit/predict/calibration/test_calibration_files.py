@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import CalibrationError, CatalogError
 from advisor.core.gpus import resolve_gpu
-from advisor.predict.calibration.calibration_files import (
+from advisor.predict.constants import constants_for, described
+from advisor.predict.knowledge import (
     CALIBRATED,
     RECORDED,
     calibrated_gpus,
@@ -19,7 +20,6 @@ from advisor.predict.calibration.calibration_files import (
     read_calibration,
     write_calibration,
 )
-from advisor.predict.constants import constants_for, described
 from advisor.report.words import sentence
 
 VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}

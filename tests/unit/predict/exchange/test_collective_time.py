@@ -10,18 +10,22 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Fabric, Layout, Link, Network
-from advisor.predict.exchange.collective_constants import (
+from advisor.predict.exchange.collective_time import (
     COLLECTIVES_FILE,
     CollectiveConstants,
+    CollectiveLaw,
     Exchange,
     InSwitch,
+    Line,
     Manner,
     Protocol,
     Road,
     collective_constants,
+    collective_time,
+    group_of,
+    law_of,
     read_constants,
 )
-from advisor.predict.exchange.collective_time import CollectiveLaw, Line, collective_time, group_of, law_of
 from tests.builders import make_gpu
 
 GIGA = 1e9

@@ -13,10 +13,10 @@ from advisor.predict.exchange.collectives import (
     exchanging_passes,
     is_known_at,
     reduced_bytes,
+    resharded,
     sharded_over,
     sharding_group,
 )
-from advisor.predict.exchange.other_worlds import resharded
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_gpu, make_op, make_trace
 from tests.findings import said

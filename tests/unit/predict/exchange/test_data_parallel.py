@@ -19,9 +19,8 @@ from advisor.core.values import (
     Phase,
     Trace,
 )
-from advisor.predict.exchange.collective_time import collective_time
+from advisor.predict.exchange.collective_time import Scaling, collective_time
 from advisor.predict.exchange.data_parallel import Exchange, exchange_of_gradients
-from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.knowledge import shipped
 from advisor.predict.step_time import HOST, OTHERS

@@ -15,13 +15,14 @@ from advisor.predict.exchange.collective_time import collective_time
 from advisor.predict.exchange.collectives import (
     exchanging_passes,
     gathered_bytes,
+    resharded,
+    shard_growth,
     sharded_over,
     sharding_group,
     state_group,
+    undivided,
 )
-from advisor.predict.exchange.gradients import buckets_of
-from advisor.predict.exchange.other_worlds import resharded, shard_growth, undivided
-from advisor.predict.exchange.sharded import exchange_beside_gradients
+from advisor.predict.exchange.data_parallel import buckets_of, exchange_beside_gradients
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_gpu, make_op, make_trace
 

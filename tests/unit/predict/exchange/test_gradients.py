@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Collective, Op, Phase, TensorSpec, Trace
-from advisor.predict.exchange.gradients import buckets_of
+from advisor.predict.exchange.data_parallel import buckets_of
 from tests.builders import make_op, make_trace
 
 MIB = 2**20

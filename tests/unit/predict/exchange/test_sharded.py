@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.values import Collective, Fabric, Layout, Link, Network, Trace
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.sharded import exchange_of_shards
+from advisor.predict.exchange.data_parallel import exchange_of_shards
 from tests.builders import make_gpu, make_trace
 
 GPU = make_gpu(nvlink_bytes_per_s=300e9)

@@ -12,10 +12,16 @@ from advisor.core.units import MIB
 from advisor.core.values import Collective, Layout, MemoryUse, Phase, Sharding, Split, TensorSpec, Trace
 from advisor.operators.work import tensor_bytes
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.collectives import is_known_at, shares_state, state_group
-from advisor.predict.exchange.other_worlds import resharded, shard_growth, undivided
-from advisor.predict.exchange.partition import first_part
-from advisor.predict.exchange.sharded import exchange_beside_gradients
+from advisor.predict.exchange.collectives import (
+    first_part,
+    is_known_at,
+    resharded,
+    shard_growth,
+    shares_state,
+    state_group,
+    undivided,
+)
+from advisor.predict.exchange.data_parallel import exchange_beside_gradients
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_gpu, make_op, make_trace
 

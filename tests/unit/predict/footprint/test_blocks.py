@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Phase, TensorSpec
-from advisor.predict.footprint.blocks import blocks_of
+from advisor.predict.distinct import blocks_of
 from research.memory.points import recorded
 from tests.builders import make_op, make_trace
 from tests.unit.predict.footprint.scripts import BLOCKS, STREAM, WEIGHT, make_transformer, with_tensors

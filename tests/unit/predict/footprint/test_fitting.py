@@ -10,10 +10,8 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import Fit, IterationEstimate, Layout, Precision, Remedy, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.predict.footprint.fitting import changed
-from advisor.predict.footprint.overheads import overheads
-from advisor.predict.footprint.tensors import footprint
-from advisor.predict.footprint.versions import StepSeconds, Version
+from advisor.predict.fitting import StepSeconds, Version, changed
+from advisor.predict.footprint import footprint, overheads
 from advisor.predict.iteration import predict
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import BLOCKS, MEMORY, make_transformer

@@ -8,10 +8,16 @@ import pytest
 
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Fit, Interval, Layout, MemoryEstimate, MemoryPart, Phase
-from advisor.predict.footprint.batches import largest_batch, largest_share
-from advisor.predict.footprint.need import memory_need, need_bytes
-from advisor.predict.footprint.overheads import Overheads, added, fragmentation, overheads
-from advisor.predict.footprint.tensors import footprint
+from advisor.predict.fitting import largest_batch, largest_share
+from advisor.predict.footprint import (
+    Overheads,
+    added,
+    footprint,
+    fragmentation,
+    memory_need,
+    need_bytes,
+    overheads,
+)
 from advisor.predict.iteration import predict
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.footprint.scripts import MEMORY, make_transformer

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.core.units import GB, GIB
 from advisor.core.values import Layout, MemoryPart, Phase, Sharding, TensorSpec
-from advisor.predict.footprint.blocks import Blocks
-from advisor.predict.footprint.tensors import Footprint, footprint, sharded
+from advisor.predict.distinct import Blocks
+from advisor.predict.footprint import Footprint, footprint, sharded
 from tests.builders import make_op
 from tests.unit.predict.footprint.scripts import MEMORY, WEIGHT, make_transformer, with_tensors
 

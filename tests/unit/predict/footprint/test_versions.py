@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Layout
-from advisor.predict.footprint.overheads import overheads
-from advisor.predict.footprint.tensors import footprint
-from advisor.predict.footprint.versions import StepSeconds, Version, with_8_bit_optimizer, with_lora
+from advisor.predict.fitting import StepSeconds, Version, with_8_bit_optimizer, with_lora
+from advisor.predict.footprint import footprint, overheads
 from tests.builders import make_gpu
 from tests.unit.predict.footprint.scripts import make_transformer
 

@@ -9,10 +9,10 @@ import pytest
 
 from advisor.core.findings import Code, Finding
 from advisor.core.gpus import resolve_gpu
-from advisor.predict.calibration.calibration_files import write_calibration
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
-from advisor.predict.learned.times import learned_times
+from advisor.predict.knowledge import write_calibration
+from advisor.predict.learned import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_trace
 from tests.findings import sample

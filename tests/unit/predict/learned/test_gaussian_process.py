@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from advisor.operators.family import Likeness
-from advisor.operators.tensor_core_gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
-from advisor.predict.learned.gaussian_process import covariance, told
+from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
+from advisor.predict.learned import covariance, told
 from tests.unit.predict.learned.values import bmm, half, mm
 
 SURE = Likeness(of_all=0.01, of_size=0.03, of_call=1e-9, lengths=(2.0, 3.0))

@@ -10,8 +10,7 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, read_knowledge, shipped
-from advisor.predict.learned.weights import write_networks
+from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, read_knowledge, shipped, write_networks
 from tests.builders import make_gpu
 from tests.unit.predict.learned.values import TABLES, make_networks
 

@@ -10,9 +10,8 @@ import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec
-from advisor.predict.learned.model import grouped, kernel_times
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.knowledge import Network
+from advisor.predict.learned import grouped, kernel_times, shape_of
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.learned.values import (
     EXAMPLES,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from advisor.predict.learned.network import silu
+from advisor.predict.knowledge import silu
 from tests.unit.predict.learned.values import make_network, slow_outputs
 
 NETWORK = make_network(5)

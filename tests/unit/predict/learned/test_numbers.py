@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
 from advisor.operators.registry import rows
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.learned import shape_of
 from tests.unit.predict.learned.values import (
     EXAMPLES,
     TENSOR_EXAMPLES,

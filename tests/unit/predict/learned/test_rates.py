@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Op, Precision
 from advisor.operators import registry
-from advisor.operators.family import Board, Family, Learned
+from advisor.operators.family import Board, Family, Learned, rate_for
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
-from advisor.operators.rates import rate_for
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge, in_bursts
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import SIGMA_DAY, learned_times
+from advisor.predict.knowledge import Knowledge, Network, in_bursts
+from advisor.predict.learned import SIGMA_DAY, learned_times, shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.unit.predict.learned.values import EXACT, TABLES, mm, softmax
 

@@ -15,12 +15,10 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Kernel, Method, Op, Precision
 from advisor.formats.recording_files import Measurement
-from advisor.predict.calibration.calibrating import learned_offsets
-from advisor.predict.calibration.calibration_files import calibration_path, write_calibration
+from advisor.predict.calibrating import learned_offsets
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import CallTimes
-from advisor.predict.learned.times import learned_times
+from advisor.predict.knowledge import Knowledge, calibration_path, write_calibration
+from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.methods import BLEND, op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace

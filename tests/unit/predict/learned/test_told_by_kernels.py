@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Op
 from advisor.formats.recording_files import Measurement
-from advisor.operators.tensor_core_gemm import TENSOR_GEMM
-from advisor.predict.calibration.calibrating import learned_kernels, learned_offsets
-from advisor.predict.calibration.calibration_files import Kernels, read_calibration, write_calibration
+from advisor.operators.gemm import TENSOR_GEMM
+from advisor.predict.calibrating import learned_kernels, learned_offsets
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import CallTimes
-from advisor.predict.learned.times import SIGMA_DAY, is_learned_from, learned_times
+from advisor.predict.knowledge import Kernels, Knowledge, read_calibration, write_calibration
+from advisor.predict.learned import SIGMA_DAY, CallTimes, is_learned_from, learned_times
 from tests.unit.predict.learned.values import EXACT, TABLES, half, make_network, mm
 
 # No kernel of an L4 was learned from, those of an L40S were.

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.predict.learned import weights
-from advisor.predict.learned.weights import VERSION, read_networks, write_networks
+from advisor.predict import knowledge
+from advisor.predict.knowledge import VERSION, read_networks, write_networks
 from tests.unit.predict.learned.values import make_network, make_networks
 
 Arrays = dict[str, np.ndarray]
@@ -204,7 +204,7 @@ def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     before = path.read_bytes()
-    monkeypatch.setattr(weights, "write_atomically", full)
+    monkeypatch.setattr(knowledge, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         write_networks({"pointwise": make_network(6, seed=7)}, path)
     assert path.read_bytes() == before

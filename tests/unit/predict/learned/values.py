@@ -13,10 +13,8 @@ import numpy as np
 from advisor.core.gpus import catalog_path
 from advisor.core.values import AttributeValue, GpuSpec, Op, Phase, Precision, TensorSpec
 from advisor.operators.family import power_and_capability
-from advisor.predict.knowledge import CONSTANTS, Knowledge
-from advisor.predict.learned.model import Calls, grouped
-from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.knowledge import CONSTANTS, Knowledge, Network
+from advisor.predict.learned import Calls, grouped, shape_of
 
 TABLES = tomllib.loads(catalog_path(CONSTANTS).read_text(encoding="utf-8"))
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)

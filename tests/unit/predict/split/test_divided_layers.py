@@ -13,12 +13,9 @@ from advisor.core.values import WHOLE, IterationEstimate, Layout, Op, Phase, Spl
 from advisor.formats.trace_files import read_trace
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
-from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.scaling import Scaling
+from advisor.predict.exchange.collective_time import Scaling, collective_time
 from advisor.predict.iteration import predict
-from advisor.predict.split.layers import divided_ops, widths_of
-from advisor.predict.split.rank import rank_of
-from advisor.predict.split.stages import in_micro_batches
+from advisor.predict.split import divided_ops, in_micro_batches, rank_of, widths_of
 from advisor.predict.step_time import OTHERS, STAGES
 from tests.builders import make_gpu, make_op, make_trace
 from tests.unit.predict.split.transformers import transformer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from tests.builders import make_trace
 
 DTYPE, ITEM = "bfloat16", 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 
 OUTSIDE, WEIGHT, GRADIENT = Role.OUTSIDE, Role.PARAMETER, Role.GRADIENT
 

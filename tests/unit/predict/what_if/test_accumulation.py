@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec
-from advisor.predict.what_if.accumulation import accumulated
+from advisor.predict.what_if.batch import accumulated
 from tests.builders import make_op, make_trace
 
 WEIGHT, BIAS = (TensorSpec(shape=shape, dtype="float32") for shape in ((64, 64), (64,)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Kernel, MemoryUse, Op, Phase, Precision, TensorSpec, Trace
-from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.what_if.precision import under_autocast
 from tests.builders import make_trace
 
 ROWS, WIDTH = 512, 768

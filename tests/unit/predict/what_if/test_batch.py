@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import MemoryUse, Op, Phase, Role, TensorSpec
-from advisor.operators.costs import cost_of
+from advisor.operators.registry import cost_of
 from advisor.predict.what_if.batch import with_batch
 from tests.builders import make_trace
 from tests.unit.predict.what_if.following import flow, followed

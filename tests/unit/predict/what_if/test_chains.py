@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Flow, Op, Phase, Role, TensorSpec
 from advisor.predict.distinct import merged
-from advisor.predict.what_if.chains import Chains, Joined
-from advisor.predict.what_if.compiled import CHAIN_OVERHEAD, FUSED, LEFT_SHARE, fused
+from advisor.predict.what_if.compiled import CHAIN_OVERHEAD, FUSED, LEFT_SHARE, Chains, Joined, fused
 from tests.builders import make_op
 
 SIZE = 4 * 1024 * 1024

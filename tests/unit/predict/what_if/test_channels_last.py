@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Op, TensorSpec
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from advisor.predict.what_if.channels_last import in_channels_last
 from research.training.convolution_calls import DIRECTIONS, Geometry, convolution_call
 from tests.builders import make_op, make_trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.attention_call import attention_call
-from advisor.operators.costs import cost_of
+from advisor.operators.attention_kernels import attention_call
+from advisor.operators.registry import cost_of
 from advisor.predict.what_if.flash import with_fused_attention
 from tests.builders import make_op, make_trace
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.values import Op, TensorSpec
-from advisor.predict.what_if.flash_layout import in_flash_layout
+from advisor.predict.what_if.flash import in_flash_layout
 from tests.unit.predict.what_if.following import OUTSIDE, backward, flow, followed, tensor
 
 NAME = "_scaled_dot_product_efficient_attention"

@@ -10,11 +10,10 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Phase, TensorSpec
-from advisor.operators.implicit_products import is_channels_last
+from advisor.operators.convolution import is_channels_last
 from advisor.predict.iteration import predict
 from advisor.predict.what_if.channels_last import turned
-from advisor.predict.what_if.compiled import as_run, compiled
-from advisor.predict.what_if.inductor_layout import chooses_channels_last, laid_out
+from advisor.predict.what_if.compiled import as_run, chooses_channels_last, compiled, laid_out
 from tests.builders import make_op, make_trace
 
 GPU = resolve_gpu("A100-SXM-80GB")

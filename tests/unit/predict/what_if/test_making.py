@@ -10,8 +10,7 @@ from advisor.core.changes import CHANGE_NAMES
 from advisor.core.findings import Code, Finding, Severity, finding
 from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.patch import PLACES
-from advisor.predict.what_if.change import Change
-from advisor.predict.what_if.making import CHANGES, ONE_LINE
+from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from tests.builders import make_gpu, make_op, make_trace
 
 LOWERED = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.values import Precision, Trace
 from advisor.predict.iteration import predict
-from advisor.predict.what_if.tf32 import allow_tf32
+from advisor.predict.what_if.precision import allow_tf32
 from tests.builders import make_gpu, make_op, make_trace
 
 AMPERE = make_gpu(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Op, TensorSpec
-from advisor.predict.what_if.weights import Weights, with_weights
+from advisor.predict.what_if.held import Weights, with_weights
 from tests.unit.predict.what_if.following import (
     GRADIENT,
     OUTSIDE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.config.rent_settings import PriceSettings
+from advisor.config.settings import PriceSettings
 from advisor.pricing.answer.known import is_pulled_unasked
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.config.rent_settings import PriceSettings
+from advisor.config.settings import PriceSettings
 from advisor.core import plugins
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.values import Market

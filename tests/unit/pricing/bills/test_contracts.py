@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.config.rent_settings import ContractSettings
+from advisor.config.settings import ContractSettings
 from advisor.core.values import Market, Offer
 from advisor.pricing.bills.contracts import contracted, in_force
 from tests.builders import make_offer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.rent_settings import ContractSettings
+from advisor.config.settings import ContractSettings
 from advisor.core.globs import is_among
 from advisor.core.values import Market, Offer
 from advisor.pricing.bills.idle_rules import idle_rules

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.config.rent_settings import ContractSettings
+from advisor.config.settings import ContractSettings
 from advisor.core.values import Market, Offer
 from advisor.pricing.bills.contracts import contracted
 from advisor.pricing.sources.own_rates import Rate

@@ -185,10 +185,10 @@ def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
 @pytest.mark.parametrize(
     ("step_s", "words"),
     [
-        (0.0342, "above 34.2 ms,"),
-        (0.029216, "above 29.22 ms,"),
-        (0.02918101, "above 29.181 ms,"),
-        (3.4567, "above 3.46 s,"),
+        (0.0342, "more than 34.2 ms a step,"),
+        (0.029216, "more than 29.22 ms a step,"),
+        (0.02918101, "more than 29.181 ms a step,"),
+        (3.4567, "more than 3.46 s a step,"),
     ],
 )
 def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s: float, words: str) -> None:

@@ -1,10 +1,4 @@
-"""A trace as if the script ran its forward pass under ``torch.autocast``; no torch.
-
-The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
-layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what
-they are given. What they are given follows from the operators that made it; where a trace does not tell
-which those were, from shapes.
-"""
+"""A trace as if the script computed in lower precision: ``torch.autocast``, or TF32."""
 
 from __future__ import annotations
 
@@ -12,13 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
-from advisor.operators.family import base_name
+from advisor.operators.family import Tf32Flag, base_name, wanted_rate
+from advisor.operators.registry import family_of
 from advisor.predict.what_if.changed_memory import of_lower_precision
-from advisor.predict.what_if.flash_layout import in_flash_layout
+from advisor.predict.what_if.flash import in_flash_layout
 from advisor.predict.what_if.held import held
-from advisor.predict.what_if.lowered_by_flows import lowered_by_flows
-from advisor.predict.what_if.lowered_by_shapes import lowered_by_shapes
-from advisor.predict.what_if.lowering import FULL, is_lowered, plain_op, total_bytes
+from advisor.predict.what_if.lowering import (
+    FULL,
+    is_lowered,
+    lowered_by_flows,
+    lowered_by_shapes,
+    plain_op,
+    total_bytes,
+)
+
+# A trace as if the script ran its forward pass under ``torch.autocast``; no torch.
+#
+# The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
+# layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in
+# what they are given. What they are given follows from the operators that made it; where a trace does not
+# tell which those were, from shapes.
 
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
 
@@ -81,3 +88,31 @@ def _given_bytes(ops: Sequence[Op]) -> int:
 def _unscale(gradient_bytes: int) -> Op:
     gradients = TensorSpec(shape=(gradient_bytes // 4,), dtype=FULL)
     return plain_op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
+
+
+def allow_tf32(trace: Trace) -> Trace | None:
+    """The trace after ``torch.set_float32_matmul_precision("high")``; None if that changes nothing.
+
+    Convolutions have a flag of their own, which is on by default. Times of products that were measured at
+    full precision are dropped.
+    """
+
+    def is_full(op: Op) -> bool:
+        family = family_of(op)
+        compute = family.compute
+        is_switched = compute.tensor_cores and compute.tf32 is Tf32Flag.MATMUL
+        return is_switched and wanted_rate(op, family, trace.precision) == "fp32"
+
+    def unmeasured(op: Op) -> Op:
+        return replace(op, measured_s=None, kernels=()) if is_full(op) else op
+
+    if not any(is_full(op) for op in trace.ops):
+        return None
+    measured = any(op.measured_s is not None or op.kernels for op in trace.ops)
+    return replace(
+        trace,
+        # Where there is nothing to drop they stay the same operators, of which much is known already.
+        ops=tuple(map(unmeasured, trace.ops)) if measured else trace.ops,
+        precision=replace(trace.precision, tf32_matmul=True),
+        iteration_s=None,
+    )

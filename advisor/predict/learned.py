@@ -1,26 +1,188 @@
-"""Learned times of a trace's operators on a GPU; grouped once, however many GPUs are asked about."""
+"""Learned times of a trace's operators on a GPU, by small networks that numpy runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import Family, FittedTime, Learned
-from advisor.operators.rates import rate_for
+from advisor.operators.family import Family, FittedTime, Learned, Likeness, base_name, rate_for
 from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates
-from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.gaussian_process import Told, told
-from advisor.predict.learned.model import Calls, CallTimes, grouped, kernel_times
+from advisor.predict.knowledge import Knowledge, Network
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which network an operator belongs to, and what that network is given of it."""
+
+    network: str
+    values: tuple[float, ...]
+
+
+def shape_of(op: Op, rate: str = "fp32") -> Shape | None:
+    """The numbers of one call, for the first network that knows it at this rate.
+
+    None for an operator that no network knows, for empty tensors, and where a profiler left out shapes.
+    """
+    for learned in rows().networks_of_name.get(base_name(op.name), ()):
+        if learned.rates is None or rate in learned.rates:
+            values = numbers_of(op, learned)
+            return None if values is None else Shape(learned.name, values)
+    return None
+
+
+def numbers_of(op: Op, learned: Learned) -> tuple[float, ...] | None:
+    """What a network that knows its name is given of a call; None where it cannot tell."""
+    if not op.bytes or not op.inputs or not all(op.inputs[0].shape):
+        return None
+    try:
+        return learned.features(op)
+    except (IndexError, KeyError, ValueError, TypeError):  # not recorded, or no sizes
+        return None
+
+
+# Operator times by learned efficiency: the data sheet's rates, and what a network says is lost of them.
+#
+#     t = launch + F / P * exp(c) + B / D * exp(m)
+#
+# for F FLOPs and B bytes on a GPU of peak P and bandwidth D. The penalties c and m come from the call's
+# shape (``shapes``) and the kind of board: its power limit and its compute capability. Rates, SMs and
+# clocks are no inputs of the network, so a GPU with more of them is never slower. More FLOPs or bytes at
+# the same shape are never faster; of two shapes the larger may be, by its alignment or, for small kernels,
+# by the network's error.
+
 Floats = NDArray[np.float64]
+# One member's opinion of a kernel stays within a factor of 50 of the roofline, whatever its weights.
+_MOST = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calls:
+    """The calls that one network knows: what does not depend on the GPU.
+
+    Attributes:
+        network: its name.
+        learned: how it sees them.
+        index: where they stand among the operators asked for, [N].
+        features: [N, F] without the board's.
+        flops: [N]; zero where time goes by bytes alone.
+        num_bytes: [N].
+    """
+
+    network: str
+    learned: Learned
+    index: NDArray[np.int64]
+    features: NDArray[np.float32]
+    flops: Floats
+    num_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTimes:
+    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows."""
+
+    time_s: Floats
+    sigma: Floats
+
+
+def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
+    """The calls that a network knows by name and shape, by network; at which rates is the GPU's to say."""
+    networks = rows().networks_of_name
+    members: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+    for i, op in enumerate(ops):
+        for learned in networks.get(base_name(op.name), ()):
+            values = numbers_of(op, learned)
+            if values is not None:
+                members.setdefault(learned.name, []).append((i, values))
+    return tuple(
+        Calls(
+            network=name,
+            learned=learned,
+            index=np.array([i for i, _ in members[name]]),
+            features=np.array([values for _, values in members[name]], np.float32),
+            flops=np.array([float(ops[i].flops) if learned.counts_flops else 0.0 for i, _ in members[name]]),
+            num_bytes=np.array([float(ops[i].bytes) for i, _ in members[name]]),
+        )
+        for name, (_, learned) in rows().network.items()
+        if name in members
+    )
+
+
+def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> CallTimes:
+    """Seconds of each call on ``gpu`` without its launch.
+
+    Args:
+        network: that knows the calls.
+        calls: N calls.
+        gpu: the destination.
+        peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.
+    """
+    board = calls.learned.board
+    low, high = network.low[-board.num_features :], network.high[-board.num_features :]
+    boards = np.clip(board.features(calls.features, gpu), low, high).astype(np.float32)
+    compute, memory, residual = _penalties(network, calls, boards.tobytes())
+    members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
+    logs = np.log(members_s)
+    return CallTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
+
+
+@lru_cache(maxsize=128)
+def _penalties(network: Network, calls: Calls, board: bytes) -> tuple[Floats, Floats, Floats]:
+    """exp(c) and exp(m) of each member, [E, N], and the scale of what is left, [N].
+
+    Kept: most GPUs are at the edge of what was measured, and so the same board to the networks.
+    """
+    boards = np.frombuffer(board, np.float32).reshape(len(calls.index), -1)
+    outputs = network.outputs(np.concatenate([calls.features, boards], axis=1)).astype(float)
+    compute, memory = (np.exp(np.clip(outputs[..., i], -_MOST, _MOST)) for i in (0, 1))
+    return compute, memory, np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)
+
+
+# What kernels that were measured on a GPU tell of others: the nearer in size, the more.
+#
+# Gaussian process regression (Rasmussen and Williams 2006, algorithm 2.1) with a constant and a Matern 3/2
+# covariance over the logarithms of the sizes.
+
+
+class Told(NamedTuple):
+    """Of N calls what is expected, [N], and the variance that is left, [N], without a call's own."""
+
+    mean: Floats
+    variance: Floats
+
+
+def told(likeness: Likeness, measured: Floats, values: Floats, asked: Floats) -> Told:
+    """What K measured values tell of N others, before any of which zero was expected.
+
+    Args:
+        likeness: how calls are alike by their D sizes.
+        measured: the logarithms of the sizes that were measured, [K, D].
+        values: what was found there, [K].
+        asked: the logarithms of the sizes in question, [N, D].
+    """
+    own = likeness.of_call * np.eye(len(measured))
+    factor = np.linalg.cholesky(covariance(likeness, measured, measured) + own)
+    across = np.linalg.solve(factor, covariance(likeness, measured, asked))
+    mean = across.T @ np.linalg.solve(factor, values)
+    return Told(mean, np.maximum(likeness.variance - (across**2).sum(axis=0), 0.0))
+
+
+def covariance(likeness: Likeness, left: Floats, right: Floats) -> Floats:
+    """Of K and N calls, [K, N], by the logarithms of their sizes, [K, D] and [N, D]."""
+    lengths = np.array(likeness.lengths)
+    apart = (left[:, None, :] - right[None, :, :]) / lengths
+    distance = math.sqrt(3) * np.sqrt((apart**2).sum(axis=-1))
+    return np.asarray(likeness.of_all + likeness.of_size * (1 + distance) * np.exp(-distance))
+
+
 Formula = Callable[[Op, GpuSpec], FittedTime | None]
 # Clocks, heat and libraries differ from day to day; a GPU without measurements from those like it
 # (``Learned.unseen_sigma``). Both such that p10..p90 holds 80 % of the kernels and iterations that were held

@@ -1,25 +1,43 @@
-"""What the tensors of a script hold at the two moments that can be the peak of an iteration.
-
-A pass peaks when the backward pass begins: all activations are there, and few gradients. The optimizer's step
-has no activations, but all gradients and what the optimizer computes beside its state. A large batch makes
-the first the peak, a small one or checkpointing the second.
-"""
+"""Bytes that one GPU must hold: tensors at the peak, what the allocator loses, what a process adds."""
 
 from __future__ import annotations
 
+import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
+from advisor.core.gpus import catalog_path
 from advisor.core.units import MIB
-from advisor.core.values import WHOLE, Layout, MemoryPart, Phase, Sharding, Split, Trace
+from advisor.core.values import (
+    WHOLE,
+    GpuSpec,
+    Interval,
+    Layout,
+    MemoryEstimate,
+    MemoryPart,
+    Phase,
+    Sharding,
+    Split,
+    Trace,
+)
+from advisor.core.values.estimate import Z90
+from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.family import base_name
+from advisor.operators.gemm import GEMM
+from advisor.operators.registry import family_of
 from advisor.operators.work import tensor_bytes
-from advisor.predict.distinct import Same
+from advisor.predict.distinct import Blocks, Same, blocks_of
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
-from advisor.predict.exchange.zero import shared_state_ranks
-from advisor.predict.footprint.blocks import Blocks, blocks_of
+from advisor.predict.exchange.data_parallel import shared_state_ranks
+
+# What the tensors of a script hold at the two moments that can be the peak of an iteration.
+#
+# A pass peaks when the backward pass begins: all activations are there, and few gradients. The optimizer's
+# step has no activations, but all gradients and what the optimizer computes beside its state. A large batch
+# makes the first the peak, a small one or checkpointing the second.
 
 # FSDP holds the unit at work, the next one that it gathers meanwhile, and the gradients of a third.
 _GATHERED_UNITS = 3
@@ -187,3 +205,141 @@ def _step_temporary_bytes(trace: Trace, state_bytes: int) -> int:
 def _most_made_bytes(same: Same) -> int:
     made = (op for op in same.ops if op.phase is Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
     return max((sum(map(tensor_bytes, op.outputs)) for op in made), default=0)
+
+
+# Threads that an SM of an unknown kind can hold (CUDA programming guide, compute capability 7.0).
+_THREADS = 2048
+NOTHING = Interval(p10=0.0, p50=0.0, p90=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overheads:
+    """What is held beside tensors.
+
+    Attributes:
+        parts: bytes that no batch changes.
+        fixed: their sum.
+        fragmentation: what the allocator reserves, over what tensors hold at the peak.
+    """
+
+    parts: Mapping[MemoryPart, Interval]
+    fixed: Interval
+    fragmentation: Interval
+
+
+def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
+    """Those of the script on one GPU of the layout.
+
+    A peak that a real GPU's allocator measured has the libraries' scratch space in it.
+    """
+    words = frozenset() if trace.backend == "cuda" else _words(Same(trace.ops))
+    return overheads_of(words, gpu, layout)
+
+
+@lru_cache(maxsize=8)
+def _words(same: Same) -> frozenset[str]:
+    return frozenset(family_of(op).word for op in same.ops)
+
+
+def overheads_of(families: frozenset[str], gpu: GpuSpec, layout: Layout) -> Overheads:
+    """Those of a script whose operators are of families with these words, and take scratch space."""
+    channels = _facts()["communication"]["channels_mib"]
+    parts = {
+        MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
+        MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
+        MemoryPart.CONTEXT: _context(gpu),
+    }
+    return Overheads(parts=parts, fixed=added(list(parts.values())), fragmentation=fragmentation())
+
+
+def fragmentation() -> Interval:
+    """What the caching allocator reserves, over what tensors hold at the peak."""
+    return _interval(_facts()["fragmentation"]["share"], unit=1)
+
+
+def added(intervals: list[Interval]) -> Interval:
+    """The sum of independent quantities: medians add up, widths in quadrature."""
+    p50 = sum(one.p50 for one in intervals)
+    below = sum((one.p50 - one.p10) ** 2 for one in intervals) ** 0.5
+    above = sum((one.p90 - one.p50) ** 2 for one in intervals) ** 0.5
+    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)
+
+
+def _workspaces(families: frozenset[str], gpu: GpuSpec) -> list[Interval]:
+    facts = _facts()
+    products = facts["products"]
+    is_large = _capability(gpu) >= products["large_from_capability"]
+    spaces = {
+        GEMM.word: products["large_workspace_mib" if is_large else "workspace_mib"],
+        CONVOLUTION.word: facts["convolutions"]["workspace_mib"],
+    }
+    return [_interval(mib) for word, mib in spaces.items() if word in families]
+
+
+def _context(gpu: GpuSpec) -> Interval:
+    facts = _facts()["context"]
+    threads = gpu.num_sms * (_THREADS if gpu.occupancy is None else gpu.occupancy.max_threads)
+    stacks = threads * facts["stack_bytes_per_thread"]
+    modules = _interval(facts["modules_mib"])
+    return Interval(p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks)
+
+
+def _capability(gpu: GpuSpec) -> float:
+    try:
+        return float(gpu.compute_capability)
+    except ValueError:
+        return 0.0
+
+
+def _interval(facts: Mapping[str, float], unit: float = MIB) -> Interval:
+    return Interval(p10=facts["low"] * unit, p50=facts["mid"] * unit, p90=facts["high"] * unit)
+
+
+@cache
+def _facts() -> Mapping[str, Any]:
+    return tomllib.loads(catalog_path("memory.toml").read_text(encoding="utf-8"))
+
+
+# Of activations at twice or half the profiled batch: of networks recorded at two batches, they grow in
+# proportion within this.
+_SIGMA_PER_DOUBLING = 0.02
+
+
+def memory_need(trace: Trace, gpu: GpuSpec, layout: Layout, split: Split = WHOLE) -> MemoryEstimate | None:
+    """What one GPU of the layout must hold for the script; None where its profile tells too little."""
+    tensors = footprint(trace, layout, split)
+    return None if tensors is None else need_of(tensors, overheads(trace, gpu, layout))
+
+
+def need_of(
+    tensors: Footprint, beside: Overheads, batch: float = 1.0, *, sigma_activations: float = 0.0
+) -> MemoryEstimate:
+    """The need with such a share of the profiled batch in each pass.
+
+    Args:
+        tensors: of the script.
+        beside: what a process holds besides.
+        batch: of a pass, over the profiled one.
+        sigma_activations: of activations that were not recorded, over their size.
+    """
+    need = need_bytes(tensors, beside, batch, sigma_activations=sigma_activations)
+    parts = {part: round(num_bytes) for part, num_bytes in tensors.parts(batch).items()}
+    for part, interval in beside.parts.items():
+        parts[part] = parts.get(part, 0) + round(interval.p50)
+    # The rest, so that parts add up.
+    parts[MemoryPart.FRAGMENTATION] = round(need.p50) - sum(parts.values())
+    return MemoryEstimate(parts={part: parts[part] for part in MemoryPart}, need_bytes=need)
+
+
+def need_bytes(
+    tensors: Footprint, beside: Overheads, batch: float = 1.0, *, sigma_activations: float = 0.0
+) -> Interval:
+    """As :func:`need_of`, all parts together: a search for the largest batch asks often."""
+    peak = tensors.peak(batch)
+    lost, fixed = beside.fragmentation, beside.fixed
+    sigma = math.hypot(sigma_activations, _SIGMA_PER_DOUBLING * math.log2(batch) if batch > 0 else 0.0)
+    off = Z90 * sigma * peak.activations
+    p50 = round(lost.p50 * peak.total + fixed.p50)
+    below = math.hypot(off, (lost.p50 - lost.p10) * peak.total, fixed.p50 - fixed.p10)
+    above = math.hypot(off, (lost.p90 - lost.p50) * peak.total, fixed.p90 - fixed.p50)
+    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)

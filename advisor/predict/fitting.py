@@ -1,25 +1,108 @@
-"""Versions of a script that hold less: what each change does to memory and to the time of an iteration."""
+"""The largest batch that one GPU can hold, sought from where a straight line would put it."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 
-from advisor.core.values import WHOLE, GpuSpec, Interval, Layout, Phase, Sharding, Split, TensorSpec, Trace
+from advisor.core.values import (
+    WHOLE,
+    Fit,
+    GpuSpec,
+    Interval,
+    IterationEstimate,
+    LargestBatch,
+    Layout,
+    Phase,
+    Remedy,
+    Sharding,
+    Split,
+    TensorSpec,
+    Trace,
+)
 from advisor.operators.work import tensor_bytes
 from advisor.predict.batch_share import BatchShare
-from advisor.predict.distinct import Same, SameTrace
+from advisor.predict.distinct import Blocks, Same, SameTrace
 from advisor.predict.exchange.collectives import shares_state
-from advisor.predict.exchange.data_parallel import Exchange
-from advisor.predict.exchange.zero import SharedModel, exchange_of_zero, shared_state_ranks
-from advisor.predict.footprint.blocks import Blocks
-from advisor.predict.footprint.need import need_bytes
-from advisor.predict.footprint.overheads import Overheads
-from advisor.predict.footprint.tensors import Footprint, footprint, sharded
-from advisor.predict.what_if.autocast import under_autocast
+from advisor.predict.exchange.data_parallel import Exchange, SharedModel, exchange_of_zero, shared_state_ranks
+from advisor.predict.footprint import Footprint, Overheads, footprint, need_bytes, overheads, sharded
+from advisor.predict.interval import spread
+from advisor.predict.what_if.precision import under_autocast
+
+Need = Callable[[float], Interval]
+"""What one GPU must hold with a share of the profiled batch in each pass."""
+
+# A batch that is larger by more is not worth a guess.
+_MOST_SHARE = 1024
+# A share is found to so many parts.
+_PARTS = 1000
+
+
+def largest_batch(trace: Trace, need: Need, limit_bytes: float) -> LargestBatch:
+    """The most samples of an iteration that fit into so much memory, its number of passes held."""
+    passes = trace.accumulation
+    share = largest_share(need, limit_bytes)
+    if trace.batch_size is None:
+        return LargestBatch(share=share, certain=None, likely=None)
+    samples = max(trace.batch_size // passes, 1)
+
+    limit = samples * _MOST_SHARE
+    none, all_of_it = need(0.0).p90, need(1.0).p90
+    guess = samples * _on_a_line(none, all_of_it, limit_bytes)
+    certain = _most(lambda num: need(num / samples).p90 <= limit_bytes, limit, guess)
+    likely = _most(lambda num: need(num / samples).p50 <= limit_bytes, limit, samples * share)
+    return LargestBatch(share=share, certain=passes * certain, likely=passes * likely)
+
+
+def largest_share(need: Need, limit_bytes: float) -> float:
+    """Of the profiled batch, what fits more likely than not; 0 where what no batch needs is too much."""
+    guess = _PARTS * _on_a_line(need(0.0).p50, need(1.0).p50, limit_bytes)
+    fits = _most(lambda parts: need(parts / _PARTS).p50 <= limit_bytes, _PARTS * _MOST_SHARE, guess)
+    return fits / _PARTS
+
+
+def arguments_of_largest(trace: Trace, largest: LargestBatch) -> list[str] | None:
+    """The arguments with the largest batch that is likely to fit; None where none of them is the batch."""
+    samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
+    arguments = list(trace.arguments)
+    places = [
+        place
+        for place, (name, value) in enumerate(pairwise(arguments), start=1)
+        if name.startswith("-") and "batch" in name and value == samples
+    ]
+    if len(places) != 1 or not largest.likely:
+        return None
+    arguments[places[0]] = str(largest.likely // trace.accumulation)
+    return arguments
+
+
+def _on_a_line(none: float, all_of_it: float, limit_bytes: float) -> float:
+    """The share of the batch whose need is the limit, if it grows evenly."""
+    if all_of_it <= none:
+        return _MOST_SHARE if none <= limit_bytes else 0.0
+    return (limit_bytes - none) / (all_of_it - none)
+
+
+def _most(fits: Callable[[int], bool], limit: int, guess: float) -> int:
+    """The largest number up to the limit that fits, where each smaller one does; 0 where 1 does not.
+
+    Sought from a guess, by steps that double until they have passed it, then by halving.
+    """
+    low, high, step = 0, limit + 1, 1
+    at = min(max(int(guess), 1), limit)
+    while low < at < high:
+        low, high, at = (at, high, at + step) if fits(at) else (low, at, at - step)
+        step *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
 
 # What a block's recomputation holds follows from what operators give, not from what they save.
 _SIGMA_CHECKPOINTED = 0.2
@@ -290,3 +373,139 @@ def _stepped(same: Same) -> tuple[bool, float | None]:
         return is_full, None
     adapters = sum(_RANK * sum(shape) for shape in matrices)
     return is_full, min(adapters / sum(map(math.prod, shapes)), 1.0)
+
+
+# What would fit: the largest batch of a script, and the changes after which its batch fits.
+#
+# Changes of different kinds are combined only where none is enough alone. They are ranked by what they cost
+# in time; those after which another model comes out, such as low-rank adapters, come last.
+
+Change = tuple[str, Callable[[Version], Version | None]]
+# One of each row at most, in this order.
+_KINDS: tuple[tuple[Change, ...], ...] = (
+    (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
+    (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora), ("qlora", with_qlora)),
+    (("checkpointing", with_checkpointing),),
+    tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
+)
+_BY_NAME = {name: change for kind in _KINDS for name, change in kind}
+_KIND_OF = {name: place for place, kind in enumerate(_KINDS) for name, _ in kind}
+_ACCUMULATION = "accumulation"
+CHANGES = (*_BY_NAME, _ACCUMULATION)
+"""The names of all changes."""
+_MOST_HALVINGS = 11
+# Log-normal, of what any change does to the time of an iteration: none of them was profiled.
+_SIGMA_LEAST = 0.05
+Versions = dict[tuple[str, ...], Version]
+
+
+def fitted(
+    estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed, *, slowdown: float
+) -> IterationEstimate:
+    """The estimate with the largest batch, and where it does not fit with what would make it.
+
+    Args:
+        estimate: of the trace.
+        trace: of the script as it is, with the batch that each GPU takes.
+        gpu: the estimate's.
+        timed: what iterations of changed scripts take there.
+        slowdown: of kernels while GPUs exchange, as a share of their time.
+    """
+    tensors = footprint(trace, estimate.layout, estimate.split)
+    if tensors is None:
+        return estimate
+    beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
+    largest = largest_batch(trace, partial(need_bytes, tensors, beside), limit_bytes)
+    if estimate.fit is not Fit.NO:
+        return replace(estimate, largest_batch=largest)
+    version = Version(
+        trace=trace,
+        gpu=gpu,
+        layout=estimate.layout,
+        tensors=tensors,
+        beside=beside,
+        seconds=_seconds(estimate, timed(SameTrace(trace))),
+        timed=timed,
+        slowdown=slowdown,
+        split=estimate.split,
+    )
+    return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
+
+
+def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> StepSeconds:
+    """Operators by phase, and what else the iteration takes, without what receipts corrected."""
+    whole_s = estimate.device_s.p50 / estimate.correction
+    exchange_s = estimate.communication_s / estimate.correction
+    return StepSeconds(
+        forward=by_phase[Phase.FORWARD],
+        backward=by_phase[Phase.BACKWARD],
+        optimizer=by_phase[Phase.OPTIMIZER],
+        exchange=exchange_s,
+        rest=max(whole_s - exchange_s - sum(by_phase.values()), 0.0),
+    )
+
+
+def changed(script: Version, names: Iterable[str]) -> Version | None:
+    """The script with the changes of these names; None where one of them does not suit it."""
+    version: Version | None = script
+    for name in names:
+        version = None if version is None else _BY_NAME[name](version)
+    return version
+
+
+def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
+    """The changes after which the script fits, as few at once as it takes, the least slow first."""
+    versions: Versions = {(): script}
+    for _ in range(len(_KINDS) + 1):
+        smaller = _with_smaller_batches(versions, limit_bytes)
+        versions = dict(_with_one_more(versions))
+        found = [
+            (version.alters, remedy.slower.p50, remedy.need_bytes.p50, remedy)
+            for names, version in (versions | dict(smaller)).items()
+            for remedy in [_remedy(names, version, script, limit_bytes)]
+            if remedy.fit is not Fit.NO
+        ]
+        if found:
+            return tuple(remedy for *_, remedy in sorted(found, key=lambda item: item[:3]))
+    return ()
+
+
+def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_bytes: float) -> Remedy:
+    need = version.need_bytes()
+    sigma = math.hypot(version.sigma, _SIGMA_LEAST)
+    return Remedy(
+        changes=names,
+        batch_size=_samples(version),
+        need_bytes=need,
+        fit=Fit.of(need, limit_bytes),
+        slower=spread(version.seconds.total / script.seconds.total, sigma),
+    )
+
+
+def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """Each of them with each change of a later kind."""
+    for names, version in versions.items():
+        first = _KIND_OF[names[-1]] + 1 if names else 0
+        for name, change in itertools.chain.from_iterable(_KINDS[first:]):
+            more = change(version)
+            if more is not None:
+                yield (*names, name), more
+
+
+def _with_smaller_batches(
+    versions: Versions, limit_bytes: float
+) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """Each of them with as few passes as fit, none of less than a sample."""
+    for names, version in versions.items():
+        samples, share = _samples(version), largest_share(version.need_bytes, limit_bytes)
+        passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
+        if passes is not None and samples is not None and passes <= samples:
+            yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)
+
+
+def _samples(version: Version) -> int | None:
+    """Of one pass."""
+    trace = version.trace
+    if trace.batch_size is None:
+        return None
+    return max(round(trace.batch_size / trace.accumulation * version.batch), 1)

@@ -1,1 +1,0 @@
-"""A recording of one GPU's kernels -> that GPU's constants."""

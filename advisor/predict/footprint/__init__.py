@@ -1,1 +1,0 @@
-"""What one GPU must hold, the largest batch it could, and what would make a script fit."""

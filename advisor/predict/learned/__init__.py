@@ -1,1 +1,0 @@
-"""Learned efficiency of kernels: small networks, trained by ``training``, run by numpy."""

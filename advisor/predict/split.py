@@ -1,0 +1,462 @@
+"""A model divided among GPUs: what each runs, what they exchange, and whether it can be."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import exp
+
+from advisor.core.errors import InputError
+from advisor.core.values import GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
+from advisor.core.values.estimate import Z90
+from advisor.operators.family import base_name, names
+from advisor.operators.registry import cost_of
+from advisor.operators.work import tensor_bytes
+from advisor.predict.batch_share import BatchShare, memory_at
+from advisor.predict.distinct import SameTrace, blocks_of, made_bytes
+from advisor.predict.exchange.collective_time import CollectiveTime, collective_time
+from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.data_parallel import Exchange, together
+from advisor.predict.footprint import copied_bytes
+from advisor.predict.what_if.batch import recosted
+
+# The layers of a model in stages, one after the other, which take micro-batches in turn.
+#
+# Of M micro-batches and P stages all but the first stage wait for the first micro-batch, so that an
+# iteration takes ``M + P - 1`` times what a stage takes of one. Each stage holds the activations of up to P
+# of them, if a backward pass goes before the next forward one (Narayanan et al., SC 2021).
+
+
+def is_of_layers(op: Op, num_layers: int, passes: int) -> bool:
+    """Whether an operator runs in each layer."""
+    return op.phase is not Phase.OPTIMIZER and op.count // passes >= num_layers
+
+
+def stage_ops(ops: Sequence[Op], num_layers: int, passes: int, stages: int) -> tuple[Op, ...]:
+    """What the busiest stage runs, in the same order: its layers, and all that is outside of layers."""
+    share = -(-num_layers // stages) / num_layers
+
+    def of_stage(op: Op) -> Op:
+        if op.phase is Phase.OPTIMIZER:
+            return _stepped(op, num_layers, share)
+        return replace(op, count=_part(op.count, share)) if is_of_layers(op, num_layers, passes) else op
+
+    return tuple(map(of_stage, ops))
+
+
+def _part(count: int, share: float) -> int:
+    return math.ceil(round(count * share, 6))
+
+
+def _stepped(op: Op, num_layers: int, share: float) -> Op:
+    """The step over a stage's parameters: of shapes that each layer has, its share."""
+    size = len(op.outputs) if op.outputs and len(op.inputs) % len(op.outputs) == 0 else len(op.inputs)
+    if size < num_layers:
+        return op
+    lists = [op.inputs[start : start + size] for start in range(0, len(op.inputs), size)]
+    inputs = tuple(tensor for one in lists for tensor in _kept(one, num_layers, share))
+    outputs = tuple(_kept(op.outputs, num_layers, share))
+    cost = cost_of(op.name, inputs, outputs, dict(op.attributes))
+    return replace(
+        op, inputs=inputs, outputs=outputs, flops=cost.flops, bytes=cost.bytes, measured_s=None, kernels=()
+    )
+
+
+def _kept(tensors: Sequence[TensorSpec], num_layers: int, share: float) -> Iterator[TensorSpec]:
+    left = {
+        shape: _part(count, share) if count >= num_layers else count
+        for shape, count in Counter(tensor.shape for tensor in tensors).items()
+    }
+    for tensor in tensors:
+        if left[tensor.shape]:
+            left[tensor.shape] -= 1
+            yield tensor
+
+
+def in_micro_batches(share: BatchShare, trace: Trace, split: Split) -> BatchShare:
+    """The same samples in as many passes as let the stages be fastest.
+
+    More passes leave stages less idle, and smaller ones fill a GPU less well.
+    """
+    if split.pipeline == 1 and split.micro_batches is None:
+        return share
+    passes, samples = round(trace.accumulation * share.passes), (trace.batch_size or 0) * share.whole
+    wanted = [split.micro_batches] if split.micro_batches else [passes]
+    while split.micro_batches is None and 2 * wanted[-1] <= samples:
+        wanted.append(2 * wanted[-1])
+
+    def of(number: int) -> BatchShare:
+        return BatchShare(passes=number / trace.accumulation, batch=share.whole * trace.accumulation / number)
+
+    return of(min(wanted, key=lambda number: (1 + (split.pipeline - 1) / number) * of(number).time))
+
+
+def in_flight(trace: Trace, split: Split) -> Trace:
+    """The trace with the activations of as many passes as a stage holds."""
+    passes = min(split.pipeline, trace.accumulation)
+    return trace if passes == 1 else replace(trace, memory=memory_at(trace, passes))
+
+
+# The layers of a transformer divided among GPUs of a node, as Megatron-LM divides them.
+#
+# Heads, the inner width and the vocabulary are divided: the first product of a pair by its columns, the
+# second by its rows (Shoeybi et al., "Megatron-LM", arXiv 1909.08053). What works on the stream between
+# blocks, such as norms and sums, stays whole. A trace has shapes, but not which product comes first: of
+# each that dimension is divided which is not the stream's.
+
+_PRODUCTS, _BATCHED = names("mm addmm"), names("bmm baddbmm")
+# Where less of the products' work has the stream's width, the model is no transformer.
+_LEAST_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Widths:
+    """Sizes by which shapes are read.
+
+    Attributes:
+        hidden: the stream's.
+        tokens: rows of the stream.
+        divided: of what layers make of it: queries, heads' values, the inner width, words.
+        groups: first dimensions of batched products, a batch times its heads.
+        stream_bytes: of the stream, as products give it.
+    """
+
+    hidden: int
+    tokens: int
+    divided: frozenset[int]
+    groups: frozenset[int]
+    stream_bytes: float
+
+
+def widths_of(ops: Sequence[Op]) -> Widths | None:
+    """The widths of a transformer; None for any other model."""
+    forward = [op for op in ops if op.phase is Phase.FORWARD]
+    products = [op for op in forward if _is_product(op)]
+    sizes: Counter[int] = Counter()
+    for op in products:
+        for size in set(op.inputs[-1].shape):
+            sizes[size] += op.count
+    if not sizes:
+        return None
+    hidden = max(sizes, key=lambda size: (sizes[size], size))
+    with_stream = [op for op in products if hidden in op.inputs[-1].shape]
+    if _flops(with_stream) < _LEAST_SHARE * _flops(products):
+        return None
+    rows: Counter[int] = Counter()
+    for op in with_stream:
+        rows[op.inputs[-2].shape[0]] += op.count
+    tokens = rows.most_common(1)[0][0]
+    given = [op.outputs[0] for op in with_stream if op.outputs[0].shape == (tokens, hidden)]
+    return Widths(
+        hidden=hidden,
+        tokens=tokens,
+        divided=frozenset(size for op in with_stream for size in op.inputs[-1].shape) - {hidden},
+        groups=frozenset(op.inputs[-1].shape[0] for op in forward if base_name(op.name) in _BATCHED),
+        stream_bytes=max(map(tensor_bytes, given), default=0),
+    )
+
+
+def _flops(ops: Sequence[Op]) -> int:
+    return sum(op.flops * op.count for op in ops)
+
+
+def _is_product(op: Op) -> bool:
+    is_named = base_name(op.name) in _PRODUCTS
+    return is_named and len(op.outputs) == 1 and [len(t.shape) for t in op.inputs[-2:]] == [2, 2]
+
+
+def divided_ops(ops: Sequence[Op], widths: Widths, ranks: int) -> tuple[Op, ...]:
+    """What one of so many ranks runs, operator by operator in the same order."""
+    return tuple(_divided(op, widths, ranks) for op in ops)
+
+
+def _divided(op: Op, widths: Widths, ranks: int) -> Op:
+    if _is_product(op):
+        return _divided_product(op, widths, ranks)
+
+    def part(tensor: TensorSpec) -> TensorSpec:
+        axis = _axis(tensor.shape, widths, is_weight=op.phase is Phase.OPTIMIZER)
+        return tensor if axis is None else along(tensor, axis, ranks)
+
+    return recosted(op, tuple(map(part, op.inputs)), tuple(map(part, op.outputs)))
+
+
+def _axis(shape: tuple[int, ...], widths: Widths, *, is_weight: bool) -> int | None:
+    """The dimension of a tensor that is divided; None where each rank has all of it."""
+    if len(shape) == 4:
+        return (
+            1 if shape[0] * shape[2] == widths.tokens else 2 if shape[0] * shape[1] == widths.tokens else None
+        )
+    if len(shape) == 3 and shape[0] * shape[1] != widths.tokens and shape[1] > 1:
+        return 0 if shape[0] in widths.groups else 1 if shape[0] * shape[2] == widths.tokens else None
+    if shape and shape[-1] in widths.divided:
+        return len(shape) - 1
+    if len(shape) == 2 and shape[0] in widths.divided and shape[0] != widths.tokens:
+        return 0
+    return 0 if is_weight and shape == (widths.hidden, widths.hidden) else None
+
+
+def _divided_product(op: Op, widths: Widths, ranks: int) -> Op:
+    """Of ``[m, k] x [k, n]`` one of the three is divided, in all tensors that have it."""
+    *bias, left, right = op.inputs
+    (out,) = op.outputs
+    axis = next(_divided_sizes((*left.shape, right.shape[1]), widths), None)
+    if axis == "m":
+        tensors = (*bias, along(left, 0, ranks), right), (along(out, 0, ranks),)
+    elif axis == "k":
+        tensors = (*bias, along(left, 1, ranks), along(right, 0, ranks)), (out,)
+    elif axis == "n":
+        with_bias = (along(t, len(t.shape) - 1, ranks) for t in bias if t.shape)
+        tensors = (*with_bias, left, along(right, 1, ranks)), (along(out, 1, ranks),)
+    else:
+        return op
+    return recosted(op, *tensors)
+
+
+def _divided_sizes(sizes: Sequence[int], widths: Widths) -> Iterator[str]:
+    """Which of m, k and n may be divided, the likeliest first: rows of a stream, or sums over them."""
+    m, k, n = sizes
+    known = widths.divided | {widths.hidden}
+    if {k, n} <= known and (m == widths.tokens or k != widths.tokens):
+        yield "n" if n in widths.divided else "k" if k in widths.divided else "n"
+    if {m, n} <= known:
+        yield "m" if m in widths.divided else "n" if n in widths.divided else "m"
+
+
+def along(tensor: TensorSpec, axis: int, ranks: int) -> TensorSpec:
+    """A rank's part of a tensor along one dimension, rounded up; dimensions outside of it move together."""
+    size = tensor.shape[axis]
+    part = -(-size // ranks)
+    shape = tuple(part if i == axis else other for i, other in enumerate(tensor.shape))
+    if tensor.stride is None:
+        return replace(tensor, shape=shape)
+    inner = tensor.stride[axis]
+    stride = tuple(step // size * part if step > inner else step for step in tensor.stride)
+    return replace(tensor, shape=shape, stride=stride)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One of the GPUs that a model is divided among: of the last stage, which has the head besides layers.
+
+    Attributes:
+        trace: what it runs.
+        undivided: the same stage with whole layers, operator by operator.
+        num_layers: of the stage.
+        in_layers: whether each operator runs in layers.
+        stream_bytes: what one layer hands to the next, for one pass of the profiled batch.
+    """
+
+    trace: Trace
+    undivided: Trace
+    split: Split
+    num_layers: int
+    in_layers: tuple[bool, ...]
+    stream_bytes: float
+
+
+def why_undivided(trace: Trace, split: Split) -> str | None:
+    """Why the layers of a script cannot be divided so; None where they can."""
+    blocks = blocks_of(trace)
+    if split.divides_layers and (not blocks.repeats or blocks.num < split.pipeline):
+        return f"{trace.script!r} has no layers that repeat as often"
+    if split.tensor > 1 and widths_of(trace.ops) is None:
+        return f"the products of {trace.script!r} are not those of a transformer"
+    return None
+
+
+def rank_of(trace: Trace, split: Split) -> Rank:
+    """The part of a GPU; all of the script where layers are not divided.
+
+    Raises:
+        InputError: the model has no layers that could be divided so.
+    """
+    if not split.divides_layers:
+        none = (False,) * len(trace.ops)
+        return Rank(trace=trace, undivided=trace, split=split, num_layers=0, in_layers=none, stream_bytes=0.0)
+    return _rank_of(SameTrace(trace), split)
+
+
+@lru_cache(maxsize=8)
+def _rank_of(same: SameTrace, split: Split) -> Rank:
+    trace, blocks = same.trace, blocks_of(same.trace)
+    if (why := why_undivided(trace, split)) is not None:
+        raise InputError(f"{split.name}: {why}.")
+    widths = widths_of(trace.ops)
+    staged = stage_ops(trace.ops, blocks.num, trace.accumulation, split.pipeline)
+    ops = staged if widths is None or split.tensor == 1 else divided_ops(staged, widths, split.tensor)
+    return Rank(
+        trace=_with_ops(trace, ops),
+        undivided=replace(trace, ops=staged),
+        split=split,
+        num_layers=-(-blocks.num // split.pipeline),
+        in_layers=tuple(is_of_layers(op, blocks.num, trace.accumulation) for op in trace.ops),
+        stream_bytes=blocks.boundary_bytes if widths is None else widths.stream_bytes,
+    )
+
+
+def _with_ops(trace: Trace, ops: tuple[Op, ...]) -> Trace:
+    part = replace(trace, ops=ops, iteration_s=None)
+    weights = _ratio(_stepped_bytes(ops), _stepped_bytes(trace.ops))
+    if weights is None:
+        weights = _ratio(_forward_flops(ops), _forward_flops(trace.ops)) or 1.0
+    activations = _ratio(_forward_bytes(ops), _forward_bytes(trace.ops)) or 1.0
+    return replace(part, memory=_memory(trace, copied_bytes(part), weights, activations))
+
+
+def _memory(trace: Trace, copies: float, weights: float, activations: float) -> MemoryUse:
+    """The memory of a rank that holds such shares of weights and activations, and so many bytes of copies."""
+    memory, before = trace.memory, copied_bytes(trace)
+
+    def held(num_bytes: int | None) -> int | None:
+        return None if num_bytes is None else round(max(num_bytes - before, 0) * activations + copies)
+
+    def state(num_bytes: float | None) -> int | None:
+        return None if num_bytes is None else round(num_bytes * weights)
+
+    pass_bytes = memory.peak_bytes if memory.pass_peak_bytes is None else memory.pass_peak_bytes
+    held_bytes = (
+        memory.activation_bytes if memory.pass_activation_bytes is None else memory.pass_activation_bytes
+    )
+    peak = None
+    if pass_bytes is not None and held_bytes is not None:
+        # Of the step, which has no activations, all is state and what is made beside it.
+        step_bytes = memory.peak_bytes if (memory.peak_bytes or 0) > pass_bytes else None
+        pass_peak = (state(pass_bytes - held_bytes) or 0) + (held(held_bytes) or 0)
+        peak = max(pass_peak, state(step_bytes) or 0)
+    return replace(
+        memory,
+        parameter_bytes=state(memory.parameter_bytes),
+        gradient_bytes=state(memory.gradient_bytes),
+        optimizer_bytes=state(memory.optimizer_bytes),
+        activation_bytes=held(memory.activation_bytes),
+        peak_bytes=peak,
+        pass_activation_bytes=held(memory.pass_activation_bytes),
+        pass_peak_bytes=None if memory.pass_peak_bytes is None else pass_peak,
+        most_activation_bytes=held(memory.most_activation_bytes),
+    )
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _stepped_bytes(ops: Sequence[Op]) -> int:
+    """Of the tensors of the optimizer's largest call."""
+    steps = [op.inputs for op in ops if op.phase is Phase.OPTIMIZER]
+    largest = max(steps, key=lambda inputs: len(inputs), default=())
+    return sum(tensor_bytes(tensor) for tensor in largest)
+
+
+def _forward(ops: Iterable[Op]) -> list[Op]:
+    return [op for op in ops if op.phase is Phase.FORWARD]
+
+
+def _forward_bytes(ops: Sequence[Op]) -> float:
+    return made_bytes(_forward(ops))
+
+
+def _forward_flops(ops: Sequence[Op]) -> float:
+    return sum(op.flops * op.count for op in _forward(ops))
+
+
+# Log-normal, of an iteration of a script that was never profiled.
+_SIGMA_SHARDED = 0.05
+_SIGMA_DIVIDED = 0.1
+
+
+def check_split(trace: Trace, split: Split, layouts: Iterable[Layout]) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        InputError: the script divides its model itself, or a layout does not suit.
+    """
+    if split.is_none:
+        return
+    if sharded_over(trace) is not None:
+        raise InputError(
+            f"{trace.script!r} divides its model itself, among {trace.world_size} ranks: {split.name} cannot"
+            " be supposed on top. Leave it out."
+        )
+    for layout in layouts:
+        if not split.suits(layout):
+            raise InputError(
+                f"{split.name} does not divide {layout.num_gpus} GPUs into copies of the model: take a"
+                f" multiple of {split.gpus_per_copy} GPUs, in nodes of a multiple of {split.tensor}."
+            )
+
+
+def sigma_of_split(split: Split, layout: Layout) -> float:
+    """Log-normal, of the time of an iteration, by what dividing the model leaves unknown."""
+    if split.divides_layers:
+        return _SIGMA_DIVIDED
+    return 0.0 if split.is_none or layout.num_gpus == 1 else _SIGMA_SHARDED
+
+
+# What the GPUs that hold one copy of a model exchange, none of which hides behind computation.
+#
+# Ranks that divide layers all-reduce the stream after attention and after the inner product, forward and
+# backward; once more behind the words and in front of them (Shoeybi et al., arXiv 1909.08053). Stages hand
+# on the stream, and its gradient back: each rank a part, which the next stage's ranks gather (Narayanan et
+# al., SC 2021).
+
+_REDUCTIONS_OF_A_LAYER, _REDUCTIONS_OF_WORDS = 4, 2
+_FREE = CollectiveTime(seconds=0.0, sigma=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """Of one pass.
+
+    Attributes:
+        layers: what a stage exchanges for its layers, and with the next stage.
+        words: what it exchanges besides.
+    """
+
+    layers: Exchange
+    words: Exchange
+
+    def of_passes(self, passes: int) -> Exchange:
+        """Of so many passes."""
+        of_one = together(self.layers, self.words)
+        return Exchange(seconds=passes * of_one.seconds, sigma_s=passes * of_one.sigma_s)
+
+
+def exchange_within(rank: Rank, batch: float, gpu: GpuSpec, layout: Layout) -> Within:
+    """What one pass exchanges.
+
+    Args:
+        rank: how the model is divided.
+        batch: of a pass, over the profiled one.
+        gpu: of which kind all are.
+        layout: of all GPUs.
+    """
+    split, num_bytes = rank.split, rank.stream_bytes * batch
+    reduce, send, gather = _FREE, _FREE, _FREE
+    group = Layout(gpus_per_node=split.tensor, fabric=layout.fabric)
+    if split.tensor > 1:
+        reduce = collective_time("all_reduce", num_bytes, group, gpu)
+    if split.pipeline > 1:
+        send = collective_time("send", num_bytes / split.tensor, _neighbours(layout), gpu)
+        gather = collective_time("all_gather", num_bytes, group, gpu)
+    return Within(
+        layers=_sum((_REDUCTIONS_OF_A_LAYER * rank.num_layers, reduce), (2, send), (2, gather)),
+        words=_sum((_REDUCTIONS_OF_WORDS, reduce)),
+    )
+
+
+def _neighbours(layout: Layout) -> Layout:
+    """A stage sends to the next node where there are several, with all GPUs of its own at once."""
+    num_nodes = min(layout.num_nodes, 2)
+    per_node = layout.gpus_per_node if num_nodes > 1 else 2
+    return Layout(gpus_per_node=per_node, num_nodes=num_nodes, fabric=layout.fabric)
+
+
+def _sum(*parts: tuple[int, CollectiveTime]) -> Exchange:
+    """Slow machines are slow in all of it."""
+    seconds = sum(count * time.seconds for count, time in parts)
+    late_s = sum(count * time.seconds * exp(Z90 * time.sigma) for count, time in parts)
+    return Exchange(seconds=seconds, sigma_s=(late_s - seconds) / Z90)
