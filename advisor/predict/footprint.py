@@ -23,7 +23,7 @@ from advisor.core.values import (
     Split,
     Trace,
 )
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.family import base_name
 from advisor.operators.gemm import GEMM

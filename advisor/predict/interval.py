@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Interval, IterationEstimate
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 
 SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25

@@ -11,7 +11,7 @@ from math import exp
 
 from advisor.core.errors import InputError
 from advisor.core.values import GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.operators.family import base_name, names
 from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes

@@ -28,7 +28,7 @@ from advisor.core.values import (
     Sharding,
     Trace,
 )
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_number
-from advisor.core.limits import MAX_USD_PER_H
+from advisor.core.limits import MAX_USD_PER_H, check_number
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

@@ -30,7 +30,7 @@ from advisor.core.values import (
     Variant,
     Workload,
 )
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate_all

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Fabric, GpuSpec, Interval, Layout, Link, Network, Phase, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.exchange.collective_time import Scaling
 from advisor.predict.iteration import predict_counts
 from advisor.predict.knowledge import shipped

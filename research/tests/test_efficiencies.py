@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Layout, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.predict.exchange.collective_time import Scaling
 from research import speedups
 from research.chosen.fit import of_one_more

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from advisor.core.units import MIB
 from advisor.core.values import Collective, GpuSpec, Layout, Op, Phase, Sharding, TensorSpec, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values.estimate import Z90
 from advisor.operators.family import base_name
 from advisor.operators.work import folded_shape, tensor_bytes
 from advisor.predict.distinct import Same, blocks_of

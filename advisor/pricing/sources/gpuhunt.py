@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.files import temporary_folder
 from advisor.core.redaction import error_in_words
-from advisor.core.temporary import temporary_folder
 from advisor.core.values import Market
 from advisor.pricing.catalog.renters import Access, Renter, load_renters
 from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog

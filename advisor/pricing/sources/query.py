@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.core.arguments import check_counts, check_each, check_number
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.globs import is_any
-from advisor.core.limits import MAX_USD_PER_H
+from advisor.core.limits import MAX_USD_PER_H, check_counts, check_each, check_number
 from advisor.core.values import Market, Offer
 from advisor.pricing.catalog.instance_types import InstanceType
 
