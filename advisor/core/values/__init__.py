@@ -7,6 +7,7 @@ them from here; a file of ``advisor/core/values`` holds what changes together.
 
 from advisor.core.values.estimate import (
     WHOLE,
+    Z90,
     Bound,
     Confirmation,
     EmpiricalWait,
@@ -84,6 +85,7 @@ from advisor.core.values.workload import (
 __all__ = [
     "AS_WRITTEN",
     "WHOLE",
+    "Z90",
     "AttributeValue",
     "Bound",
     "ChangeGain",
