@@ -96,7 +96,7 @@ def recommend(
         PolicyViolationError: the policy removes every plan.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    from advisor.core.splits import parse_split
+    from advisor.core.changes import parse_split
     from advisor.service.recommend.ledger_entries import keep_recommendation
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
@@ -219,7 +219,7 @@ def predict(
         InputError: an argument, a setting or the script is wrong.
         ProfileError: the script yields no iteration.
     """
-    from advisor.core.splits import parse_split
+    from advisor.core.changes import parse_split
     from advisor.service.predicting import PredictRequest
 
     request = PredictRequest(

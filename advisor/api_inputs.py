@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_each, check_kind
+from advisor.core.limits import check_each, check_kind
 from advisor.core.values import Trace
 from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest

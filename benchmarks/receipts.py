@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor.payload.receipt.steps import StepClock
-from advisor.receipt.step_records import steps_environment
+from advisor.receipt.receipt_files import steps_environment
 from benchmarks.timing import ratio
 
 CALLS, ROUNDS = 20_000, 15

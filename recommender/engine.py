@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
+from advisor.core.limits import (
+    MAX_EPOCHS,
+    MAX_ITERATIONS,
+    MAX_PLANNED_S,
+    MAX_USD,
+    MAX_USD_PER_H,
+    check_count,
+    check_each,
+    check_kind,
+    check_number,
+)
 from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws

@@ -22,7 +22,7 @@ import advisor
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase, Trace
 from advisor.kineto.events import Recording, read_recording
-from advisor.kineto.joining import Step, join
+from advisor.kineto.export import Step, join
 from advisor.predict.host import Call, calls_of, host_costs
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import HOST

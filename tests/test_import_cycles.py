@@ -8,8 +8,8 @@ import grimp
 import pytest
 
 FOR_TYPE_CHECKERS = (
-    ("advisor.payload.fake.patches.streams", "advisor.payload.session"),
-    ("advisor.payload.recording.attention_choice", "advisor.payload.recording.recorder"),
+    ("advisor.payload.fake.patches.cuda_device", "advisor.payload.session"),
+    ("advisor.payload.real_device", "advisor.payload.session"),
 )
 
 

@@ -16,7 +16,7 @@ from advisor.report.plain import few, flag_of, in_flags, print_message, print_pr
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from advisor.profile.progress import ProgressEvent
+    from advisor.profile.profiling import ProgressEvent
 
 
 EVERY_S = 10.0
@@ -46,7 +46,7 @@ class Narration:
 
     def follow(self, line: str) -> None:
         """Take a line of a profiling run; one that tells no event changes nothing."""
-        from advisor.profile.progress import parse_event
+        from advisor.profile.profiling import parse_event
 
         event = parse_event(line)
         if event is not None:
@@ -109,7 +109,7 @@ def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
 def in_words(event: ProgressEvent) -> str:
     """The phase of a profiling run.
 
-    >>> from advisor.profile.progress import Phase, ProgressEvent
+    >>> from advisor.profile.profiling import Phase, ProgressEvent
     >>> in_words(ProgressEvent(phase=Phase.TRAINING, step=2, num_steps=3, done=37, total=40))
     'optimizer step 2 of 3, micro-step 37 of 40'
     >>> in_words(ProgressEvent(phase=Phase.EVALUATION, done=120))

@@ -56,7 +56,7 @@ def change_names(incomplete: str) -> list[str]:
 
 def split_names(incomplete: str) -> list[str]:
     """Ways to divide a model, without their numbers."""
-    from advisor.core.splits import SPLIT_NAMES
+    from advisor.core.changes import SPLIT_NAMES
 
     return _beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
 
@@ -383,7 +383,7 @@ class JobOptions:
             InputError: the deadline is no duration, or a model cannot be divided so.
         """
         from advisor.cli.common import deadline_s
-        from advisor.core.splits import parse_split
+        from advisor.core.changes import parse_split
         from advisor.core.values import Job
 
         return Job(

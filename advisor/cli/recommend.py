@@ -177,7 +177,7 @@ def predict(
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.splits import parse_split
+    from advisor.core.changes import parse_split
     from advisor.report.estimates import estimates_document
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check

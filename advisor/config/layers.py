@@ -34,7 +34,7 @@ from advisor.config.project_layer import (
 from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
 from advisor.core.errors import ConfigError, did_you_mean
-from advisor.core.variables import ANSWER_FILE_VARIABLE
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 if TYPE_CHECKING:

@@ -38,14 +38,15 @@ from advisor.config.setting_kinds import (
     check_wait,
     lower,
 )
-from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.limits import (
+    CHANGE_USD,
     MAX_GBIT_PER_S,
     MAX_SAMPLES,
     MAX_USD,
     MAX_USD_PER_H,
     MAX_USD_PER_KWH,
     MIN_GBIT_PER_S,
+    VALUE_OF_TIME_USD_PER_H,
 )
 from advisor.core.values import Market
 

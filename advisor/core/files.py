@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
+import shutil
 import stat
+import sys
 import tempfile
+import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+# Names that the system gives as bytes -> text that JSON, databases and reports take.
+
+
+def as_text(name: str) -> str:
+    r"""The name with each byte that is no UTF-8 written as ``\xff``; others are as they were.
+
+    Python reads such bytes of arguments, variables and paths as halves of characters (surrogates), so that it
+    can give them back to the system unchanged. Nothing else takes them.
+
+    >>> as_text("caf\udce9.py"), as_text("café.py")
+    ('caf\\xe9.py', 'café.py')
+    """
+    if name.isascii():
+        return name
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # halves that stand for no byte, as JSON can write them
+        return name.encode("utf-8", "backslashreplace").decode()
+
 
 _STANDARD_STREAMS = (1, 2)
 _PERMISSIONS = 0o777
@@ -85,3 +111,150 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+# Empties a folder that a script has filled: folders nested by the thousand end ``shutil.rmtree``.
+
+# By descriptor and never by a link: nothing outside of the folder is touched, whoever changes it meanwhile.
+FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def empty(folder: Path) -> None:
+    """Remove what is in a folder, however deep; what does not let itself be removed stays."""
+    with contextlib.suppress(OSError):
+        top = os.open(folder, FLAGS)
+        try:
+            empty_opened(top)
+        finally:
+            os.close(top)
+
+
+def empty_opened(top: int) -> None:
+    """The same of a folder that is open, where this system can do without names."""
+    if os.rename not in os.supports_dir_fd:
+        return
+    with contextlib.suppress(OSError):
+        pending = _removed(top, top)
+        while pending:
+            pending += _remove_folder(pending.pop(), top)
+
+
+def _remove_folder(name: str, top: int) -> list[str]:
+    """Remove a folder right below the top; folders that were in it are there now."""
+    with contextlib.suppress(OSError):
+        fd = os.open(name, FLAGS, dir_fd=top)
+        try:
+            moved = _removed(fd, top)
+        finally:
+            os.close(fd)
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=top)
+        return moved
+    return []
+
+
+def _removed(folder: int, top: int) -> list[str]:
+    """Remove files of a folder; its folders' names below the top, where they are or are moved to."""
+    moved = []
+    for entry in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            try:
+                os.unlink(entry, dir_fd=folder)
+            except (IsADirectoryError, PermissionError):
+                name = entry if folder == top else uuid.uuid4().hex
+                if folder != top:
+                    os.rename(entry, name, src_dir_fd=folder, dst_dir_fd=top)
+                moved.append(name)
+    return moved
+
+
+# Temporary folders that do not outlive their process for long: the next one removes what SIGKILL left.
+#
+# A folder is locked while it is in use, and the kernel takes the lock away with the process. Neither age nor
+# process ids would tell: runs last for days, and ids are given anew.
+
+# Not the names of before, which are not locked.
+PREFIX = "gpu-advisor-"
+_NAME = re.compile(rf"{PREFIX}[a-z]+-[a-z0-9_]{{8}}")
+# Root gives a sandboxed script's folder to nobody.
+_NOBODY = 65534
+_MOST_TRIES = 10
+
+
+@contextlib.contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """A new folder for this user alone, removed at the end, with those that killed processes left.
+
+    Args:
+        purpose: one lower-case word of its name.
+
+    Raises:
+        OSError: there is no room, or no temporary folder that can be used.
+    """
+    remove_left()
+    folder, lock = _made(purpose)
+    try:
+        yield folder
+    finally:
+        empty(folder)
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def remove_left() -> list[Path]:
+    """Remove the folders of processes of this user that are not there any more; those."""
+    if sys.platform == "win32":
+        return []
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        found = [Path(entry.path) for entry in entries if _NAME.fullmatch(entry.name)]
+        return [folder for folder in found if _is_removed(folder)]
+    return []
+
+
+def _made(purpose: str) -> tuple[Path, int | None]:
+    for _ in range(_MOST_TRIES):
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
+        lock = _locked(folder)
+        # Another process may have found it before it was locked, and removed it.
+        if lock is not None and os.fstat(lock).st_nlink == 0:
+            os.close(lock)
+            continue
+        if folder.is_dir():
+            return folder, lock
+    raise FileNotFoundError(2, "temporary folders vanish as soon as they are made", tempfile.gettempdir())
+
+
+def _is_removed(folder: Path) -> bool:
+    lock = _locked(folder)
+    if lock is None:
+        return False
+    try:
+        if os.fstat(lock).st_uid not in ((0, _NOBODY) if os.geteuid() == 0 else (os.geteuid(),)):
+            return False
+        empty_opened(lock)
+        folder.rmdir()
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _locked(folder: Path) -> int | None:
+    """The folder, opened and locked; None if another process holds it, or it is no folder of ours."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        opened = os.open(folder, FLAGS)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from advisor.core.arguments import check_kind
 from advisor.core.errors import (
     AmbiguousGpuError,
     CatalogError,
@@ -31,6 +30,7 @@ from advisor.core.errors import (
     UnknownGpuError,
     did_you_mean,
 )
+from advisor.core.limits import check_kind
 from advisor.core.values import GpuSpec, OccupancyLimits
 
 _WORD = re.compile(r"[a-z]+|[0-9]+")

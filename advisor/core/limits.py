@@ -7,10 +7,105 @@ come back as a price of 10^25 dollars.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from numbers import Integral, Real
+from reprlib import repr as shortened
+from types import NoneType, UnionType
+from typing import cast, get_args
 
+from advisor.core.errors import InputError
 from advisor.core.units import DAY_S
+
+# What Python callers hand in by mistake, told as errors of ours; types alone would not stop a notebook.
+
+
+def check_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse a value of another kind.
+
+    Args:
+        name: of the argument.
+        value: what was handed in.
+        kind: what it must be.
+        advice: where to get one, a sentence without its full stop.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if not isinstance(value, kind):
+        kinds = get_args(kind) or (kind,)
+        wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+        raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")
+
+
+def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of values of a kind.
+
+    Raises:
+        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
+    """
+    if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
+        raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
+    for value in values:
+        check_kind(f"each of {name}", value, kind, advice)
+
+
+def check_count(name: str, value: object, *, most: float = math.inf) -> None:
+    """Refuse what is no whole number from 1 to ``most``; numpy's integers are some, ``True`` is none.
+
+    Raises:
+        InputError: says what is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+        allowed = "of at least 1" + ("" if most == math.inf else f" and at most {most:,}")
+        raise InputError(f"{name} must be a whole number {allowed}, got {shortened(value)}.")
+
+
+def check_counts(name: str, values: object, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of whole numbers of at least 1.
+
+    Raises:
+        InputError: as `check_each` and `check_count`.
+    """
+    check_each(name, values, object, advice)
+    for value in cast("Collection[object]", values):
+        check_count(f"each of {name}", value)
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> None:
+    """Refuse what is no finite number, or too small or too large a one.
+
+    Raises:
+        InputError: says what is allowed.
+    """
+    if not (
+        isinstance(value, Real)
+        and math.isfinite(value)
+        and above < float(value) <= most
+        and least <= float(value)
+    ):
+        allowed = f" above {above:g}" if above > -math.inf else f" of at least {least:g}"
+        up_to = "" if most == math.inf else f" and at most {most:,.15g}"
+        raise InputError(f"{name} must be a finite number{allowed}{up_to}, got {shortened(value)}.")
+
+
+# Defaults of settings that engines need as well, where nobody says.
+
+VALUE_OF_TIME_USD_PER_H = 2.0
+"""What an hour until a job is done is worth: about a tenth of the attention of one engineer
+(docs/decisions/0018-value-an-hour-at-two-dollars.md)."""
+
+CHANGE_USD = 25.0
+"""What it costs to change a script by more than a line: half an hour of an engineer, of whom an
+hour at work costs some 50 USD."""
+
 
 MAX_EPOCHS = 1e6
 MAX_ITERATIONS = 10**10

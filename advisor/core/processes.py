@@ -16,6 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+# Variables of the environment by which one process of advisor tells another what to do.
+
+ANSWER_FILE_VARIABLE = "ADVISOR_ANSWER_FILE"
+"""Where a command writes its answer as JSON, beside what it prints."""
+
+
 _LIBRARY_PATH = "PYTHONPATH"
 
 ADVISOR = (sys.executable, "-P", "-m", "advisor")

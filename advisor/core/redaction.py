@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from advisor.core.secret_names import is_secret_name
-from advisor.core.secret_rules import Span
-from advisor.core.secret_spans import merged, spans_of_secrets
+from advisor.core.secrets import Span, is_secret_name, merged, spans_of_secrets
 
 HIDDEN = "***"
 

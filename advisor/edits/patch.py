@@ -2,13 +2,202 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import partial
+from itertools import pairwise
 
-from advisor.core.findings import Finding
-from advisor.edits.placing import PLACES
-from advisor.edits.script import edited, lines_of, read_script
+from advisor.core.findings import Code, Finding, finding
+from advisor.edits.script import (
+    FUSED,
+    Edit,
+    Script,
+    bodies,
+    edited,
+    lines_of,
+    optimizer_calls,
+    read_script,
+    trained_model,
+)
+
+# Where each change is written into a script, or why there is no safe place for it.
+
+Placed = tuple[Edit, ...] | Finding
+
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+_STEP = "    "
+# Arguments that exclude `fused=True`.
+_EXCLUDE_FUSED = ("foreach", "capturable", "differentiable", None)
+
+
+def tf32(script: Script) -> Placed:
+    """``set_float32_matmul_precision("high")`` behind the imports, or in place of ``"highest"``."""
+    torch, calls = script.torch, list(script.calls("set_float32_matmul_precision"))
+    if torch is None:
+        return finding(Code.PATCH_NO_TORCH)
+    if calls:
+        argument = calls[0].args[0] if len(calls) == 1 and calls[0].args else None
+        if isinstance(argument, ast.Constant) and argument.value == "highest":
+            start, end = script.span(argument)
+            return (Edit(start=start, end=end, text='"high"'),)
+        return finding(Code.PATCH_SET_ALREADY, name="set_float32_matmul_precision")
+    if script.mentions("allow_tf32"):
+        return finding(Code.PATCH_SET_ALREADY, name="allow_tf32")
+    imports = [node for node in script.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    end = script.span(imports[-1])[1]
+    if script.text[end : end + 2].strip(" \r\n"):
+        return finding(Code.PATCH_SHARED_LINE)
+    line = f'{torch}.set_float32_matmul_precision("high")'
+    return (Edit(start=end, end=end, text=2 * script.newline + line),)
+
+
+def fused(script: Script) -> Placed:
+    """``fused=True`` behind the arguments of every Adam, AdamW and SGD."""
+    calls = [call for call in optimizer_calls(script) if _is_of(call, FUSED)]
+    if not calls:
+        return finding(Code.PATCH_NO_OPTIMIZER)
+    if any(keyword.arg == "fused" for call in calls for keyword in call.keywords):
+        return finding(Code.PATCH_SET_ALREADY, name="fused")
+    excluding = (k.arg for call in calls for k in call.keywords if k.arg in _EXCLUDE_FUSED)
+    if (name := next(excluding, "")) != "":
+        return finding(Code.PATCH_SET_ALREADY, name=name or "**")
+    if _lightning_clips(script):
+        return finding(Code.PATCH_FUSED_NOT_CLIPPED)
+    ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
+    return tuple(Edit(start=end, end=end, text=", fused=True") for end in ends)
+
+
+def _lightning_clips(script: Script) -> bool:
+    """Whether Lightning is to clip gradients: under mixed precision it refuses to for a fused optimizer."""
+    given = (keyword for call in script.calls("Trainer") for keyword in call.keywords)
+    by_trainer = any(keyword.arg == "gradient_clip_val" for keyword in given)
+    return by_trainer or any(True for _ in script.calls("clip_gradients"))
+
+
+def _is_of(call: ast.Call, names: tuple[str, ...]) -> bool:
+    function = call.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in names
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def channels_last(script: Script) -> Placed:
+    """The model's weights in the other layout, before its optimizer is made; images follow the weights."""
+    if script.mentions("channels_last"):
+        return finding(Code.PATCH_SET_ALREADY, name="channels_last")
+    return _before_optimizer(script, "{model}.to(memory_format={torch}.channels_last)")
+
+
+def compiled(script: Script) -> Placed:
+    """The model compiled in place, right before its optimizer is made."""
+    if script.mentions("compile"):
+        return finding(Code.PATCH_SET_ALREADY, name="compile")
+    return _before_optimizer(script, "{model}.compile()")
+
+
+def _before_optimizer(script: Script, line: str) -> Placed:
+    torch, trained = script.torch, trained_model(script)
+    if torch is None:
+        return finding(Code.PATCH_NO_TORCH)
+    if trained is None:
+        return finding(Code.PATCH_NO_MODEL)
+    edit = script.line_before(trained.statement, line.format(model=trained.model, torch=torch))
+    return finding(Code.PATCH_SHARED_LINE) if edit is None else (edit,)
+
+
+def bf16(script: Script) -> Placed:
+    """Autocast around the statements from the model's call to the loss, where one loop has them in a row."""
+    torch, trained = script.torch, trained_model(script)
+    if torch is None:
+        return finding(Code.PATCH_NO_TORCH)
+    if script.mentions("autocast"):
+        return finding(Code.PATCH_SET_ALREADY, name="autocast")
+    if trained is None:
+        return finding(Code.PATCH_NO_MODEL)
+    passes = [found for body in bodies(script) if (found := _forward(body, trained.model))]
+    if len(passes) != 1 or not _can_be_indented(script, passes[0]):
+        return finding(Code.PATCH_LOOP_UNCLEAR)
+    return _indented(script, passes[0], f'with {torch}.autocast("cuda", dtype={torch}.bfloat16):')
+
+
+def _forward(body: list[ast.stmt], model: str) -> list[ast.stmt]:
+    """The statements from the first that calls the model to the last before ``loss.backward()``."""
+    ends = [i for i, statement in enumerate(body) if _loss_of(statement)]
+    begins = [i for i, statement in enumerate(body) if _calls(statement, model)]
+    if len(ends) != 1 or not begins or begins[0] >= ends[0]:
+        return []
+    loss, passed = _loss_of(body[ends[0]]), body[begins[0] : ends[0]]
+    made = [i for i, statement in enumerate(passed) if _assigns(statement, loss)]
+    return passed[: made[-1] + 1] if made else []
+
+
+def _loss_of(statement: ast.stmt) -> str | None:
+    """``loss`` of ``loss.backward()``."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+        return None
+    owner = call.func.value
+    return owner.id if call.func.attr == "backward" and isinstance(owner, ast.Name) else None
+
+
+def _calls(statement: ast.stmt, model: str) -> bool:
+    return isinstance(statement, _SIMPLE) and any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == model
+        for node in ast.walk(statement)
+    )
+
+
+def _assigns(statement: ast.stmt, name: str | None) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(statement)
+    )
+
+
+def _can_be_indented(script: Script, statements: list[ast.stmt]) -> bool:
+    """Each on lines of its own, none with a text over several lines, whose blanks are part of it."""
+    lines = [(one.lineno, one.end_lineno or one.lineno) for one in statements]
+    apart = all(end < begin for (_, end), (begin, _) in pairwise(lines))
+    texts = (
+        node.lineno != node.end_lineno
+        for one in statements
+        for node in ast.walk(one)
+        if isinstance(node, (ast.Constant, ast.JoinedStr))
+    )
+    simple = all(isinstance(one, _SIMPLE) and script.indent(one) is not None for one in statements)
+    return apart and simple and not any(texts)
+
+
+def _indented(script: Script, statements: list[ast.stmt], head: str) -> Placed:
+    first, last = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
+    starts = [script.starts[line - 1] for line in range(first, last + 1)]
+    filled = [start for start in starts if script.text[start : start + 1].strip("\r\n")]
+    top = f"{script.indent(statements[0])}{head}{script.newline}"
+    return tuple(
+        Edit(start=start, end=start, text=(top if start == starts[0] else "") + _STEP) for start in filled
+    )
+
+
+def _by_hand(name: str, script: Script) -> Placed:  # noqa: ARG001
+    return finding(Code.PATCH_BY_HAND, change=name)
+
+
+PLACES: Mapping[str, Callable[[Script], Placed]] = {
+    "tf32": tf32,
+    "bf16": bf16,
+    "channels_last": channels_last,
+    "compile": compiled,
+    "fused": fused,
+    **{
+        name: partial(_by_hand, name)
+        for name in ("fp16", "flash", "batch", "accumulate", "workers", "packed", "nvme")
+    },
+}
+
 
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 

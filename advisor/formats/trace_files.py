@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NotRequired, TypedDict, TypeVar, cast
 
-from advisor.core.arguments import check_kind
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Code, Finding, quoted
+from advisor.core.limits import check_kind
 from advisor.core.values import (
     AttributeValue,
     Collective,

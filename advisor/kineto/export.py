@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
@@ -11,11 +15,236 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION
-from advisor.kineto.events import DeviceEvent, Recording, read_recording
-from advisor.kineto.joining import Call, Step, Unjoined, join
-from advisor.kineto.launches import kernels_of, merged
-from advisor.kineto.shapes import Autograd, cost_of_call, tensors_of
+from advisor.kineto.events import (
+    Autograd,
+    DeviceEvent,
+    HostEvent,
+    Recording,
+    cost_of_call,
+    kernels_of,
+    merged,
+    read_recording,
+    tensors_of,
+)
 from advisor.operators.work import tensor_bytes
+
+# Joins what ran on the GPU to operators, phases and steps of an exported profiler trace.
+
+STEP_MARK = "ProfilerStep#"
+OPTIMIZER_MARK = "Optimizer."
+
+
+_MOST_SHARED = 0.5
+"""Of a step, with the next one: they touch where the profiler's own work lies between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Spans of time, in order of their beginnings, each with the latest end up to it."""
+
+    begins: Sequence[float]
+    latest_ends: Sequence[float]
+
+    @classmethod
+    def of(cls, events: Sequence[HostEvent]) -> _Spans:
+        """Of events in order of time."""
+        ends = itertools.accumulate((event.end_s for event in events), max)
+        return cls([event.begin_s for event in events], list(ends))
+
+    def __contains__(self, moment_s: float) -> bool:
+        place = bisect.bisect_right(self.begins, moment_s)
+        return place > 0 and self.latest_ends[place - 1] >= moment_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of an operator with what it ran on the GPU; ``operator`` is None where none is known."""
+
+    operator: HostEvent | None
+    phase: Phase
+    begin_s: float
+    device_events: tuple[DeviceEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One iteration: its calls in order of time."""
+
+    name: str
+    calls: tuple[Call, ...]
+
+    @property
+    def device_s(self) -> float:
+        """Seconds of everything that ran on the GPU."""
+        return sum(event.duration_s for call in self.calls for event in call.device_events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjoined:
+    """Kernels without an operator, in all steps."""
+
+    kernels: int
+    share_of_kernels: float
+    share_of_time: float
+
+
+def join(recording: Recording) -> tuple[tuple[Step, ...], Unjoined]:
+    """Steps with their calls, and how much could not be joined.
+
+    Raises:
+        TraceError: nothing in the recording tells where an iteration begins and ends.
+    """
+    calls = _calls(recording)
+    steps = tuple(step for step in _steps(recording, calls) if step.calls)
+    if not steps:
+        raise TraceError(
+            "no kernel of the profile lies within a step: call prof.step() once per iteration, or"
+            " record several optimizer steps."
+        )
+    return steps, _unjoined(steps)
+
+
+def _calls(recording: Recording) -> list[Call]:
+    by_id = {op.args["external id"]: op for op in recording.operators if op.args.get("external id")}
+    threads = _by_thread(recording.operators)
+    grouped: dict[tuple[int, float], list[DeviceEvent]] = {}
+    owners: dict[tuple[int, float], HostEvent | None] = {}
+    for number, event in enumerate(recording.device_events):
+        owner = _owner(event, recording, by_id, threads)
+        # Without an operator each event is a call of its own.
+        key = (id(owner), owner.begin_s) if owner else (number, event.begin_s)
+        grouped.setdefault(key, []).append(event)
+        owners[key] = owner
+    spans = _optimizer_spans(recording)
+    main = {mark.thread for mark in recording.marks}
+    calls = [_call(owners[key], events, recording, spans, main) for key, events in grouped.items()]
+    return sorted(calls, key=lambda call: call.begin_s)
+
+
+def _optimizer_spans(recording: Recording) -> Mapping[str, _Spans]:
+    """By thread."""
+    marks = [mark for mark in recording.marks if mark.name.startswith(OPTIMIZER_MARK)]
+    return {thread: _Spans.of(spans) for thread, spans in _by_thread(marks).items()}
+
+
+def _by_thread(operators: Sequence[HostEvent]) -> Mapping[str, list[HostEvent]]:
+    threads: dict[str, list[HostEvent]] = {}
+    for operator in operators:
+        threads.setdefault(operator.thread, []).append(operator)
+    return threads
+
+
+def _owner(
+    event: DeviceEvent,
+    recording: Recording,
+    by_id: Mapping[int, HostEvent],
+    threads: Mapping[str, list[HostEvent]],
+) -> HostEvent | None:
+    """By external id, the kernel's own or its launch's; else the innermost operator at the launch."""
+    launch = None if event.correlation is None else recording.launches.get(event.correlation)
+    for external_id in (event.external_id, launch.external_id if launch else None):
+        if external_id is not None and external_id in by_id:
+            return by_id[external_id]
+    if launch is None:
+        return None
+    operators = threads.get(launch.thread, [])
+    place = bisect.bisect_right(operators, launch.begin_s, key=lambda op: op.begin_s)
+    enclosing = (op for op in reversed(operators[max(place - 64, 0) : place]) if op.end_s >= launch.begin_s)
+    return next((op for op in enclosing if "#" not in op.name), None)
+
+
+def _call(
+    owner: HostEvent | None,
+    events: list[DeviceEvent],
+    recording: Recording,
+    optimizer_spans: Mapping[str, _Spans],
+    main_threads: set[str],
+) -> Call:
+    correlation = events[0].correlation
+    launch = None if correlation is None else recording.launches.get(correlation)
+    if owner is not None:
+        begin_s, thread = owner.begin_s, owner.thread
+    elif launch is not None:
+        begin_s, thread = launch.begin_s, launch.thread
+    else:
+        begin_s, thread = events[0].begin_s, next(iter(main_threads), "")
+    phase = Phase.FORWARD
+    if thread in optimizer_spans and begin_s in optimizer_spans[thread]:
+        phase = Phase.OPTIMIZER
+    elif (main_threads and thread not in main_threads) or _is_backward(owner):
+        phase = Phase.BACKWARD
+    return Call(operator=owner, phase=phase, begin_s=begin_s, device_events=tuple(events))
+
+
+def _is_backward(owner: HostEvent | None) -> bool:
+    return owner is not None and (owner.args.get("fwd thread id") or 0) > 0
+
+
+def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
+    marks = [mark for mark in recording.marks if mark.name.startswith(STEP_MARK)]
+    # Some schemas list a mark twice, as an operator and as an annotation.
+    spans = list(dict.fromkeys((mark.name, mark.begin_s, mark.end_s) for mark in marks))
+    _refuse_overlaps(spans)
+    spans = spans or _between_optimizer_steps(recording)
+    begins = [call.begin_s for call in calls]
+    return [
+        Step(
+            name=name,
+            calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)]),
+        )
+        for name, begin, end in _apart(spans)
+    ]
+
+
+def _refuse_overlaps(spans: Sequence[tuple[str, float, float]]) -> None:
+    """Steps of one process follow each other.
+
+    Raises:
+        TraceError: one shares more than half of its time with the next one.
+    """
+    for (name, begin, end), (next_name, next_begin, next_end) in itertools.pairwise(spans):
+        shorter_s = min(end - begin, next_end - next_begin)
+        if min(end, next_end) - next_begin > _MOST_SHARED * shorter_s:
+            raise TraceError(
+                f"the steps {name[:40]!r} and {next_name[:40]!r} of the profile overlap, so nothing"
+                " tells which of them an operator belongs to: export the profile of one process, in which"
+                " prof.step() is called once per iteration."
+            )
+
+
+def _apart(spans: Sequence[tuple[str, float, float]]) -> Iterator[tuple[str, float, float]]:
+    """Spans in order of time, each ended where the next one begins: no call is in two of them."""
+    following = [*(begin for _, begin, _ in spans[1:]), math.inf]
+    for (name, begin, end), next_begin in zip(spans, following, strict=False):
+        yield name, begin, min(end, next_begin)
+
+
+def _between_optimizer_steps(recording: Recording) -> list[tuple[str, float, float]]:
+    """Without prof.step(): from the end of one step of the first optimizer to the end of the next."""
+    marks = [mark for mark in recording.marks if mark.name.startswith("Optimizer.step#")]
+    ends = sorted(mark.end_s for mark in marks if mark.name == marks[0].name)
+    return [
+        (f"optimizer step {i}", begin, end)
+        for i, (begin, end) in enumerate(itertools.pairwise(ends), start=1)
+    ]
+
+
+def _unjoined(steps: Sequence[Step]) -> Unjoined:
+    kernels = [
+        (event.duration_s, call.operator is None)
+        for step in steps
+        for call in step.calls
+        for event in call.device_events
+        if event.kind == "kernel"
+    ]
+    lost = [duration for duration, is_lost in kernels if is_lost]
+    total_s = sum(duration for duration, _ in kernels)
+    return Unjoined(
+        kernels=len(lost),
+        share_of_kernels=len(lost) / len(kernels) if kernels else 0.0,
+        share_of_time=sum(lost) / total_s if total_s else 0.0,
+    )
+
 
 # Names under which copies and fills appear; their bytes are the profiler's own.
 _COPY_NAMES = {"HtoD": "advisor::h2d_copy", "DtoH": "advisor::d2h_copy"}

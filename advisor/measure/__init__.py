@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from advisor.measure.grid import Extent, calibration_kernels, grid
-from advisor.measure.measuring import measure
+from advisor.measure.measuring import Extent, calibration_kernels, grid, measure
 
 __all__ = ["Extent", "calibration_kernels", "grid", "measure"]

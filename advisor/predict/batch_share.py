@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from advisor.core.values import Collective, MemoryUse, Op, Phase, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Collective, MemoryUse, Op, Phase, Trace
 from advisor.predict.distinct import Same
 from advisor.predict.exchange.collectives import kinds_of_each_pass
 from advisor.predict.footprint import copied_bytes

@@ -13,6 +13,7 @@ from advisor.core.gpus import catalog_path
 from advisor.core.units import MIB
 from advisor.core.values import (
     WHOLE,
+    Z90,
     GpuSpec,
     Interval,
     Layout,
@@ -23,7 +24,6 @@ from advisor.core.values import (
     Split,
     Trace,
 )
-from advisor.core.values.interval import Z90
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.family import base_name
 from advisor.operators.gemm import GEMM

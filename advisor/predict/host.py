@@ -25,8 +25,7 @@ from itertools import pairwise
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
-from advisor.core.values import Interval, Launch, Op, Phase, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Interval, Launch, Op, Phase, Trace
 from advisor.predict.distinct import Same
 from advisor.predict.interval import spread
 

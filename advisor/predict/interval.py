@@ -15,8 +15,7 @@ from statistics import median
 from typing import TypeVar
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Interval, IterationEstimate
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Interval, IterationEstimate
 
 SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25

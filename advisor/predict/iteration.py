@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.input_time import assumed_note, fed
+from advisor.core.limits import check_count, check_each, check_kind
 from advisor.core.values import (
     WHOLE,
     Bound,

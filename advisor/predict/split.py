@@ -10,8 +10,7 @@ from functools import lru_cache
 from math import exp
 
 from advisor.core.errors import InputError
-from advisor.core.values import GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, GpuSpec, Layout, MemoryUse, Op, Phase, Split, TensorSpec, Trace
 from advisor.operators.family import base_name, names
 from advisor.operators.registry import cost_of
 from advisor.operators.work import tensor_bytes

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from advisor.core.input_time import WAITING
 from advisor.core.values import (
+    Z90,
     Bound,
     GpuSpec,
     Interval,
@@ -28,7 +29,6 @@ from advisor.core.values import (
     Sharding,
     Trace,
 )
-from advisor.core.values.interval import Z90
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.exchange.collectives import exchanging_passes, sharded_over

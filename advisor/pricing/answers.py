@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from advisor.core.arguments import check_each, check_kind, check_number
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpus
+from advisor.core.limits import check_each, check_kind, check_number
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer, Price
 from advisor.pricing.providers import load_providers

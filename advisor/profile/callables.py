@@ -17,10 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, overload
 
-from advisor.core.arguments import check_count, check_kind, check_number
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings import Code
-from advisor.core.limits import MAX_TIMEOUT_S
+from advisor.core.limits import MAX_TIMEOUT_S, check_count, check_kind, check_number
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import ScriptJob, Status

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Collection, Mapping
 from fnmatch import translate
 from pathlib import Path
 
+from advisor.core import processes
+from advisor.core.devices import Device, detect_device, detect_devices
+from advisor.core.errors import GpuUnusableError, InputError
 from advisor.core.redaction import is_secret_variable
-from advisor.core.units import GIB, MIB
+from advisor.core.units import GIB, MIB, format_bytes
 
 # What a training job needs, by what it is for. All else is handed on by its name (`profile.env`): names alone
 # do not tell what holds a secret.
@@ -113,3 +118,121 @@ def withheld(environment: Mapping[str, str], handed_on: Collection[str] = ()) ->
 def _is_needed(name: str, value: str) -> bool:
     # A second look: patterns have no end, and an address may hold a login.
     return _IS_ALLOWED.match(name.upper()) is not None and not is_secret_variable(name, value)
+
+
+# Which Python runs the script.
+
+_ANSWER_S = 20.0
+_NAME_AN_EXECUTABLE = "Name an executable such as .venv/bin/python, or the folder of a virtual environment."
+
+
+def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path]:
+    """Interpreters to try in order: the named one alone, or the active environment's, then ours.
+
+    Raises:
+        InputError: the named one is no file that can be run.
+    """
+    if python is not None:
+        return [_checked(python)]
+    pythons = []
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = environment.get(variable)
+        if folder:
+            pythons.append(Path(folder) / "bin" / "python")
+    pythons.append(Path(sys.executable))
+    # One environment may be known by two names; links are kept, since they mark environments.
+    return list(dict.fromkeys(path for path in pythons if _can_run(path)))
+
+
+def _checked(python: Path) -> Path:
+    if python.is_dir() and _can_run(python / "bin" / "python"):
+        return python / "bin" / "python"
+    if not _can_run(python):
+        raise InputError(
+            f"`profile.python` {str(python)!r} is not an interpreter that can be run. {_NAME_AN_EXECUTABLE}"
+        )
+    _check_is_python(python)
+    return python
+
+
+def _check_is_python(python: Path) -> None:
+    """Ask harmlessly: any other program would take our files for its own arguments."""
+    command = processes.isolated(python, "-S", "-c", "print('Python ' + 'speaks')")
+    try:
+        answer = processes.run(command, timeout_s=_ANSWER_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(
+            f"`profile.python` {str(python)!r} does not start: {error}. {_NAME_AN_EXECUTABLE}"
+        ) from error
+    if answer.stdout.strip() != b"Python speaks":
+        raise InputError(f"`profile.python` {str(python)!r} is no Python interpreter. {_NAME_AN_EXECUTABLE}")
+
+
+def _can_run(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+# Which backend can be used here: a GPU that others work on gives wrong times.
+
+BACKENDS = ("auto", "cuda", "fake", "cpu")
+
+
+def check_backend(backend: str, environment: Mapping[str, str]) -> None:
+    """Refuse an unknown backend, and CUDA on a GPU that is busy.
+
+    Raises:
+        InputError: there is no such backend.
+        GpuUnusableError: the GPU that the script would get is busy.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"unknown profiling backend {backend!r}: choose one of {', '.join(BACKENDS)}.")
+    if backend in ("fake", "cpu"):
+        return
+    reason = why_first_is_busy(environment)
+    if reason is not None:
+        raise GpuUnusableError(
+            f"{reason}.",
+            "Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile without it:"
+            " `profile.backend` fake.",
+        )
+
+
+def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
+    """In words what others do on the GPU that a script would get; None if it is free, or nobody knows."""
+    device = first_device(environment)
+    return None if device is None else why_busy(device)
+
+
+def first_device(environment: Mapping[str, str]) -> Device | None:
+    """The GPU that a script would get, as nvidia-smi tells; None where it tells nothing."""
+    first = first_visible(environment)
+    if not first.isdigit():
+        return detect_device(first) if first else None
+    devices, index = detect_devices(), int(first)
+    return devices[index] if index < len(devices) else None
+
+
+def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable that says which GPUs the script sees: one where it is measured, none on the CPU.
+
+    >>> visible_devices("cuda", {"CUDA_VISIBLE_DEVICES": "3,1"})
+    {'CUDA_VISIBLE_DEVICES': '3'}
+    """
+    if backend == "fake":
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else first_visible(environment)}
+
+
+def why_busy(device: Device) -> str | None:
+    """In words what others do on the GPU; None if it is free, or nobody knows."""
+    if device.is_working:
+        return f"the {device.name} is busy ({device.utilization or 0:.0%} utilized)"
+    if not device.is_occupied:
+        return None
+    used, total = format_bytes(device.used_bytes or 0), format_bytes(device.memory_bytes or 0)
+    return f"others use {used} of the {total} of the {device.name}"
+
+
+def first_visible(environment: Mapping[str, str]) -> str:
+    """What CUDA takes for its device 0: nvidia-smi's index, or a name; empty where all are hidden."""
+    return environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()

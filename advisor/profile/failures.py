@@ -2,16 +2,254 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.payload.protocol import Result, Status
-from advisor.profile.crashes import crash, syntax_error
-from advisor.profile.hints import SANDBOX, withheld_hint
+from advisor.profile.epoch import EXAMPLE
 
 if TYPE_CHECKING:
     from advisor.profile.recording import Recording
+
+
+# A script's error that means its data is not here -> what is missing and what to do.
+
+# What a script saves and reads back is no data set; but train.bin holds tokens, pytorch_model.bin weights.
+_CHECKPOINT = re.compile(
+    r"\.(pt|pth|ckpt|safetensors)\b|(model|weights|optimizer|scheduler|args)[\w-]*\.bin\b|checkpoint",
+    re.IGNORECASE,
+)
+# Not the apostrophe of "couldn't".
+_QUOTED = re.compile(r"""(?<!\w)['"]([^'"]+)['"]""")
+# The error of a missing data set: the system's, torchvision's, Hugging Face's, a download's.
+_SIGNS = (
+    "FileNotFoundError",
+    "NotADirectoryError",
+    "Dataset not found",
+    "DatasetNotFoundError",
+    "DataFilesNotFoundError",
+    "Couldn't reach",
+)
+
+
+def missing_data_hint(message: str) -> str:
+    """What is missing and how to do without, or nothing where the error is another one.
+
+    >>> missing_data_hint("ValueError: too few values")
+    ''
+    """
+    if not _is_missing(message):
+        return ""
+    name = _QUOTED.search(message)
+    what = "Its data set is" if name is None else f"The data set {name[1]!r} is"
+    return (
+        f" {what} not here: profile where it is, pass the path that the script needs after `--`, or let"
+        f" samples of its form stand in for torch data sets, such as `profile.fake_data` {EXAMPLE}."
+    )
+
+
+def fed_hint(message: str) -> str:
+    """Why a script can fail that was fed fake samples."""
+    if _is_missing(message):
+        return (
+            " `profile.fake_data` takes the place of torch Dataset classes and of what DataLoaders give; this"
+            " is read elsewhere: pass the path that the script needs after `--`."
+        )
+    return (
+        " It ran on the samples of `profile.fake_data`: they must have the form that its data set gives, in"
+        " the same order or with the same names."
+    )
+
+
+def _is_missing(message: str) -> bool:
+    return not _CHECKPOINT.search(message) and any(sign in message for sign in _SIGNS)
+
+
+# Why a script fails under the profiler and nowhere else, told from a word of its error.
+
+_EXTENSION = (
+    " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
+    " it use torch's own operators."
+)
+_DOWNLOADS = (
+    " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
+    " are filled, then profile it again."
+)
+_NETWORK = (
+    " It wants something from the network that cannot be reached from here: download it once before, and pass"
+    f" its path after `--`. For a torch data set, samples of its form can stand in:"
+    f" `profile.fake_data` {EXAMPLE}."
+)
+FULL = (
+    " What it saves, and what is recorded of it, goes to the temporary folder while it is profiled: make room"
+    " there, or name another one with the variable TMPDIR."
+)
+_NOBODY = (
+    " Root's scripts run as nobody in the sandbox: let others read what it needs, or profile it as the owner"
+    " of its files."
+)
+SANDBOX = (
+    " The sandbox shows a script only what it needs (docs/sandbox.md): add files and folders with"
+    " `profile.sandbox_read`."
+)
+_NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
+# What a script meets under the profiler and nowhere else: a word of its error -> why.
+_HINTS = {
+    **dict.fromkeys(
+        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
+        " Where several processes train together, say how many: `world_size` N.",
+    ),
+    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
+    # A file that ends too early is an EOFError, too.
+    "EOF when reading a line": _NO_INPUT,
+    "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
+    " less data in main memory, or make the data on the GPU.",
+    "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
+    "CompressedLayoutError": " COO tensors are: make the matrix with torch.sparse_coo_tensor or to_sparse()"
+    " while it is profiled.",
+    "CUDAGraph": " CUDA graphs cannot be captured without a GPU: switch them off while it is profiled; the"
+    " operators stay the same.",
+    "CUDA_HOME": _EXTENSION,
+    "Error building extension": _EXTENSION,
+    "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
+    " without `profile.sandbox`, or have it write below tempfile.gettempdir().",
+    "No space left on device": FULL,
+    "PytorchStreamWriter failed": FULL,
+    "OfflineModeIsEnabled": _DOWNLOADS,
+    "couldn't connect to": _DOWNLOADS,
+    "Couldn't reach": _DOWNLOADS,
+    **dict.fromkeys(
+        (
+            "URLError",
+            "gaierror",
+            "NameResolutionError",
+            "Name or service not known",
+            "Temporary failure in name resolution",
+            "Max retries exceeded",
+            "Network is unreachable",
+        ),
+        _NETWORK,
+    ),
+    "FileNotFoundError": " If this is a file from before, pass its path after `--`. Of what the script saves"
+    " while it is profiled, only files of torch.save, safetensors and the common libraries can be read back.",
+    "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
+    " needs an __init__.py, or call advisor from that folder's parent.",
+    "device_count": " It sees one GPU while it is profiled: let it accept that, or say `world_size` N.",
+}
+
+
+def hint_of(recording: Recording) -> str:
+    """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
+    message = recording.get("message", "")
+    if recording.get("is_nobody") and "Permission denied" in message:
+        return _NOBODY
+    hidden = _out_of_sight(message) if recording.get("in_sandbox") else ""
+    if hidden:
+        return hidden
+    # On a terminal, input() says no more.
+    if message == "EOFError":
+        return _NO_INPUT
+    refused = recording.get("refused", ())
+    if refused:
+        return _refused_hint(message, refused, is_fed=bool(recording.get("fed_fake_data")))
+    if recording.get("fed_fake_data"):
+        return fed_hint(message)
+    # The script's own line tells what it asked; its error need not.
+    lines = str(recording.get("traceback", "")).splitlines()
+    asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
+    text = "\n".join([message, *asserted[-1:]])
+    known = next((hint for word, hint in _HINTS.items() if _says(text, word)), "")
+    # What is missing may be data, or what the script saved, or what a hub has.
+    if known == _DOWNLOADS:
+        return known
+    missing = missing_data_hint(message)
+    return missing + SANDBOX if missing and recording.get("in_sandbox") else missing or known
+
+
+def _out_of_sight(message: str) -> str:
+    """What is missing in the sandbox and there outside of it."""
+    if not any(
+        sign in message for sign in ("No such file", "FileNotFoundError", "cannot open shared object")
+    ):
+        return ""
+    for path in re.findall(r"""['"]([^'"\n\0]+)['"]|(?:^|\s)(/[^:\s]+): cannot open""", message):
+        name = path[0] or path[1]
+        if os.path.exists(name):  # noqa: PTH110
+            folder = os.path.dirname(os.path.abspath(name))  # noqa: PTH100, PTH120
+            return (
+                f" {name!r} is there, but out of the sandbox's sight (docs/sandbox.md): add it or its folder"
+                f" {folder!r} with `profile.sandbox_read`."
+            )
+    return ""
+
+
+def withheld_hint(recording: Recording) -> str:
+    """Which variables the script asked for and did not get, and how it does; a sentence after a space."""
+    names = recording.get("withheld", ())
+    if not names:
+        return ""
+    return (
+        f" It asked for variables of yours that scripts do not get: {', '.join(names)}. Hand on what it"
+        f" needs: `profile.env` {names[0]}."
+    )
+
+
+def _says(text: str, word: str) -> bool:
+    # LOW_RANK is a script's own word. Plurals and longer names of torch's are meant, too.
+    return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None
+
+
+def _refused_hint(message: str, refused: Iterable[str], *, is_fed: bool) -> str:
+    # The error itself may name them, and once is enough.
+    unsaid = [name for name in refused if name not in message]
+    named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
+    fed = f" For a torch data set, samples of its form can stand in: `profile.fake_data` {EXAMPLE}."
+    return named + _DOWNLOADS + ("" if is_fed else fed)
+
+
+# What to say of a script that an error ended: whose fault it is only where the traceback shows it.
+
+_MADE_UP = (
+    " Values that it reads from the GPU are made up while it is profiled: if it raised because of one, pass"
+    " arguments that leave the check out."
+)
+
+
+def crash(recording: Recording, script: str) -> str:
+    """The message for an error that was not caught, without its traceback."""
+    message = recording.get("message", "").rstrip(".")
+    hint, asked = hint_of(recording), withheld_hint(recording)
+    # A full folder may have stopped our own writing, in the midst of the script.
+    if recording.get("origin") != "pretended" and hint != FULL:
+        made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
+        return (
+            f"{script!r} raised {message}. It must run up to its third optimizer step: fix it,"
+            f" or pass the arguments it needs after `--`.{made_up}{hint}{asked}"
+        )
+    ended = f"{script!r} was ended before its third optimizer step by {message}."
+    if hint:
+        return ended + hint + asked
+    return (
+        f"{ended} It comes from torch, whose GPU is only pretended, so the fault may be the script's or"
+        " advisor's: run the script by itself, or with `profile.backend` cpu if it can do without a GPU. If"
+        " it trains there, please report this."
+    )
+
+
+def syntax_error(recording: Recording, script: str, python: str) -> str:
+    """The message for a file that Python cannot read: the script, or one that it imports."""
+    # A forged recording may lack any of it.
+    file, line, text, message = map(recording.get, ("file", "line", "text", "message"))
+    what = repr(script) if recording.get("is_script") else f"{script!r} imports {file!r}, which"
+    return (
+        f"{what} has a syntax error in line {line}, {text!r}: {message}. Correct it; if it is"
+        f" written for a newer Python than that of {python!r}, name that one with `profile.python` PATH."
+    )
+
 
 _LOG_LINES = 15
 _LOG_CHARACTERS = 4000

@@ -2,27 +2,85 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
-from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
+from advisor.core.limits import (
+    MAX_SAMPLES,
+    MAX_TIMEOUT_S,
+    MAX_WORLD,
+    check_count,
+    check_each,
+    check_kind,
+    check_number,
+)
 from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
-from advisor.payload.protocol import FakeSamples, SampleField
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
-from advisor.profile.backends import check_backend
+from advisor.payload.protocol import Counts, FakeSamples, Phase, SampleField
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, Progress, record
+from advisor.profile.environment import candidates, check_backend
+from advisor.profile.epoch import FakeField
 from advisor.profile.failures import WITHOUT_IT
-from advisor.profile.fake_data import FakeField
-from advisor.profile.interpreter import candidates
-from advisor.profile.launch import Progress
 from advisor.profile.recording import trace_of
 from advisor.profile.sandbox import check_sandbox
+
+# Where a profiling run is, as the child process tells it.
+#
+# The child runs foreign code, which can write to the same place: what is not one of our own short lines is
+# ignored.
+
+_MOST_CHARACTERS = 200
+_MOST = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressEvent:
+    """One message of the child.
+
+    Attributes:
+        phase: what it does.
+        step: the optimizer step that is under way or, in an evaluation, was made last.
+        num_steps: how many it is going to make.
+        done: evaluated batches, or micro-steps of this optimizer step.
+        total: of how many, if known.
+    """
+
+    phase: Phase
+    step: int | None = None
+    num_steps: int | None = None
+    done: int | None = None
+    total: int | None = None
+
+
+_COUNTS = tuple(Counts.__annotations__)
+
+
+def parse_event(line: str) -> ProgressEvent | None:
+    """The event that a line tells, None for any other line.
+
+    >>> parse_event('{"phase": "evaluation", "done": 120}')
+    ProgressEvent(phase=<Phase.EVALUATION: 'evaluation'>, step=None, num_steps=None, done=120, total=None)
+    >>> parse_event('{"phase": "mining", "done": 120}') is None
+    True
+    """
+    if len(line) > _MOST_CHARACTERS:
+        return None
+    try:
+        message = json.loads(line)
+        phase = Phase(message["phase"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    counts = {name: message[name] for name in _COUNTS if name in message}
+    if not all(type(count) is int and 0 < count <= _MOST for count in counts.values()):
+        return None
+    return ProgressEvent(phase=phase, **counts)
+
 
 # Some of them run as Python without an error, and do nothing.
 _MOST_SCRIPT_BYTES = 16 * 2**20
@@ -87,7 +145,7 @@ def profile(
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
         sandbox_read: files and folders that it reads there besides what every script does (docs/sandbox.md).
         env: names of variables that the script gets beside those that training needs; secrets only so.
-        progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
+        progress: gets each line that the run tells; ``advisor.profile.profiling.parse_event`` reads it.
 
     Raises:
         InputError: no such script, backend or interpreter, not Python, no torch in it, no sandbox, or an

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    Required,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict, is_typeddict
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Code, Finding, finding
@@ -16,24 +33,175 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace, known_code, warning_of
-from advisor.formats.trace_files import (
-    SCHEMA_VERSION,
-    attribute_from_json,
-    flow_from_json,
-    tensor_from_json,
-)
-from advisor.kineto.launches import kernels_of, merged
+from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, flow_from_json, tensor_from_json
+from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
+from advisor.kineto.events import Recording as KinetoRecording
+from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
-from advisor.payload.protocol import VERSION, Notice, Operator, OperatorFlow, Result
+from advisor.payload.protocol import MARK, VERSION, Length, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
-from advisor.profile.cutting import cut, cut_each
 from advisor.profile.epoch import epoch_of
-from advisor.profile.timeline import Timeline
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from advisor.formats.trace_files import AttributeJson
+
+
+# Keeps what a script says from filling a terminal or a trace.
+
+CUT_MARK = " [... cut ...] "
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and its end with a mark between them.
+
+    >>> cut("a" * 99, 20)
+    'aaa [... cut ...] aa'
+    """
+    if len(text) <= most:
+        return text
+    kept = most - len(CUT_MARK)
+    tail = kept // 2
+    return text[: kept - tail] + CUT_MARK + text[len(text) - tail :]
+
+
+def cut_each(texts: Sequence[str], most: int, *, most_texts: int) -> list[str]:
+    """Each text as by ``cut``, and of many texts the first ones.
+
+    >>> cut_each(["one", "two", "three"], 80, most_texts=2)
+    ['one', 'two', '[... 1 more ...]']
+    """
+    kept = [cut(text, most) for text in texts[:most_texts]]
+    left = len(texts) - len(kept)
+    return [*kept, f"[... {left:,} more ...]"] if left else kept
+
+
+# A result file is checked in form before anything else looks at it: a script can write one, too.
+#
+# The check is made from the types of ``payload/protocol.py``, and is stricter than they look: no count is
+# negative, no time infinite, no name endless. The parser stops at 200 levels, and at the first fault in a
+# list; ``trace_checks`` looks at the numbers.
+
+# A million unknown fields would be a million faults; nobody looks at them.
+_CONFIG = ConfigDict(strict=True, extra="allow")
+_COUNT = Annotated[int, Field(ge=0)]
+_SECONDS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# Of a mapping each value would be a fault of its own; ``trace_checks`` stops at the first.
+_UNCHECKED = dict[str, object]
+_Hint = Any  # a type as a value, which the type system has no name for
+
+
+@cache
+def result_adapter() -> TypeAdapter[Result]:
+    """Made once; that takes some milliseconds."""
+    return TypeAdapter(_strict(Result))
+
+
+def _strict(hint: _Hint) -> _Hint:
+    """The type that pydantic checks for a type of the protocol."""
+    if is_typeddict(hint):
+        return _strict_fields(hint)
+    if hint in (int, float):
+        return _COUNT if hint is int else _SECONDS
+    origin: object = get_origin(hint)
+    arguments = get_args(hint)
+    if origin is dict:
+        return _UNCHECKED
+    if origin is list:
+        # One fault is enough: a million would take gigabytes to tell.
+        return Annotated[list[_strict(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]
+    if origin is Annotated:
+        bounds: Length = arguments[1]
+        return Annotated[_strict(arguments[0]), Field(min_length=bounds.least, max_length=bounds.most)]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_strict(argument) for argument in arguments)]  # noqa: UP007
+    return hint
+
+
+@cache
+def _strict_fields(cls: _Hint) -> _Hint:
+    """A TypedDict like this one; pydantic takes those of typing_extensions alone before Python 3.12."""
+    fields = {
+        name: (Required if name in cls.__required_keys__ else NotRequired)[_strict(hint)]
+        for name, hint in get_type_hints(cls, include_extras=True).items()
+    }
+    make: _Hint = TypedDict
+    made = make(cls.__name__, fields)
+    made.__pydantic_config__ = _CONFIG
+    return made
+
+
+# The profiler's timeline of a watched iteration -> what each recorded call ran on the GPU.
+#
+# The dispatch mode leaves a mark around every call (``advisor#12``). A kernel belongs to the call within
+# whose mark its launch lies, on the same thread.
+
+# A script can leave marks of its own.
+_OUR_MARK = re.compile(rf"{MARK}[0-9]{{1,18}}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What ran on the GPU in the watched iteration.
+
+    Attributes:
+        by_call: device events by the number of the call that launched them.
+        unmarked: those that no recorded call launched.
+    """
+
+    by_call: Mapping[int, tuple[DeviceEvent, ...]]
+    unmarked: tuple[DeviceEvent, ...]
+
+    @property
+    def unmarked_share(self) -> float:
+        """The part of all device time that belongs to no call, 0..1."""
+        lost_s = sum(event.duration_s for event in self.unmarked)
+        known_s = sum(event.duration_s for events in self.by_call.values() for event in events)
+        return lost_s / (lost_s + known_s) if self.unmarked else 0.0
+
+
+def read_timeline(path: Path) -> Timeline:
+    """Join a profiler's export by our marks.
+
+    Raises:
+        TraceError: the export is damaged or holds no kernels.
+    """
+    return timeline_of(read_kineto_recording(path))
+
+
+def timeline_of(recording: KinetoRecording) -> Timeline:
+    """Join the events of a recording by our marks."""
+    marks: dict[str, list[HostEvent]] = {}
+    for mark in recording.marks:
+        if _OUR_MARK.fullmatch(mark.name):
+            marks.setdefault(mark.thread, []).append(mark)
+    by_call: dict[int, list[DeviceEvent]] = {}
+    unmarked = []
+    for event in recording.device_events:
+        call = _call_of(event, recording, marks)
+        if call is None:
+            unmarked.append(event)
+        else:
+            by_call.setdefault(call, []).append(event)
+    return Timeline(
+        by_call={call: tuple(events) for call, events in by_call.items()}, unmarked=tuple(unmarked)
+    )
+
+
+def _call_of(
+    event: DeviceEvent, recording: KinetoRecording, marks: Mapping[str, Sequence[HostEvent]]
+) -> int | None:
+    launch = None if event.correlation is None else recording.launches.get(event.correlation)
+    if launch is None:
+        return None
+    candidates = marks.get(launch.thread, [])
+    # Calls do not nest: the mode is off while it runs one.
+    place = bisect.bisect_right(candidates, launch.begin_s, key=lambda mark: mark.begin_s)
+    if place == 0 or candidates[place - 1].end_s < launch.begin_s:
+        return None
+    return int(candidates[place - 1].name.removeprefix(MARK))
+
 
 # Characters of each.
 _MOST_CHARACTERS = {"message": 2000, "traceback": 6000, "file": 500, "text": 500}
@@ -85,8 +253,6 @@ def _check_version(version: int) -> None:
 def _parsed(raw: bytes) -> Result:
     # Late, since it takes a tenth of a second.
     from pydantic import ValidationError
-
-    from advisor.profile.result_schema import result_adapter
 
     try:
         return result_adapter().validate_json(raw)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
 import shutil
+import stat
+import struct
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +15,231 @@ from pathlib import Path
 
 from advisor.core import processes
 from advisor.core.errors import InputError
-from advisor.profile.credential_files import hidden
-from advisor.profile.nobody import CAPABILITIES, can_read, change_of_user, give_to_nobody, opened
-from advisor.profile.readable import IN_ETC, IN_RUN, IN_SYS, LINKS, SYSTEM, Readable, home_folder, readable
-from advisor.profile.seccomp import filter_program
-from advisor.profile.special_files import special_files
+from advisor.profile.readable import (
+    IN_ETC,
+    IN_RUN,
+    IN_SYS,
+    LINKS,
+    SYSTEM,
+    Readable,
+    hidden,
+    home_folder,
+    readable,
+    special_files,
+)
+
+# The system calls that a sandboxed script does without, as a program for the kernel's filter (seccomp).
+#
+# Namespaces do not divide everything: keyrings and vsock are the machine's, and a user namespace of the
+# script's own would give it back the capabilities that it lost. What is refused looks to the script like a
+# kernel that does not have it, so that libraries do without.
+
+# Offsets in the kernel's struct seccomp_data; of arguments the lower half, on little-endian machines.
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ANY_BIT, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_NEW_USER_NAMESPACE = 0x10000000
+# bubblewrap takes 9,000, and there are others.
+_MOST_ARGUMENTS = 6000
+_TOO_MANY = (
+    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories"
+    " than can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or"
+    " work in a copy without them."
+)
+# Unix, IPv4, IPv6 and netlink, which lists network interfaces. Of these the network namespace has its own.
+_FAMILIES = (1, 2, 10, 16)
+# Typing at a terminal (TIOCSTI), or pasting into a console (TIOCLINUX).
+_TERMINAL_REQUESTS = (0x5412, 0x541C)
+# Numbers of system calls from here on are those of x32, which the rules would not know.
+_X32 = 0x40000000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machine:
+    """What the kernel calls an architecture, and the numbers of its system calls."""
+
+    audit: int
+    calls: dict[str, int]
+
+
+# Their numbers are the same everywhere.
+_EVERYWHERE = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435}
+_CALLS_OF_MACHINES = {
+    "x86_64": _Machine(
+        audit=0xC000003E,
+        calls=_EVERYWHERE
+        | {
+            "socket": 41, "socketpair": 53, "clone": 56, "unshare": 272, "ioctl": 16, "keyctl": 250,
+            "add_key": 248, "request_key": 249, "userfaultfd": 323, "bpf": 321, "perf_event_open": 298,
+            "setns": 308, "syslog": 103,
+        },
+    ),
+    "aarch64": _Machine(
+        audit=0xC00000B7,
+        calls=_EVERYWHERE
+        | {
+            "socket": 198, "socketpair": 199, "clone": 220, "unshare": 97, "ioctl": 29, "keyctl": 219,
+            "add_key": 217, "request_key": 218, "userfaultfd": 282, "bpf": 280, "perf_event_open": 241,
+            "setns": 268, "syslog": 116,
+        },
+    ),
+}  # fmt: skip
+# io_uring makes sockets without the call of that name. The C library takes clone where there is no clone3,
+# whose flags a filter cannot see.
+_MISSING = (
+    "keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register",
+    "userfaultfd", "bpf", "perf_event_open", "setns", "syslog", "clone3",
+)  # fmt: skip
+
+
+def filter_program() -> bytes | None:
+    """The program for this machine; None where the numbers of its system calls are not known here."""
+    machine = _CALLS_OF_MACHINES.get(platform.machine())
+    if machine is None:
+        return None
+    calls = machine.calls
+    program = [
+        _step(_LOAD, _ARCHITECTURE),
+        # A 32-bit program has other numbers.
+        _step(_JUMP_IF_EQUAL, machine.audit, then=1),
+        _refuse(errno.ENOSYS),
+        _step(_LOAD, _NUMBER),
+        _step(_JUMP_IF_AT_LEAST, _X32, otherwise=1),
+        _refuse(errno.ENOSYS),
+    ]
+    for name in _MISSING:
+        program += [_step(_JUMP_IF_EQUAL, calls[name], otherwise=1), _refuse(errno.ENOSYS)]
+    for name in ("clone", "unshare"):
+        namespace = [_step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1), _refuse(errno.EPERM)]
+        program += _of_call(calls[name], 0, namespace)
+    for name in ("socket", "socketpair"):
+        known = [
+            _step(_JUMP_IF_EQUAL, family, then=len(_FAMILIES) - at) for at, family in enumerate(_FAMILIES)
+        ]
+        program += _of_call(calls[name], 0, [*known, _refuse(errno.EAFNOSUPPORT)])
+    for request in _TERMINAL_REQUESTS:
+        typing = [_step(_JUMP_IF_EQUAL, request, otherwise=1), _refuse(errno.EPERM)]
+        program += _of_call(calls["ioctl"], 1, typing)
+    return b"".join([*program, _step(_RETURN, _ALLOW)])
+
+
+def _of_call(number: int, argument: int, rules: list[bytes]) -> list[bytes]:
+    """Rules on an argument of one call; the call's number is loaded before and after."""
+    body = [_step(_LOAD, _ARGUMENTS + 8 * argument), *rules, _step(_LOAD, _NUMBER)]
+    return [_step(_JUMP_IF_EQUAL, number, otherwise=len(body)), *body]
+
+
+def _refuse(number: int) -> bytes:
+    return _step(_RETURN, _REFUSE | number)
+
+
+def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+    """One instruction of classic BPF; the jumps count the instructions to leave out."""
+    return struct.pack("=HBBI", code, then, otherwise, value)
+
+
+# Root's scripts in the sandbox run as nobody where nobody can read what they need.
+#
+# A user namespace with another number in it does not help: to the kernel the files are still root's. So the
+# user is changed for real inside, where bubblewrap has set everything up, and root's closed folders that lie
+# on the way are opened in the sandbox alone.
+
+NOBODY = 65534
+_SETPRIV = "setpriv"
+_TRIAL_S = 20.0
+# bubblewrap takes some thousand arguments.
+_MOST_ENTRIES = 600
+# For the change of user, after which none is left.
+CAPABILITIES = tuple(
+    part for name in ("SETUID", "SETGID", "SETPCAP") for part in ("--cap-add", f"CAP_{name}")
+)
+_CAN_READ = """
+import os, sys, sysconfig
+home, *read = sys.argv[1:]
+for path in read:
+    os.listdir(path) if os.path.isdir(path) else open(path).close()
+for folder in (".", home, sysconfig.get_paths()["purelib"]):
+    os.listdir(folder)
+open(os.path.join(os.environ["TMPDIR"], "trial"), "w").close()
+os.remove(os.path.join(os.environ["TMPDIR"], "trial"))
+"""
+
+
+def change_of_user() -> list[str] | None:
+    """The start of a command that runs as nobody; None where this system has no such program."""
+    program = processes.program(_SETPRIV)
+    if program is None:
+        return None
+    return [
+        program, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+        "--bounding-set=-all", "--inh-caps=-all",
+    ]  # fmt: skip
+
+
+def opened(needed: Iterable[Path], shown: Iterable[Path]) -> list[str] | None:
+    """Arguments of bubblewrap that let nobody pass the folders on the way; None if they hold too much.
+
+    Each closed folder becomes one that is open, with the same entries, read-only. The entries keep their own
+    permissions.
+
+    Args:
+        needed: files and folders that nobody must come to.
+        shown: what is bound; the folders above are made for the sandbox and are open.
+    """
+    roots = {place for path in shown for place in (path, path.resolve())}
+    ways = {place for path in needed for place in (path, path.resolve())}
+    folders = {
+        folder
+        for path in ways
+        for folder in (path, *path.parents)
+        if _is_closed(folder) and any(folder.is_relative_to(root) for root in roots)
+    }
+    arguments: list[str] = []
+    for folder in sorted(folders, key=lambda path: len(path.parts)):
+        entries = list(os.scandir(folder))
+        if len(entries) > _MOST_ENTRIES or len(arguments) > _MOST_ENTRIES * 3:
+            return None
+        arguments += ["--perms", "0755", "--tmpfs", str(folder)]
+        for entry in entries:
+            target = os.readlink(entry.path) if entry.is_symlink() else entry.path  # noqa: PTH115
+            arguments += ["--symlink" if entry.is_symlink() else "--ro-bind", target, entry.path]
+    return [*arguments, *(part for folder in folders for part in ("--remount-ro", str(folder)))]
+
+
+def _is_closed(folder: Path) -> bool:
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    open_to_all = stat.S_IROTH | stat.S_IXOTH
+    return stat.S_ISDIR(mode) and mode & open_to_all != open_to_all
+
+
+def give_to_nobody(folder: Path, *, back: bool = False) -> None:
+    """Make nobody the owner of the job's folder and what is in it, or root again."""
+    owner = 0 if back else NOBODY
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner, owner, follow_symlinks=False)
+
+
+def can_read(start: Sequence[str], paths: Sequence[Path], environment: Mapping[str, str]) -> bool:
+    """Whether nobody can start the interpreter, read what is needed, and write to the temporary folder.
+
+    Args:
+        start: of a command in the sandbox, its interpreter included.
+        paths: files and folders to read.
+        environment: of the script.
+    """
+    home = os.path.expanduser("~")  # noqa: PTH111
+    words = [home if Path(home).is_dir() else "/", *map(str, paths)]
+    try:
+        trial = processes.run(
+            [*start, "-I", "-c", _CAN_READ, *words], environment=environment, timeout_s=_TRIAL_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return trial.returncode == 0
+
 
 _PROGRAM = "bwrap"
 # bubblewrap takes the filter from a descriptor. The shell opens it, whoever starts the command.
@@ -39,14 +263,6 @@ _ISOLATED = (
 )  # fmt: skip
 # Started by root, bubblewrap keeps root's capabilities, and with them a mount can be made writable again.
 _NO_CAPABILITIES = ("--cap-drop", "ALL")
-# bubblewrap takes 9,000, and there are others.
-_MOST_ARGUMENTS = 6000
-_TOO_MANY = (
-    "`profile.sandbox`: the script's folders hold more sockets, named pipes and settings of repositories"
-    " than can be covered (some 2,000). Remove those that no program uses (find . -type s -o -type p), or"
-    " work in a copy without them."
-)
-_TRIAL_S = 20.0
 _ROOT = (
     "the script runs as root and without `profile.sandbox`: nothing keeps it from reading credentials, those"
     " of this command included, or from changing the system. Use `profile.sandbox`, or profile as another"

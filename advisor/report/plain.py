@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from advisor.core.names import as_text
+from advisor.core.files import as_text
 
 if TYPE_CHECKING:
     from rich.text import Text

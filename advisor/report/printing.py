@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from advisor.core.errors import InputError
-from advisor.core.variables import ANSWER_FILE_VARIABLE
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.report.document import Document
 from advisor.report.plain import Shown, print_text
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_number
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.limits import MAX_MEMORY_GIB
+from advisor.core.limits import MAX_MEMORY_GIB, check_number
 from advisor.core.units import GIB
 from advisor.core.values import GpuSpec
 

@@ -146,7 +146,7 @@ def _store(config: Config) -> Check:
 
 
 def _torch(config: Config) -> Check:
-    from advisor.profile.interpreter import candidates
+    from advisor.profile.environment import candidates
 
     pythons = candidates(config.settings.profile.python, os.environ)
     for python in pythons:

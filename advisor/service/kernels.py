@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.core.temporary import temporary_folder
+from advisor.core.files import temporary_folder
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -143,7 +143,7 @@ def _check_known() -> None:
     from advisor.core.errors import RecordingError
     from advisor.core.gpus import is_known
     from advisor.predict.calibrating import why_unknown
-    from advisor.profile.backends import first_device
+    from advisor.profile.environment import first_device
 
     device = first_device(os.environ)
     if device is not None and not is_known(device.name):

@@ -38,8 +38,8 @@ def machine_here(
         settings: whether the metadata service may be asked.
     """
     from advisor.core.devices import detect_devices
+    from advisor.receipt.command import gpus_seen
     from advisor.receipt.instance import this_instance
-    from advisor.receipt.visible_gpus import gpus_seen
 
     seen = this_instance(settings.metadata_url) if settings.metadata else None
     gpus = gpus_seen(detect_devices(), environment)

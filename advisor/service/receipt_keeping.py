@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError
-from advisor.core.files import write_atomically
-from advisor.core.names import as_text
+from advisor.core.files import as_text, write_atomically
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -148,7 +147,7 @@ def enter_left_behind(config: Config, listener: Listener) -> int:
 
 def _with_steps(receipt: ReceiptFile) -> Run:
     """The run, with the steps that it made before nobody saw it any more."""
-    from advisor.receipt.step_records import read_steps
+    from advisor.receipt.receipt_files import read_steps
 
     if receipt.steps_folder is None:
         return receipt.run

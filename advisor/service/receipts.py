@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
+from advisor.core.files import temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.redaction import redact
-from advisor.core.temporary import temporary_folder
 from advisor.core.values import Interval, RunStatus
 from advisor.service.machine_here import machine_here
 from advisor.service.receipt_keeping import Begun, begin, keep
@@ -24,7 +24,7 @@ from advisor.service.run_costs import cost_of
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.receipt.command import Ending
-    from advisor.receipt.step_records import Steps
+    from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.service.ran_on import Place
     from advisor.store.ledger import LedgerEntry, Run
@@ -97,7 +97,7 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
-    from advisor.receipt.step_records import steps_environment
+    from advisor.receipt.receipt_files import steps_environment
 
     given = _given_place(request, config, listener)
     advised, doubts = _recommendation(request, config, listener)
@@ -152,7 +152,7 @@ def _kept(
     advised: LedgerEntry | None,
     doubts: Sequence[str],
 ) -> Receipt:
-    from advisor.receipt.step_records import read_steps
+    from advisor.receipt.receipt_files import read_steps
 
     steps, strange = read_steps(steps_folder, ending.duration_s)
     run = _ended(begun, ending, steps, request, config)

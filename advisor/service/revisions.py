@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from advisor.core.errors import InputError
-from advisor.core.temporary import temporary_folder
+from advisor.core.files import temporary_folder
 from advisor.service.git import Repository
 
 # More than any repository of scripts holds: trees that name each other may list billions of files.

@@ -121,7 +121,7 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
         ProfileError: the script yields no iteration.
     """
     from advisor.profile import pretend, profile
-    from advisor.profile.fake_data import parse_fake_data
+    from advisor.profile.epoch import parse_fake_data
     from advisor.profile.sandbox import warning_for_root
 
     assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_count
-from advisor.core.limits import MAX_MACHINES
+from advisor.core.limits import MAX_MACHINES, check_count
 
 if TYPE_CHECKING:
     from advisor.core.findings import Finding

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from advisor.core.arguments import check_each
 from advisor.core.errors import ConfigError, PolicyError, did_you_mean
+from advisor.core.limits import check_each
 from advisor.formats.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
 from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import ColumnElement, RowMapping, Table, case, func, not_, or_, select, true
 
 from advisor.core.errors import StoreError
+from advisor.core.files import as_text
 from advisor.core.limits import RUN_BOUNDS, why_out_of_bounds
-from advisor.core.names import as_text
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from advisor.core.arguments import check_each, check_kind
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
+from advisor.core.limits import check_each, check_kind
 from advisor.core.values import (
     AS_WRITTEN,
     GpuSpec,

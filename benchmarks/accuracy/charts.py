@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from advisor.core.files import write_atomically
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from benchmarks.accuracy.summary import OURS, Summary, predictors
 
 Row = Mapping[str, Any]

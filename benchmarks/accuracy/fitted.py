@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.operators.attention_kernels import kernels
 from advisor.operators.recurrent import step_constants
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
-from advisor.core.values import GpuSpec, Op
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, GpuSpec, Op
 from research.training.overhead import Floors, observed_s
 from research.training.samples import Samples
 

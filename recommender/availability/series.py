@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from advisor.core.arguments import check_number
+from advisor.core.limits import check_number
 from advisor.core.values import StartWait
 from advisor.pricing.spot import SpotOdds
 

@@ -20,9 +20,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.arguments import check_number
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.limits import MAX_PLANNED_S
+from advisor.core.limits import MAX_PLANNED_S, check_number
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds

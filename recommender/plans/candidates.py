@@ -9,11 +9,10 @@ from functools import cache
 from itertools import repeat
 from operator import itemgetter, le
 
-from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.globs import is_among
-from advisor.core.limits import MAX_W, MIN_W
+from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.node_counts import (
     USEFUL,

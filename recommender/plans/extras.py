@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from advisor.core.arguments import check_kind, check_number
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.limits import MAX_GB, MAX_PLANNED_S
+from advisor.core.limits import MAX_GB, MAX_PLANNED_S, check_kind, check_number
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.storage import Charge, Rate, RateKind, charge

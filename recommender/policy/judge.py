@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.core.arguments import check_kind
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier
 

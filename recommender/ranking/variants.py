@@ -17,6 +17,7 @@ import numpy as np
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
+    Z90,
     ChangeGain,
     Interval,
     IterationEstimate,
@@ -30,7 +31,6 @@ from advisor.core.values import (
     Variant,
     Workload,
 )
-from advisor.core.values.interval import Z90
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate_all

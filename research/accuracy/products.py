@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.formats.recording_files import Measurement
 from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
 from advisor.predict.calibrating import learned_kernels, learned_offsets

@@ -97,8 +97,7 @@ def time_kernels(lines: Lines, backend: str, tiny: bool, folder: Path) -> None:
     They are measured in this very process, as the child of ``advisor measure`` does: that command needs
     packages which the machine of the GPU may lack.
     """
-    from advisor.measure.keeping import Keeper
-    from advisor.measure.measuring import described, reference
+    from advisor.measure.measuring import Keeper, described, reference
     from advisor.payload.grid_run import device_of
     from advisor.payload.operator_timing import clock_of, measure_all
 

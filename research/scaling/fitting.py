@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.predict.exchange.collective_time import Scaling
 from research.chosen.fit import of_one_more
 from research.scaling.cases import Case, Judged, judged

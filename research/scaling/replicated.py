@@ -15,8 +15,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Fabric, GpuSpec, Interval, Layout, Link, Network, Phase, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Fabric, GpuSpec, Interval, Layout, Link, Network, Phase, Trace
 from advisor.predict.exchange.collective_time import Scaling
 from advisor.predict.iteration import predict_counts
 from advisor.predict.knowledge import shipped

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.predict.interval import SIGMA_COMPILED
 from research.compiled_steps import (
     MODELS,

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Layout, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Layout, Trace
 from advisor.predict.exchange.collective_time import Scaling
 from research import speedups
 from research.chosen.fit import of_one_more

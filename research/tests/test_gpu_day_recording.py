@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.formats.recording_files import read_recording
-from advisor.kineto.joining import STEP_MARK
+from advisor.kineto.export import STEP_MARK
 from research.gpu_day import kernels, parts, plan, steps, sustained, timed_steps
 from research.gpu_day.device import Device
 from research.gpu_day.kernels import cases

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.operators.attention_kernels import AttentionKernel, Backend, padded, rate_flops_per_s, seconds
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from research.training.attention_tables import ORIGIN, Measured, read_attention

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
 from advisor.core.gpus import load_gpus
-from advisor.core.values import GpuSpec
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, GpuSpec
 from advisor.operators.recurrent import StepConstants, Steps, steps_time_s
 from research.training.least_squares import least_squares
 

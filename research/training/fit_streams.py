@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.operators.cycles import COSTS
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S

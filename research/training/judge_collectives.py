@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from advisor.core.values import Link, Network
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Link, Network
 from research.training.collective_fit import Fit, Grouped, fit_of
 from research.training.collective_parameters import NETWORK_LATENCY_SIGMA, NO_SPREAD, Floats, Spread
 from research.training.collective_tables import UNKNOWN_NETWORK, MeasuredCollective

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import AdvisorError, ProfileError
 from advisor.profile import profile
-from advisor.profile.fake_data import parse_fake_data
+from advisor.profile.epoch import parse_fake_data
 from tests.compatibility.checks import problems
 from tests.compatibility.row import SCRIPTS, Row
 from tests.compatibility.rows import ROWS

@@ -11,7 +11,7 @@ from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.iteration import predict
 from advisor.profile import profile
-from advisor.profile.fake_data import parse_fake_data
+from advisor.profile.epoch import parse_fake_data
 from tests.findings import named
 
 SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
-from advisor.profile.fake_data import CLASS, DTYPES, FakeField, parse_fake_data
+from advisor.profile.epoch import CLASS, DTYPES, FakeField, parse_fake_data
 
 SIZES = st.lists(st.integers(1, 300), max_size=3).map(tuple)
 TENSORS = st.tuples(SIZES, st.sampled_from(DTYPES))

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profile.nobody import NOBODY
-from advisor.profile.sandbox import sandboxed
+from advisor.profile.sandbox import NOBODY, sandboxed
 
 IS_ROOT = os.geteuid() == 0
 # Root's tests run as an ordinary user, too.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.profile.environment import child_environment
-from advisor.profile.privacy import unreadable
+from advisor.profile.readable import unreadable
 from advisor.profile.sandbox import warning_for_root
 from tests.machine import needs
 
@@ -27,7 +27,7 @@ ADVISOR = """
 import json, os, sys, tempfile
 from pathlib import Path
 from advisor.profile.environment import child_environment
-from advisor.profile.launch import run_child
+from advisor.profile.attempt import run_child
 from advisor.profile.sandbox import sandboxed
 
 look = '''
@@ -64,7 +64,7 @@ def interpreter(user: dict[str, Any]) -> str:
 def starts(program: str, user: dict[str, Any]) -> bool:
     """Whether it can, with what advisor imports."""
     path = f"{ROOT}{os.pathsep}{sysconfig.get_paths()['purelib']}"
-    command = [program, "-c", "import advisor.profile.launch"]
+    command = [program, "-c", "import advisor.profile.attempt"]
     try:
         return not subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, **user).returncode
     except OSError:

@@ -7,7 +7,7 @@ import pytest
 from advisor.cli.listening import Narration
 from advisor.payload.progress import Teller
 from advisor.payload.protocol import Phase
-from advisor.profile.progress import parse_event
+from advisor.profile.profiling import parse_event
 
 
 def test_a_million_batches_are_a_few_lines_a_second():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.redaction import redact, redact_message, redact_words, without_passwords
-from advisor.core.secret_rules import Rule, rules
+from advisor.core.secrets import Rule, rules
 from tests.cpu_time import at_most
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"

@@ -13,10 +13,9 @@ from advisor.core.errors import ProfileError
 from advisor.core.findings import Code
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
-from advisor.profile.attempt import job_folder
+from advisor.profile.attempt import Ending, job_folder, run_child
 from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
-from advisor.profile.launch import Ending, run_child
 from advisor.profile.recording import read_recording, trace_of
 from advisor.report.words import sentence
 from tests.unit.profile.test_recording import recording

@@ -11,10 +11,9 @@ import pytest
 
 from advisor.core.errors import ProfileError
 from advisor.profile import profile
-from advisor.profile.credential_files import IN_HOME, NAMED_BY, hidden
-from advisor.profile.nobody import NOBODY, opened
-from advisor.profile.readable import CACHES, IN_ETC, SYSTEM
-from advisor.profile.readable import NAMED_BY as READABLE_BY
+from advisor.profile.readable import CACHES, CREDENTIALS_NAMED_BY, IN_ETC, IN_HOME, SYSTEM, hidden
+from advisor.profile.readable import READABLE_NAMED_BY as READABLE_BY
+from advisor.profile.sandbox import NOBODY, opened
 from tests.machine import needs
 from tests.security.sandboxes import IS_ROOT, shell
 
@@ -34,7 +33,7 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
     home = tmp_path / "home"
-    for name in (*NAMED_BY, *READABLE_BY):
+    for name in (*CREDENTIALS_NAMED_BY, *READABLE_BY):
         monkeypatch.delenv(name, raising=False)
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -163,7 +162,7 @@ def test_passwords_of_remotes_and_indexes_are_hidden(folder, name, home, tmp_pat
     assert shell(f"cat there {name}", tmp_path).stdout == "secret"
 
 
-@pytest.mark.parametrize("name", [*IN_HOME, *NAMED_BY, *CACHES, *READABLE_BY, *IN_ETC, *SYSTEM])
+@pytest.mark.parametrize("name", [*IN_HOME, *CREDENTIALS_NAMED_BY, *CACHES, *READABLE_BY, *IN_ETC, *SYSTEM])
 def test_all_that_is_hidden_or_shown_is_documented(name: str) -> None:
     assert f"`{name}`" in DOCUMENT.read_text()
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.seccomp import filter_program
-from advisor.profile.special_files import special_files
+from advisor.profile.readable import special_files
+from advisor.profile.sandbox import filter_program
 from tests.machine import needs
 from tests.security.sandboxes import USERS, python, shell
 
@@ -96,7 +96,7 @@ def test_a_server_is_found_however_deep_it_listens(
     user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the kernel's list, where a search would end before it came there."""
-    monkeypatch.setattr("advisor.profile.special_files._MOST_ENTRIES", 1)
+    monkeypatch.setattr("advisor.profile.readable._MOST_ENTRIES", 1)
     (tmp_path / "project/one/two").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project")
     assert not answers(socket.SOCK_STREAM, tmp_path / "project/one/two/server", user, tmp_path)

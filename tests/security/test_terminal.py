@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profile.launch import Ending, run_child
+from advisor.profile.attempt import Ending, run_child
 from advisor.profile.terminal import Terminal, plain
 
 

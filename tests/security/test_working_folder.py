@@ -16,9 +16,8 @@ import pytest
 
 from advisor.core import processes
 from advisor.core.devices import detect_devices
-from advisor.profile.interpreter import candidates
-from advisor.profile.nobody import can_read, change_of_user
-from advisor.profile.sandbox import check_sandbox
+from advisor.profile.environment import candidates
+from advisor.profile.sandbox import can_read, change_of_user, check_sandbox
 from advisor.service import health
 from advisor.service.schedule.child_commands import Command, run_command
 from tests.schedules import make_schedule

@@ -15,9 +15,8 @@ from advisor.core.errors import InputError, TraceError, UnknownGpuError
 from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
-from advisor.kineto.events import read_recording
+from advisor.kineto.events import kernel_of, read_recording
 from advisor.kineto.export import read_kineto
-from advisor.kineto.launches import kernel_of
 from advisor.native import GpuArrays, KernelArrays, reference, scale_kernels
 from advisor.predict.iteration import predict
 from advisor.report.words import sentence, sentences

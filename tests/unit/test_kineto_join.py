@@ -9,7 +9,7 @@ import pytest
 from advisor.core.errors import TraceError
 from advisor.core.values import Phase
 from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.kineto.joining import Call, Step, Unjoined, join
+from advisor.kineto.export import Call, Step, Unjoined, join
 
 MAIN, AUTOGRAD = "1/1", "1/2"
 WHOLE = ("ProfilerStep#1", 0, 1000)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import TensorSpec
-from advisor.kineto.events import HostEvent
-from advisor.kineto.shapes import Autograd, cost_of_call, tensors_of
+from advisor.kineto.events import Autograd, HostEvent, cost_of_call, tensors_of
 
 NO_AUTOGRAD = Autograd(forward={}, nodes={}, output={})
 # 2 images of 3 channels, 8 x 8; 16 filters of 3 x 5 x 5: 2 x 16 x 4 x 4 results.

@@ -5,43 +5,57 @@ makes a new value from the ones before it; no value is filled in later. Units en
 them from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
-from advisor.core.values.ending import CostKind, RunStatus
 from advisor.core.values.estimate import (
+    WHOLE,
+    Z90,
     Bound,
     Confirmation,
     EmpiricalWait,
+    Fabric,
+    Fit,
     InputWork,
+    Interval,
     IterationEstimate,
+    LargestBatch,
+    Layout,
+    Link,
+    MemoryEstimate,
+    MemoryPart,
     Method,
+    Network,
+    Quantiles,
+    Remedy,
+    Sharding,
+    Split,
     StartWait,
     StepWork,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
-from advisor.core.values.interval import Interval, Quantiles
-from advisor.core.values.layout import Fabric, Layout, Link, Network
-from advisor.core.values.memory import (
-    Fit,
-    LargestBatch,
-    MemoryEstimate,
-    MemoryPart,
-    Remedy,
-    Sharding,
-)
 from advisor.core.values.option import (
     ChangeGain,
+    CostKind,
+    DataPlace,
+    DataSet,
+    DeliverWhen,
     Job,
+    Market,
     Means,
+    Occurrence,
+    OccurrenceState,
+    Offer,
     Option,
     Pick,
     PickName,
     Plan,
+    Price,
+    PricePoint,
+    QuoteKind,
     Recommendation,
+    RunStatus,
+    Schedule,
+    Scheduler,
     Tier,
 )
-from advisor.core.values.place import DataPlace, DataSet
-from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
-from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule, Scheduler
-from advisor.core.values.split import WHOLE, Split
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
@@ -71,6 +85,7 @@ from advisor.core.values.workload import (
 __all__ = [
     "AS_WRITTEN",
     "WHOLE",
+    "Z90",
     "AttributeValue",
     "Bound",
     "ChangeGain",

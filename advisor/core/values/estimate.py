@@ -9,10 +9,284 @@ from enum import StrEnum
 from typing import Self
 
 from advisor.core.findings import Finding
-from advisor.core.values.interval import Interval, Quantiles
-from advisor.core.values.layout import Layout
-from advisor.core.values.memory import Fit, LargestBatch, MemoryEstimate, Remedy
-from advisor.core.values.split import WHOLE, Split
+
+# Quantiles of what is uncertain.
+
+Z90 = 1.2815515655446004
+"""The normal distribution's 90 % quantile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Quantiles of an uncertain quantity; the unit is in the name of the field that holds it."""
+
+    p10: float
+    p50: float
+    p90: float
+
+    def __post_init__(self) -> None:
+        assert self.p10 <= self.p50 <= self.p90, self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """Median and 90 % quantile."""
+
+    p50: float
+    p90: float
+
+
+# How the GPUs of a plan are laid out: how many in each node, and over what they exchange.
+
+
+class Link(StrEnum):
+    """Over what GPUs of one node exchange."""
+
+    NVSWITCH = "nvswitch"
+    NVLINK_MESH = "nvlink-mesh"
+    NVLINK_PAIRS = "nvlink-pairs"
+    PCIE = "pcie"
+    HOST = "host"
+
+
+class Network(StrEnum):
+    """Over what nodes exchange."""
+
+    INFINIBAND = "infiniband"
+    ROCE = "roce"
+    EFA = "efa"
+    GPUDIRECT_TCP = "gpudirect-tcp"
+    TCP = "tcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """What a kind of machine exchanges over.
+
+    Attributes:
+        link_bytes_per_s: per direction and GPU, of the data sheet.
+        link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
+        network: None where nobody knows of any.
+        network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
+    """
+
+    link: Link
+    link_bytes_per_s: float
+    link_peers: int = 1
+    network: Network | None = None
+    network_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Equal nodes that train together.
+
+    Attributes:
+        fabric: None where only the GPU's data sheet is known.
+        power_limit_w: what each GPU may draw; None where that is what its data sheet says.
+    """
+
+    gpus_per_node: int
+    num_nodes: int = 1
+    fabric: Fabric | None = None
+    power_limit_w: float | None = None
+
+    @property
+    def num_gpus(self) -> int:
+        """Of all nodes together."""
+        return self.gpus_per_node * self.num_nodes
+
+    def of(self, gpu: str) -> str:
+        """In words.
+
+        >>> Layout(gpus_per_node=8).of("L4"), Layout(gpus_per_node=8, num_nodes=2).of("L4")
+        ('8 x L4', '2 x 8 x L4')
+        """
+        counts = (self.gpus_per_node,) if self.num_nodes == 1 else (self.num_nodes, self.gpus_per_node)
+        return " x ".join(map(str, (*counts, gpu)))
+
+
+# What one GPU must hold, part by part, and whether it can.
+
+
+class MemoryPart(StrEnum):
+    """What memory of a GPU is taken by."""
+
+    WEIGHTS = "weights"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"
+    ACTIVATIONS = "activations"
+    TEMPORARY = "temporary"
+    COMMUNICATION = "communication"
+    FRAGMENTATION = "fragmentation"
+    WORKSPACE = "workspace"
+    CONTEXT = "context"
+
+
+class Fit(StrEnum):
+    """Whether a need of memory is met: in nine of ten cases, more likely than not, or else not."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    NO = "no"
+
+    @classmethod
+    def of(cls, need_bytes: Interval, limit_bytes: float) -> Fit:
+        """Of a need in so much memory."""
+        if need_bytes.p90 <= limit_bytes:
+            return cls.CERTAIN
+        return cls.LIKELY if need_bytes.p50 <= limit_bytes else cls.NO
+
+
+class Sharding(StrEnum):
+    """What of a model each rank holds a part of, in the terms of ZeRO (Rajbhandari et al., SC 2020).
+
+    ``ZERO_3`` is FSDP's full shard. ``HYBRID`` shards as much within each node and copies between nodes.
+    """
+
+    NONE = "none"
+    ZERO_1 = "zero-1"
+    ZERO_2 = "zero-2"
+    ZERO_3 = "zero-3"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestBatch:
+    """The most samples of an iteration, accumulation included, that one GPU can hold; 0 where not even one.
+
+    Attributes:
+        share: of the profiled batch, in the median; 0 where what no batch needs is too much already.
+        certain: samples that fit in nine of ten cases; None where the profiled batch is unknown.
+        likely: samples that fit more likely than not; None as well.
+    """
+
+    share: float
+    certain: int | None
+    likely: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """Changes of the script after which it fits.
+
+    Attributes:
+        changes: what to change, such as ``("checkpointing",)``.
+        batch_size: samples of one pass after it; None where nobody knows them.
+        need_bytes: of one GPU after it.
+        fit: whether that fits.
+        slower: its iteration of as many samples over that of the script as it is, had it fitted.
+    """
+
+    changes: tuple[str, ...]
+    batch_size: int | None
+    need_bytes: Interval
+    fit: Fit
+    slower: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """What one GPU must hold at the peak of an iteration.
+
+    Attributes:
+        parts: medians in bytes, which add up to the median of the need.
+        need_bytes: context and fragmentation included.
+    """
+
+    parts: Mapping[MemoryPart, int]
+    need_bytes: Interval
+
+    def fit(self, limit_bytes: float) -> Fit:
+        """Whether so much memory is enough.
+
+        >>> need = Interval(p10=9e9, p50=10e9, p90=12e9)
+        >>> MemoryEstimate(parts={MemoryPart.WEIGHTS: 10**10}, need_bytes=need).fit(11e9).value
+        'likely'
+        """
+        return Fit.of(self.need_bytes, limit_bytes)
+
+
+# How a script is supposed to divide its model among GPUs, other than by copies of it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A model divided among GPUs. By default each GPU has all of it.
+
+    Ranks are ordered as Megatron-LM orders them: the parts of a layer are neighbours in a node, then come
+    copies, then stages (Narayanan et al., SC 2021).
+
+    Attributes:
+        sharding: what the copies of a part keep once among them.
+        tensor: GPUs of a node among which each layer is divided.
+        pipeline: stages of layers, one after the other.
+        micro_batches: passes of an iteration; None for as many as let a pipeline be fastest.
+    """
+
+    sharding: Sharding = Sharding.NONE
+    tensor: int = 1
+    pipeline: int = 1
+    micro_batches: int | None = None
+
+    @property
+    def gpus_per_copy(self) -> int:
+        """GPUs that hold one copy of the model, its shards aside.
+
+        >>> Split(tensor=8, pipeline=4).gpus_per_copy
+        32
+        """
+        return self.tensor * self.pipeline
+
+    @property
+    def divides_layers(self) -> bool:
+        """Whether a GPU runs a part of the model, rather than all of it."""
+        return self.gpus_per_copy > 1
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the script runs as it is."""
+        return self.sharding is Sharding.NONE and not self.divides_layers
+
+    @property
+    def name(self) -> str:
+        """As somebody would ask for it.
+
+        >>> Split(tensor=8, sharding=Sharding.ZERO_1).name
+        'zero-1+tensor-8'
+        """
+        parts = {"tensor": self.tensor, "pipeline": self.pipeline}
+        names = [f"{name}-{number}" for name, number in parts.items() if number > 1]
+        return "+".join([*([] if self.sharding is Sharding.NONE else [self.sharding]), *names])
+
+    def suits(self, layout: Layout) -> bool:
+        """Whether so many GPUs can hold whole copies, with the parts of a layer in one node.
+
+        >>> eight = Layout(gpus_per_node=8)
+        >>> Split(tensor=8).suits(eight), Split(tensor=16).suits(eight), Split(pipeline=3).suits(eight)
+        (True, False, False)
+        """
+        if layout.num_gpus % self.gpus_per_copy or layout.gpus_per_node % self.tensor:
+            return False
+        copies = layout.num_gpus // self.gpus_per_copy
+        return copies % min(copies, layout.gpus_per_node // self.tensor) == 0
+
+    def copies(self, layout: Layout) -> Layout:
+        """The GPUs that hold the same part of a model, for a layout that suits.
+
+        >>> Split(tensor=4).copies(Layout(gpus_per_node=8, num_nodes=4)).of("A100")
+        '4 x 2 x A100'
+        """
+        if not self.divides_layers:
+            return layout
+        copies = layout.num_gpus // self.gpus_per_copy
+        within = min(copies, layout.gpus_per_node // self.tensor)
+        return Layout(gpus_per_node=within, num_nodes=copies // within, fabric=layout.fabric)
+
+
+WHOLE = Split()
+"""Each GPU has all of the model."""
+
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from advisor.core.findings import Finding
-from advisor.core.values.estimate import IterationEstimate
+from advisor.core.values.estimate import WHOLE, IterationEstimate, Layout, Split
 from advisor.core.values.gpu import GpuSpec
-from advisor.core.values.layout import Layout
-from advisor.core.values.split import WHOLE, Split
 
 
 class Scaling(StrEnum):

@@ -90,7 +90,7 @@ class StepClock:
         self._block_start, self._in_block = self._last, 0
 
     def write(self) -> None:
-        """What was seen so far, whole or not at all; ``advisor/receipt/step_records.py`` reads it.
+        """What was seen so far, whole or not at all; ``advisor/receipt/receipt_files.py`` reads it.
 
         ``blocks`` are pairs of a bucket and the steps in it: bucket b is a mean of ``exp(b / PER_FACTOR_E)``
         seconds.

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.units import MIB
-from advisor.core.values import Collective, GpuSpec, Layout, Op, Phase, Sharding, TensorSpec, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Collective, GpuSpec, Layout, Op, Phase, Sharding, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.work import folded_shape, tensor_bytes
 from advisor.predict.distinct import Same, blocks_of

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.files import temporary_folder
 from advisor.core.redaction import error_in_words
-from advisor.core.temporary import temporary_folder
 from advisor.core.units import MB
 from advisor.core.values import Market
 from advisor.pricing.providers import Access, Provider, load_providers

@@ -12,11 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from advisor.core.arguments import check_counts, check_each, check_number
 from advisor.core.deadlines import within
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.globs import is_any
-from advisor.core.limits import MAX_USD_PER_H
+from advisor.core.limits import MAX_USD_PER_H, check_counts, check_each, check_number
 from advisor.core.plugins import held_back
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market, Offer, PricePoint

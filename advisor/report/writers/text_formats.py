@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from advisor.core.names import as_text
+from advisor.core.files import as_text
 from advisor.report.cells import Cell, Kind, cell_lines
 from advisor.report.document import Document, Entry, Fact, Lines, Row, Section, Sum, Table
 from advisor.report.plain import Shown, shown, stacked

@@ -111,7 +111,7 @@ def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> N
     Raises:
         InputError: more nodes than the settings allow, or fewer than one.
     """
-    from advisor.core.arguments import check_count
+    from advisor.core.limits import check_count
     from advisor.pricing.node_counts import NodeLimits
     from advisor.service.prices.limits import setting_in_words
 

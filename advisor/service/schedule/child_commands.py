@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 from advisor.config.layers import DELIVERY_KEY_VARIABLE
 from advisor.core import processes
+from advisor.core.files import temporary_folder
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.core.redaction import redact
-from advisor.core.temporary import temporary_folder
-from advisor.core.variables import ANSWER_FILE_VARIABLE
 
 MOST_KEPT_BYTES = 64_000
 _HEAD_BYTES = 48_000

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.operators.attention_kernels import (
     AttentionCall,
     Backend,

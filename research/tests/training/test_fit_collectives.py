@@ -12,8 +12,7 @@ import pytest
 
 from advisor.core.fabrics import linked
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Layout, Link, Network
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Layout, Link, Network
 from advisor.predict.exchange.collective_time import (
     collective_constants,
     constants_from,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.core.gpus import catalog_path, load_gpus
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.operators.cycles import COSTS, FILE, parsed
 from research.training import fit_streams
 from research.training.fit_streams import fit_of, fitted, nonnegative, render, sigma_of, widths_of

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.cli import listening as module
 from advisor.cli.listening import Narration, in_words, progress, tell_until
-from advisor.profile.progress import Phase, ProgressEvent
+from advisor.profile.profiling import Phase, ProgressEvent
 
 
 class Clock:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import AmbiguousGpuError, InputError, PolicyError, TraceError, UnknownGpuError
 from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.limits import check_count, check_each, check_kind, check_number
 from advisor.core.values import Job, Plan, Tier
 from advisor.formats.trace_files import read_trace
 from advisor.predict.iteration import predict

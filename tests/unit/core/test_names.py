@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.names import as_text
+from advisor.core.files import as_text
 
 
 @given(st.binary())

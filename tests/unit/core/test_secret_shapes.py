@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from advisor.core.redaction import HIDDEN, redact, redact_message
-from advisor.core.secret_rules import rules
+from advisor.core.secrets import rules
 from tests.secret_shapes import HARMLESS, SHAPES, split_by_escapes, split_by_lines
 
 # A group of its own letters is what is secret of these; the rest says whose it is.

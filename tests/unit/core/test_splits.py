@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
-from advisor.core.splits import parse_split
 from advisor.core.values import WHOLE, Layout, Sharding, Split
 
 NUMBERS = st.sampled_from([1, 2, 3, 4, 8])

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.temporary import PREFIX, remove_left, temporary_folder
+from advisor.core.files import PREFIX, remove_left, temporary_folder
 
 IS_ROOT = os.geteuid() == 0
 # Makes a folder, tells its name, and waits to be killed.
 HOLDS = """
 import sys
-from advisor.core.temporary import temporary_folder
+from advisor.core.files import temporary_folder
 with temporary_folder("profile") as folder:
     (folder / "file").touch()
     print(folder, flush=True)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Code
-from advisor.edits.patch import patch_of
-from advisor.edits.placing import PLACES
+from advisor.edits.patch import PLACES, patch_of
 from advisor.edits.script import edited, lines_of, read_script
 
 ROOT = Path(__file__).resolve().parents[3]

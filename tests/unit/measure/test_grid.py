@@ -14,7 +14,7 @@ from advisor.cli import measure as command
 from advisor.core.errors import InputError
 from advisor.core.values import Phase
 from advisor.measure import Extent, calibration_kernels, grid
-from advisor.measure.grid import _CAPS
+from advisor.measure.measuring import _CAPS
 from advisor.operators.case import argument_bytes, call, channels_last, tensor, transposed
 from advisor.operators.registry import rows
 

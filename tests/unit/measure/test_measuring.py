@@ -226,12 +226,12 @@ def test_places_that_will_not_do(tmp_path, name: str, words: str) -> None:
 
 
 def test_a_disk_that_is_full_ends_it(play, tmp_path, monkeypatch) -> None:
-    from advisor.measure import keeping
+    from advisor.measure import measuring
 
     def full(path: Path, entry: object) -> None:
         raise RecordingError("cannot write: No space left on device")
 
-    monkeypatch.setattr(keeping, "append_entry", full)
+    monkeypatch.setattr(measuring, "append_entry", full)
     with pytest.raises(RecordingError, match="No space left"):
         play("device(); rest(); time.sleep(60)")
     assert read_recording(tmp_path / "k.jsonl").measurements == ()

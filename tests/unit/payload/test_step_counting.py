@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from advisor.payload.receipt.steps import StepClock
-from advisor.receipt.step_records import FOLDER_VARIABLE, steps_environment
+from advisor.receipt.receipt_files import FOLDER_VARIABLE, steps_environment
 
 # As much of torch as counting needs, for Pythons and cases where the real one would only take time.
 TORCH = """

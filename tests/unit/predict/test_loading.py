@@ -18,8 +18,7 @@ from advisor.core.input_time import (
     input_s,
     num_cores,
 )
-from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Method, TensorSpec, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Bound, InputWork, Interval, IterationEstimate, Method, TensorSpec, Trace
 from advisor.predict.interval import SIGMA_LOADING
 from advisor.predict.iteration import predict
 from advisor.predict.loading import SHORTEST_S, input_work

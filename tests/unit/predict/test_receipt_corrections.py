@@ -9,8 +9,7 @@ import pytest
 
 from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Interval
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Interval
 from advisor.predict.interval import (
     ComparedRun,
     Correction,

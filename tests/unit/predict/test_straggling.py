@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.values import Collective, IterationEstimate, Phase, Trace
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Collective, IterationEstimate, Phase, Trace
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.iteration import predict_counts
 from advisor.predict.step_time import OTHERS

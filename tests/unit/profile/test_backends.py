@@ -4,7 +4,7 @@ import pytest
 
 from advisor.core.devices import Device
 from advisor.core.errors import GpuUnusableError, InputError
-from advisor.profile.backends import BACKENDS, check_backend, visible_devices, why_busy, why_first_is_busy
+from advisor.profile.environment import BACKENDS, check_backend, visible_devices, why_busy, why_first_is_busy
 
 FREE = "NVIDIA A10G, 23028, 300, 2, 300.00"
 BUSY = "NVIDIA A10G, 23028, 300, 83, 300.00"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.profile.crashes import crash
+from advisor.profile.failures import crash
 
 
 def message(text: str, **changes: object) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
-from advisor.profile.failures import failure
-from advisor.profile.hints import hint_of
+from advisor.profile.failures import failure, hint_of
 
 LOG = "\n".join(f"line {number}." for number in range(1, 31))
 

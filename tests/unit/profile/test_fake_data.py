@@ -3,9 +3,8 @@
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.failures import failure
-from advisor.profile.fake_data import DTYPES, EXAMPLE, FakeField, parse_fake_data
-from advisor.profile.missing_data import fed_hint, missing_data_hint
+from advisor.profile.epoch import DTYPES, EXAMPLE, FakeField, parse_fake_data
+from advisor.profile.failures import failure, fed_hint, missing_data_hint
 
 
 def field(kind, *shape, name=None):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.interpreter import candidates
+from advisor.profile.environment import candidates
 
 
 def make_interpreter(folder):
@@ -60,6 +60,6 @@ def test_a_file_that_does_not_start_says_so(tmp_path):
 def test_a_program_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
     slow = make_interpreter(tmp_path)
     slow.write_text("#!/bin/sh\nexec sleep 20\n")
-    monkeypatch.setattr("advisor.profile.interpreter._ANSWER_S", 0.2)
+    monkeypatch.setattr("advisor.profile.environment._ANSWER_S", 0.2)
     with pytest.raises(InputError, match=r"does not start: .*timed out"):
         candidates(slow, {})

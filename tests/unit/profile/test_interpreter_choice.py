@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.interpreter import candidates
+from advisor.profile.environment import candidates
 
 OURS = Path(sys.executable)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.launch import run_child
+from advisor.profile.attempt import run_child
 
 
 def run(code, tmp_path, timeout_s=20.0, progress=None, command=None):
@@ -96,7 +96,7 @@ def test_the_script_dies_with_advisor_although_another_process_is_between(tmp_pa
     advisor = f"""
 import os, sys
 from pathlib import Path
-from advisor.profile.launch import run_child
+from advisor.profile.attempt import run_child
 run_child([sys.executable, "-c", {tied!r}], environment=dict(os.environ), progress_path=Path("p"),
           timeout_s=60, progress=None)
 """
@@ -162,7 +162,7 @@ def test_nor_if_advisor_is_killed(then, tmp_path):
     advisor = f"""
 import os, sys
 from pathlib import Path
-from advisor.profile.launch import run_child
+from advisor.profile.attempt import run_child
 run_child([sys.executable, "-c", {leaves(then, tmp_path, 600.0)!r}], environment=dict(os.environ),
           progress_path=Path("progress"), timeout_s=60, progress=None)
 """

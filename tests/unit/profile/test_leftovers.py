@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from advisor.profile.leftovers import MARK, end_leftovers, new_mark
+from advisor.profile.attempt import MARK, end_leftovers, new_mark
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.payload.progress import Position, Teller
 from advisor.payload.protocol import Event, Phase
-from advisor.profile.progress import ProgressEvent, parse_event
+from advisor.profile.profiling import ProgressEvent, parse_event
 
 
 class Reported:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.profile.interpreter_files import interpreter_files
-from advisor.profile.readable import is_too_broad, readable
+from advisor.profile.readable import interpreter_files, is_too_broad, readable
 
 TEMPORARY = "/tmp"  # noqa: S108
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from advisor.kineto.events import DeviceEvent, Launch, Recording, _host
-from advisor.profile.timeline import timeline_of
+from advisor.profile.recording import timeline_of
 
 PROGRAM = Path(__file__).with_name("measure_on_cpu.py")
 WARM_UP, TIMED = 4, 8

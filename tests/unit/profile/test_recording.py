@@ -9,8 +9,7 @@ from advisor.formats.trace_files import read_trace, write_trace
 from advisor.kineto.events import DeviceEvent
 from advisor.payload.protocol import VERSION
 from advisor.profile.failures import failure
-from advisor.profile.recording import read_recording, trace_of
-from advisor.profile.timeline import Timeline
+from advisor.profile.recording import Timeline, read_recording, trace_of
 from tests.findings import named, texts
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}

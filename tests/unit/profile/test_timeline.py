@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.profile.timeline import timeline_of
+from advisor.profile.recording import timeline_of
 
 
 def mark(number, begin_s, end_s, thread="1/1"):

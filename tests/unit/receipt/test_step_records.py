@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.payload.receipt import steps as counting
 from advisor.payload.receipt.steps import PER_FACTOR_E, StepClock
-from advisor.receipt.step_records import StepRecord, _quantiles, read_steps, steps_environment
+from advisor.receipt.receipt_files import StepRecord, _quantiles, read_steps, steps_environment
 
 BROKEN = (b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b" " * 2_000_000, b'{"a": NaN}')
 

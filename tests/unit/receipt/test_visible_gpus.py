@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.devices import Device
-from advisor.receipt.visible_gpus import VARIABLE, gpus_seen
+from advisor.receipt.command import VARIABLE, gpus_seen
 
 
 def cards(*names: str) -> list[Device]:

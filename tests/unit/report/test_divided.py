@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from advisor.core.changes import parse_split
 from advisor.core.findings import Code
-from advisor.core.splits import parse_split
 from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document

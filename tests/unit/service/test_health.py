@@ -13,7 +13,7 @@ import pytest
 
 import advisor.config.layers
 import advisor.native
-import advisor.profile.interpreter
+import advisor.profile.environment
 from advisor.config.layers import Config, Project
 from advisor.config.settings import Settings
 from advisor.core import devices
@@ -114,7 +114,7 @@ def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
 
 
 def with_pythons(monkeypatch, **versions: str | None) -> None:
-    monkeypatch.setattr("advisor.profile.interpreter.candidates", lambda *_: [Path(n) for n in versions])
+    monkeypatch.setattr("advisor.profile.environment.candidates", lambda *_: [Path(n) for n in versions])
     monkeypatch.setattr(checks, "_torch_version", lambda python: versions[str(python)])
 
 

@@ -18,7 +18,7 @@ from advisor.core.findings import Code
 from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu
-from advisor.profile.fake_data import FakeField
+from advisor.profile.epoch import FakeField
 from advisor.service.listening import Silence
 from advisor.service.traces import TraceRequest, check_exists, holds_data, profile_script, trace_of
 from tests.builders import make_trace

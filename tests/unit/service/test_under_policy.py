@@ -9,7 +9,7 @@ import pytest
 
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
-from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
+from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
 from advisor.service.recommend.rules import with_objective
 from advisor.site_files.policy_files import read_policies

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from benchmarks.accuracy.kernels import kernel_errors, mean_of_seeds

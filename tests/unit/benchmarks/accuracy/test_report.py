@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.gpus import catalog_path
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.charts import below, two_digits, write_charts
 from benchmarks.accuracy.kernels import KernelErrors

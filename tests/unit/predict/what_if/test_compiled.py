@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Launch, Op, Phase, TensorSpec
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, Launch, Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
 from advisor.predict.interval import SIGMA_COMPILED
 from advisor.predict.iteration import predict, under_autocast

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.changes import CHANGE_NAMES
 from advisor.core.findings import Code, Finding, Severity, finding
 from advisor.core.values import Phase, Precision, TensorSpec
-from advisor.edits.placing import PLACES
+from advisor.edits.patch import PLACES
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
 from tests.builders import make_gpu, make_op, make_trace
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus
-from advisor.core.values import IterationEstimate, Recommendation, Variant
-from advisor.core.values.interval import Z90
+from advisor.core.values import Z90, IterationEstimate, Recommendation, Variant
 from advisor.predict.interval import spread
 from recommender.ranking.variants import saved_share
 from tests.builders import make_estimate, make_job, make_plan, make_trace

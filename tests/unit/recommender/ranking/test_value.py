@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code
+from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.value import (
