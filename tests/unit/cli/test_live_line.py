@@ -11,7 +11,8 @@ import pytest
 
 from advisor.cli import listening as module
 from advisor.cli.listening import Narration, in_words, progress, tell_until
-from advisor.profile.profiling import Phase, ProgressEvent
+from advisor.payload.protocol import Phase
+from advisor.profile.profiling import ProgressEvent
 
 
 class Clock:

@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from advisor.core import processes
 from advisor.report.cells import USD
 from advisor.report.document import Axis, Chart, Document, Series
 from advisor.report.writers import pictures
@@ -28,14 +29,14 @@ TOO_LITTLE = "too little memory"
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The process that draws is started with a limit; nothing was drawn before."""
-    start = pictures.processes.start
+    start = processes.start
 
     def limited(command: list[str], **options: object) -> subprocess.Popen[bytes]:
         limits = (LITTLE_BYTES, LITTLE_BYTES)
         return start(command, **options, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits))  # type: ignore[arg-type]
 
     pictures._painter.cache_clear()
-    monkeypatch.setattr(pictures.processes, "start", limited)
+    monkeypatch.setattr(processes, "start", limited)
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
     yield
     pictures._painter.cache_clear()
