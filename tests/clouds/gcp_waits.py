@@ -1,4 +1,4 @@
-"""A call is tried again after a while: here the while is over at once."""
+"""Google's library tries again after a while: here the while is over at once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Clock:
 def waiting_by(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock that all retries of this process wait by."""
     clock = Clock()
-    monkeypatch.setattr("tenacity.time", clock)
-    monkeypatch.setattr("tenacity.nap.time", clock)
+    for module in ("retry_base", "retry_unary"):
+        monkeypatch.setattr(f"google.api_core.retry.{module}.time", clock)
     return clock

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +25,8 @@ from advisor.pricing.sources.protocol import Credentials
 
 if TYPE_CHECKING:
     from google.auth.transport.requests import AuthorizedSession
+    from google.cloud.billing_v1 import CloudCatalogClient
+    from google.cloud.billing_v1.types import ListSkusResponse, PricingInfo
 
 API = "cloudbilling.googleapis.com"
 _LOGIN = (
@@ -57,41 +58,27 @@ _BROKEN = "the Cloud Billing API sent a reply that is cut off or cannot be read.
 
 
 class BrokenReplyError(Exception):
-    """A reply that is no page of the price list; one that was cut off may be whole the next time."""
-
-    def __init__(self, what: str, *, may_pass: bool = False) -> None:
-        super().__init__(what)
-        self.may_pass = may_pass
+    """A reply that can be parsed, but is no page of the price list."""
 
 
-class RefusedError(Exception):
-    """The API answered with an error.
-
-    Args:
-        status: of HTTP.
-        is_disabled: the API is not enabled in the project of the credentials.
-    """
-
-    def __init__(self, status: int, *, is_disabled: bool = False) -> None:
-        super().__init__(status)
-        self.status = status
-        self.is_disabled = is_disabled
-
-
-def passes_by_itself(error: BaseException) -> bool:
+def passes_by_itself(error: Exception) -> bool:
     """Whether the same call may succeed in a moment."""
+    import requests
+    from google.api_core.exceptions import ServerError, TooManyRequests
     from google.auth.exceptions import TransportError
+    from google.protobuf.json_format import ParseError
 
-    if isinstance(error, RefusedError):
-        return error.status == 429 or error.status >= 500
-    if isinstance(error, BrokenReplyError):
-        return error.may_pass
-    is_address_wrong = isinstance(error, requests.RequestException) and isinstance(error, ValueError)
-    return isinstance(error, (requests.RequestException, TransportError)) and not is_address_wrong
+    # A reply that was cut off is parsed as far as it goes.
+    passing = (ServerError, TooManyRequests, ParseError, UnicodeDecodeError, TransportError)
+    if isinstance(error, passing):
+        return True
+    return isinstance(error, requests.RequestException) and not isinstance(error, ValueError)
 
 
-def failure_in_words(error: BaseException) -> str:
+def failure_in_words(error: Exception) -> str:
     """Why there is no price list, and what to do about it."""
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import (
         DefaultCredentialsError,
         GoogleAuthError,
@@ -103,11 +90,10 @@ def failure_in_words(error: BaseException) -> str:
         return _TOO_LATE.format(limit=format_duration(error.limit_s))
     if isinstance(error, LongReplyError):
         return _TOO_LONG.format(error=error)
-    if isinstance(error, RefusedError):
-        if error.status == 403:
-            return _DISABLED if error.is_disabled else _DENIED
-        other = f"the Cloud Billing API answered with the error {error.status}. Try again later."
-        return _BY_STATUS.get(error.status, other)
+    if isinstance(error, RetryError):
+        return failure_in_words(error.cause) if isinstance(error.cause, Exception) else _TIMEOUT
+    if isinstance(error, GoogleAPICallError):
+        return _by_status(error.code, error.reason)
     if isinstance(error, InvalidOperation):  # anonymous ones cannot be refreshed after a 401
         return _BY_STATUS[401]
     if isinstance(error, DefaultCredentialsError):
@@ -119,6 +105,13 @@ def failure_in_words(error: BaseException) -> str:
     if isinstance(error, GoogleAuthError):
         return _BY_STATUS[401]
     return _BROKEN
+
+
+def _by_status(status: int | None, reason: str | None) -> str:
+    if status == 403:
+        return _DISABLED if reason == "SERVICE_DISABLED" else _DENIED
+    other = f"the Cloud Billing API answered with the error {status}. Try again later."
+    return _BY_STATUS.get(status or 0, other)
 
 
 _LOGIN_RETRIES = 3  # google.auth's own number
@@ -163,6 +156,14 @@ class LimitedAdapter(HTTPAdapter):
         return response
 
 
+def limit(session: AuthorizedSession, allowance: Allowance, reply_s: float) -> None:
+    """Limit the replies that a session of google.auth gets, those to its own refreshes included."""
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, LimitedAdapter(allowance, reply_s))
+        adapter = LimitedAdapter(allowance, reply_s, max_retries=_LOGIN_RETRIES)
+        session._auth_request_session.mount(scheme, adapter)
+
+
 COMPUTE_ENGINE = "services/6F81-5844-456A"
 # For the libraries and credentials; a metadata server that exists answers within a second.
 _LOGIN_WITHIN_S = 30.0
@@ -176,14 +177,6 @@ _GCLOUD_FOLDER_VARIABLE = "CLOUDSDK_CONFIG"
 _METADATA_TIMEOUT_S = 1.0
 # What the firmware of Google's machines calls them: one of them has a metadata server that gives credentials.
 PRODUCT_NAME = Path("/sys/class/dmi/id/product_name")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page of the list: its SKUs that price something of ours, and the name of the next page or ``""``."""
-
-    skus: tuple[Sku, ...]
-    next_token: str
 
 
 class PullError(Exception):
@@ -242,11 +235,11 @@ def pull_skus(patience: Patience) -> list[Sku]:
     Raises:
         PullError: some page could not be had.
     """
-    passing: list[BaseException | None] = []
+    passing: list[Exception] = []
     try:
-        skus = [sku for page in _pages(patience, passing.append) for sku in page.skus]
+        skus = [sku for page in _pages(patience, passing.append) for sku in _known(page)]
     except LateError as error:
-        causes = [failure_in_words(cause) for cause in passing[-1:] if cause is not None]
+        causes = [failure_in_words(cause) for cause in passing[-1:]]
         raise PullError(" ".join([*causes, failure_in_words(error)])) from None
     except Exception as error:  # noqa: BLE001 - a reply of another shape may raise anything
         raise PullError(failure_in_words(error)) from None
@@ -255,134 +248,87 @@ def pull_skus(patience: Patience) -> list[Sku]:
     return skus
 
 
-def _pages(patience: Patience, on_error: Callable[[BaseException | None], None]) -> Iterator[Page]:
-    """Pages of the list, each with its own retries; errors that are tried again are told to ``on_error``."""
-    from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_random_exponential
+def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[ListSkusResponse]:
+    """Raw pages of the list, each with its own retries; errors that are tried again are told."""
+    from google.api_core.retry import Retry
+    from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
 
-    retrying = Retrying(
-        retry=retry_if_exception(passes_by_itself),
-        wait=wait_random_exponential(patience.first_wait_s, patience.longest_wait_s),
-        stop=stop_before_delay(patience.total_s),
-        before_sleep=lambda state: on_error(state.outcome.exception() if state.outcome else None),
-        reraise=True,
+    retry = Retry(
+        predicate=passes_by_itself,
+        initial=patience.first_wait_s,
+        maximum=patience.longest_wait_s,
+        timeout=patience.total_s,
+        on_error=on_error,
     )
-    seen: set[str] = set()
-    token = ""
-    with within(_LOGIN_WITHIN_S, lambda: _session(patience)) as session:
-        while token or not seen:
-            if token in seen or len(seen) >= MAX_PAGES:
+    request = ListSkusRequest(parent=COMPUTE_ENGINE, page_size=PAGE_SIZE, currency_code="USD")
+    with within(_LOGIN_WITHIN_S, lambda: _limited_client(patience)) as client:
+        seen: set[str] = set()
+        ask = partial(client.list_skus, request=request, retry=retry, timeout=patience.call_s)
+        pages = within(patience.total_s, lambda: iter(ask().pages))
+        while (page := within(patience.total_s, lambda: next(pages, None))) is not None:
+            raw = ListSkusResponse.pb(page)
+            if raw.next_page_token in seen or len(seen) >= MAX_PAGES:
                 raise BrokenReplyError("pages without an end")
-            seen.add(token)
-            page = within(patience.total_s, partial(retrying, _page, session, token, patience))
-            yield page
-            token = page.next_token
+            seen.add(raw.next_page_token)
+            yield raw
 
 
-def _page(session: AuthorizedSession, token: str, patience: Patience) -> Page:
-    """One page.
+def _limited_client(patience: Patience) -> CloudCatalogClient:
 
-    Raises:
-        RefusedError: the API answered with an error.
-        BrokenReplyError: the reply is no page.
-        requests.RequestException: anything on the way.
-        google.auth.exceptions.GoogleAuthError: the credentials are not accepted.
-    """
-    query: dict[str, str | int] = {"pageSize": PAGE_SIZE, "currencyCode": "USD"}
-    address = f"{endpoint() or f'https://{API}'}/v1/{COMPUTE_ENGINE}/skus"
-    reply = session.get(
-        address, params=query | ({"pageToken": token} if token else {}), timeout=patience.call_s
-    )
-    if reply.status_code >= 400:
-        raise RefusedError(reply.status_code, is_disabled=b"SERVICE_DISABLED" in reply.content)
-    return read_page(reply.content)
+    client = _client()
+    # The library lets nobody choose a client's session.
+    limit(client.transport._session, Allowance(), patience.call_s)
+    return client
 
 
-def _session(patience: Patience) -> AuthorizedSession:
-    """A session with the user's credentials, whose replies are limited, those to its logins included."""
+def _client() -> CloudCatalogClient:
     import google.auth
+    import google.auth.transport.requests
+    from google.api_core.client_options import ClientOptions
     from google.auth.credentials import AnonymousCredentials
-    from google.auth.transport.requests import AuthorizedSession, Request
+    from google.cloud.billing_v1 import CloudCatalogClient
 
-    class Impatient(Request):  # type: ignore[misc]
+    class Impatient(google.auth.transport.requests.Request):  # type: ignore[misc]
         """Waits for a metadata server no longer than one that exists needs."""
 
         def __call__(self, *args: object, timeout: float = _METADATA_TIMEOUT_S, **kwargs: object) -> object:
             return super().__call__(*args, timeout=min(timeout, _METADATA_TIMEOUT_S), **kwargs)
 
-    if endpoint():
-        credentials = AnonymousCredentials()
-    else:
-        scopes = ["https://www.googleapis.com/auth/cloud-platform"]
-        with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses
-            warnings.simplefilter("ignore", UserWarning)
-            credentials, _ = google.auth.default(scopes=scopes, request=Impatient())
-    allowance, login = Allowance(), requests.Session()
-    session = AuthorizedSession(credentials, auth_request=Request(login))
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, LimitedAdapter(allowance, patience.call_s))
-        login.mount(scheme, LimitedAdapter(allowance, patience.call_s, max_retries=_LOGIN_RETRIES))
-    return session
-
-
-def read_page(body: bytes) -> Page:
-    """SKUs of a page that price something of ours: a small share of some tens of thousands.
-
-    Raises:
-        BrokenReplyError: it is no page.
-    """
-    try:
-        page = json.loads(body)
-        token = page.get("nextPageToken", "")
-        if not isinstance(token, str):
-            raise TypeError
-        skus = map(_sku, page.get("skus", ()))  # all are read: one of a wrong shape spoils the page
-        return Page(
-            skus=tuple(sku for sku in skus if recognise(sku.description, sku.usage_type)), next_token=token
+    if server := endpoint():
+        options = ClientOptions(api_endpoint=server)
+        return CloudCatalogClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options=options
         )
-    except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError):
-        raise BrokenReplyError("no page of SKUs", may_pass=True) from None
+    scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+    with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses the call
+        warnings.simplefilter("ignore", UserWarning)
+        credentials, _ = google.auth.default(scopes=scopes, request=Impatient())
+    return CloudCatalogClient(transport="rest", credentials=credentials)
 
 
-def _sku(raw: Mapping[str, Any]) -> Sku:
-    return Sku(
-        sku_id=_text(raw, "skuId"),
-        description=_text(raw, "description"),
-        usage_type=_text(raw.get("category", {}), "usageType"),
-        regions=tuple(map(str, raw.get("serviceRegions", ()))),
-        pricing=tuple(map(_pricing, raw.get("pricingInfo", ()))),
-    )
+def _known(page: ListSkusResponse) -> Iterator[Sku]:
+    """SKUs of a page that price something of ours: a small share of some tens of thousands."""
+    for raw in page.skus:
+        usage_type = raw.category.usage_type
+        if recognise(raw.description, usage_type):
+            yield Sku(
+                sku_id=raw.sku_id,
+                description=raw.description,
+                usage_type=usage_type,
+                regions=tuple(raw.service_regions),
+                pricing=tuple(map(_pricing, raw.pricing_info)),
+            )
 
 
-def _pricing(raw: Mapping[str, Any]) -> Pricing:
-    expression = raw.get("pricingExpression", {})
-    effective = raw.get("effectiveTime")
-    rates = sorted(expression.get("tieredRates", ()), key=lambda rate: float(rate.get("startUsageAmount", 0)))
+def _pricing(raw: PricingInfo) -> Pricing:
+    expression = raw.pricing_expression
+    dated = raw.HasField("effective_time")
+    effective_at = datetime.fromtimestamp(raw.effective_time.seconds, UTC) if dated else None
+    rates = sorted(expression.tiered_rates, key=lambda rate: rate.start_usage_amount)
+    prices = (rate.unit_price for rate in rates)
     return Pricing(
-        effective_at=None if effective is None else _moment(effective),
-        usage_unit=_text(expression, "usageUnit"),
-        base_units=float(expression.get("baseUnitConversionFactor", 0)),
-        tiers=tuple(_tier(rate.get("unitPrice", {})) for rate in rates),
+        effective_at=effective_at,
+        usage_unit=expression.usage_unit,
+        base_units=expression.base_unit_conversion_factor,
+        tiers=tuple(Tier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),
     )
-
-
-def _tier(price: Mapping[str, Any]) -> Tier:
-    """A price; ``units`` is a whole number in quotes, as JSON of Google has those of 64 bits."""
-    return Tier(
-        currency=_text(price, "currencyCode"),
-        units=int(price.get("units", 0)),
-        nanos=int(price.get("nanos", 0)),
-    )
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text} has no time zone")
-    return moment.astimezone(UTC).replace(microsecond=0)
-
-
-def _text(raw: Mapping[str, Any], name: str) -> str:
-    value = raw.get(name, "")
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is no text")
-    return value
