@@ -37,7 +37,7 @@ from advisor.pricing.spot import (
 )
 from tests.shared import SHARED, needs_shared
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 HEADER = ",".join(INTERRUPTION_COLUMNS)
 BUCKETS = {(0, 5), (5, 10), (10, 15), (15, 20), (20, 100)}
 
