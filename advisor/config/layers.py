@@ -90,6 +90,7 @@ def _secret_file(folder: Path, text: str) -> str:
 
 _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("profile.python",): _path,
+    ("profile.sandbox_read", _EACH): _path,
     ("clusters", _EACH, "wait_log"): _path,
     ("prices.options", "custom", "files", _EACH): _pattern,
     ("prices.options", "snapshot", "folder"): _path,

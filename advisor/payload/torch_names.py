@@ -24,13 +24,12 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
-    "dispatch": ("torch._ops:OpOverload",),
     "composite": (
+        "torch._ops:OpOverload",
         "torch._C:DispatchKey.CompositeImplicitAutograd",
         "torch._C:_dispatch_has_kernel_for_dispatch_key",
         "torch:ops.aten.linear.default._op_dk",
     ),
-    "flow": ("torch.autograd:_get_sequence_nr", "torch._C:_current_autograd_node"),
     "known_forms": (
         "torch._subclasses.fake_tensor:FakeTensor.fake_device",
         "torch._C:TensorBase._make_subclass",
@@ -72,23 +71,28 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._C:Argument.alias_info",
         "torch._C:_AliasInfo.is_write",
     ),
-    "signature": ("torch._C:FunctionSchema.arguments", "torch._C:FunctionSchema.returns"),
     "memory": ("torch:UntypedStorage._cdata",),
     "loading": (
         "torch.utils._python_dispatch:_disable_current_modes",
         "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
-    "own_samples": ("torch.utils._python_dispatch:_disable_current_modes",),
     "data_loader": ("torch.utils.data:DataLoader._get_iterator",),
-    "clocks": ("torch.cuda:_sleep",),
-    "recorder": ("torch._C:_current_graph_task_id",),
+    "operator_timing": ("torch.cuda:_sleep",),
+    "recorder": (
+        "torch._C:_current_autograd_node",
+        "torch._C:_current_graph_task_id",
+        "torch._C:_get_sdp_priority_order",
+        "torch._C:FunctionSchema.arguments",
+        "torch._C:FunctionSchema.returns",
+        "torch.autograd:_get_sequence_nr",
+    ),
     "iteration": (
         "torch.optim.optimizer:register_optimizer_step_pre_hook",
         "torch.optim.optimizer:register_optimizer_step_post_hook",
         "torch.nn.modules.module:register_module_forward_pre_hook",
         "torch.nn.modules.module:register_module_forward_hook",
     ),
-    "worker": (
+    "stopwatch": (
         "torch.utils.data._utils.worker:WorkerInfo",
         "torch.utils.data._utils.worker:_worker_info",
     ),
@@ -107,7 +111,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._scaled_dot_product_efficient_attention",
         "torch:ops.aten._scaled_dot_product_flash_attention",
     ),
-    "attention_choice": ("torch._C:_get_sdp_priority_order",),
     "lazy_modules": (
         "torch.nn.parameter:UninitializedTensorMixin.materialize",
         "torch.nn.modules.lazy:LazyModuleMixin",

@@ -37,6 +37,7 @@ def option(settings: Settings, source: str, name: str) -> str:
 # Each setting with a path, as a settings file writes it, and how to find that path again.
 PATHS: list[tuple[str, Any, Any]] = [
     ("profile.python", "{}", lambda s: s.profile.python),
+    ("profile.sandbox_read", ["{}"], lambda s: s.profile.sandbox_read[0]),
     ("clusters", [CLUSTER | {"wait_log": "{}"}], lambda s: s.clusters[0].wait_log),
     ("prices.options", {"custom": {"files": ["{}"]}}, lambda s: option(s, "custom", "files")),
     ("prices.options", {"snapshot": {"folder": "{}"}}, lambda s: option(s, "snapshot", "folder")),
@@ -125,7 +126,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 7, "add it to layers.py and to PATHS above"
+    assert schema.count('"format": "path"') == 8, "add it to layers.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])
