@@ -59,7 +59,7 @@ def test_no_room_below_the_report_speaks_flags() -> None:
 
 
 def test_what_they_name_is_known_and_nothing_else_is() -> None:
-    modules = (*MODULES, Path("advisor/report/words/script.py"))
+    modules = (*MODULES, Path("advisor/report/words/script_notes.py"))
     named = {name for path in modules for text in texts(ROOT / path) for name in NAME.findall(text)}
     # profile_callable, which takes a setup, is no command.
     assert named - {"setup"} == NAMED

@@ -19,7 +19,7 @@ from typing import Any
 
 from advisor.core.gpus import load_gpus
 from advisor.pricing.instance_types import INSTANCE_FILE, read_instances, write_instances
-from advisor.pricing.sources.gcp.prices import MACHINE_FILE, read_machines, write_machines
+from advisor.pricing.sources.gcp.skus import MACHINE_FILE, read_machines, write_machines
 from advisor.pricing.sources.snapshot import PRICE_COLUMNS, PRICE_FILES, read_offers
 from tools.price_catalog_aws import aws_instances, aws_prices
 from tools.price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices

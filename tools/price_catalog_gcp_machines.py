@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.core.values import Market
 from advisor.pricing.instance_types import InstanceType
-from advisor.pricing.sources.gcp.prices import PROVIDER, MachineType, needs_of
+from advisor.pricing.sources.gcp.skus import PROVIDER, MachineType, needs_of
 from tools.price_catalog_gcp import ATTACHED_SOURCE, combinations, combined_name, local_ssd_gib
 from tools.price_catalog_rows import CatalogRows, read_csv
 

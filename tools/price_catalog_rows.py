@@ -12,7 +12,7 @@ from pathlib import Path
 from advisor.core.gpus import provider_gpu
 from advisor.core.units import GB, GIB
 from advisor.pricing.instance_types import InstanceType, price_includes
-from advisor.pricing.sources.gcp.prices import MachineType
+from advisor.pricing.sources.gcp.skus import MachineType
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 # AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.

@@ -8,12 +8,7 @@ from contextlib import contextmanager
 
 from advisor.core.findings import Finding
 from advisor.core.values import Recommendation, Trace
-from advisor.report.document import Document, warnings_of
-from advisor.report.estimates import trace_table
 from advisor.report.plain import shown_lines
-from advisor.report.recommendation import notebook_document
-from advisor.report.words import in_names
-from advisor.report.writers.html import to_html
 from advisor.service.listening import Silence, Step
 
 
@@ -21,8 +16,16 @@ def html_of(value: object) -> str | None:
     """HTML of a value that has a form of its own in a notebook; None leaves it to the notebook."""
     match value:
         case Recommendation():
+            from advisor.report.recommendation import notebook_document
+            from advisor.report.writers.html import to_html
+
             return to_html(notebook_document(value))
         case Trace():
+            from advisor.report.document import Document, warnings_of
+            from advisor.report.estimates import trace_table
+            from advisor.report.words import in_names
+            from advisor.report.writers.html import to_html
+
             table = trace_table(value, caption=value.script)
             return to_html(
                 Document(facts={}, blocks=(table, *warnings_of(list(map(in_names, value.warnings)))))
@@ -49,6 +52,8 @@ class Logged(Silence):
 
     def warn(self, messages: Iterable[str | Finding]) -> None:
         """One record each, at WARNING."""
+        from advisor.report.words import in_names
+
         for message in messages:
             _LOGGER.warning("%s", shown_lines(message if isinstance(message, str) else in_names(message)))
 

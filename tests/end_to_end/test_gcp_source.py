@@ -14,7 +14,7 @@ import pytest
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE
-from advisor.pricing.sources.gcp.prices import MachineType, load_machines
+from advisor.pricing.sources.gcp.skus import MachineType, load_machines
 from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds import gcp_skus
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving

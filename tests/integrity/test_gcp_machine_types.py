@@ -12,7 +12,7 @@ from advisor.core.gpus import catalog_path, resolve_gpu
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.sources.gcp.prices import (
+from advisor.pricing.sources.gcp.skus import (
     COMPONENTS,
     MACHINE_FILE,
     Kind,

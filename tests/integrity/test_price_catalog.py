@@ -12,9 +12,9 @@ import pytest
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market, Offer
-from advisor.pricing.answers import DERIVED, load_offers
+from advisor.pricing.answers import load_offers
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.sources.protocol import OfferQuery
+from advisor.pricing.sources.protocol import DERIVED, OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 from advisor.report.words import sentence
 

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.core.errors import CatalogError, UnknownGpuError
 from advisor.pricing.instance_types import InstanceType
-from advisor.pricing.sources.gcp.prices import MACHINE_FILE
+from advisor.pricing.sources.gcp.skus import MACHINE_FILE
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 from tools.build_price_catalog import summary, write

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, Offer
-from advisor.pricing.answers import Answer, Place, merged
+from advisor.pricing.answers import Answer, merged
+from advisor.pricing.sources.protocol import Place
 from tests.builders import make_offer
 
 PLACES: list[Place] = [

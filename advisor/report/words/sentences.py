@@ -10,8 +10,8 @@ from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
 from advisor.report.words.answers import COMPARISONS, ERRORS, IN_SHORT, LEFT_OUT
 from advisor.report.words.estimates import ESTIMATES, INPUT, REMOVALS
-from advisor.report.words.options import OPTIONS, PICKS, PRICES, RISKS
-from advisor.report.words.script import CHANGES, KERNEL_NOTES, SCRIPT_CHANGES, TRACE_WARNINGS
+from advisor.report.words.option_notes import OPTIONS, PICKS, PRICES, RISKS
+from advisor.report.words.script_notes import CHANGES, KERNEL_NOTES, SCRIPT_CHANGES, TRACE_WARNINGS
 from advisor.report.words.table import Words
 from advisor.report.words.team_report import TEAM_REPORT
 

@@ -13,10 +13,10 @@ import pytest
 from advisor.core.errors import StaleCatalogError, UnknownGpuError
 from advisor.core.units import DAY_S
 from advisor.core.values import Market, Offer
-from advisor.pricing.answers import DERIVED, Answer, Offers, Place, answer_of, load_offers, merged
+from advisor.pricing.answers import Answer, Offers, answer_of, load_offers, merged
 from advisor.pricing.refresh import refresh
 from advisor.pricing.source_registry import answers_of
-from advisor.pricing.sources.protocol import OfferQuery, Part
+from advisor.pricing.sources.protocol import DERIVED, OfferQuery, Part, Place
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentence, sentences
 from advisor.store.database import open_store

@@ -21,7 +21,14 @@ from advisor.core.values import Interval, Market, PricePoint
 from advisor.pricing import source_registry
 from advisor.pricing.refresh import ANSWER_WITHIN_S, LONGEST_S, due_sources, parts_of, refresh
 from advisor.pricing.source_registry import answers_of, joined, may_recommend_refresh, sources_of, state_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part, credentials_of
+from advisor.pricing.sources.protocol import (
+    GROUP,
+    Capabilities,
+    Credentials,
+    OfferQuery,
+    Part,
+    credentials_of,
+)
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.pulls import pulls
@@ -40,7 +47,7 @@ def test_an_account_is_there_to_be_asked() -> None:
     assert may_recommend_refresh("aws", PriceSettings())
 
 
-OURS = plugins.registered(source_registry.GROUP, foreign=False)
+OURS = plugins.registered(GROUP, foreign=False)
 
 
 class Source:
@@ -62,7 +69,7 @@ class Source:
 @pytest.fixture
 def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The module of a plug-in that is registered as ``theirs``."""
-    point = EntryPoint("theirs", "their_module:factory", source_registry.GROUP)
+    point = EntryPoint("theirs", "their_module:factory", GROUP)
     for module in (source_registry, plugins):
         monkeypatch.setattr(module, "registered", lambda _: {**OURS, "theirs": point})
     monkeypatch.syspath_prepend(tmp_path)

@@ -54,7 +54,7 @@ class GcpSource:
             CatalogError: a shipped table of machine types is missing or broken.
         """
         from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
-        from advisor.pricing.sources.gcp.prices import PROVIDER, load_machines, part_of, rates_of
+        from advisor.pricing.sources.gcp.skus import PROVIDER, load_machines, part_of, rates_of
 
         machines = tuple(machine for machine in load_machines() if query.wants(machine.instance))
         regions = sorted({region for machine in machines for region in machine.regions})

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
-from advisor.pricing.sources.gcp.prices import (
+from advisor.pricing.sources.gcp.skus import (
     UNITS,
     Pricing,
     Rate,

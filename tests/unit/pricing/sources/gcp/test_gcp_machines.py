@@ -11,7 +11,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.sources.gcp.prices import (
+from advisor.pricing.sources.gcp.skus import (
     MACHINE_COLUMNS,
     MACHINE_FILE,
     MachineType,
