@@ -62,10 +62,10 @@ def test_no_place(text: str, words: str) -> None:
         place_of(text)
 
 
-def test_a_size_that_nobody_said_counts_as_nothing_and_is_told() -> None:
+def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
     data, (warning,) = data_set_of(config(), Silence())
     assert (data, warning.code) == (None, Code.DATA_SIZE_UNKNOWN)
-    assert "counts as nothing" in said([warning])
+    assert "are not included" in said([warning])
     assert data_set_of(config(dataset_gb=0), Silence()) == (None, ())
     assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
 
