@@ -307,7 +307,8 @@ def prices(
         StaleCatalogError: prices older than ``max_age``.
     """
     from advisor.core.errors import InputError
-    from advisor.service.prices.offers import PriceOrder, PricesRequest, list_prices
+    from advisor.service.prices import PriceOrder
+    from advisor.service.prices.offers import PricesRequest, list_prices
 
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")

@@ -23,7 +23,7 @@ from advisor.cli.options import (
 )
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
-from advisor.service.prices.offers import PriceOrder
+from advisor.service.prices import PriceOrder
 
 SourceOption = Annotated[
     list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.core.globs import is_any, same_name
 from advisor.core.limits import MAX_USD_PER_H, check_number
 from advisor.service.offer_filters import OfferFilter, check_counts
+from advisor.service.prices import PriceOrder
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.prices.live import now
 
@@ -236,15 +236,6 @@ def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int
         for spec in request.gpus:
             wanted.setdefault(spec.name, set()).update(request.counts)
     return wanted
-
-
-class PriceOrder(StrEnum):
-    """By what offers are sorted: then by price and place, so that the order is always the same."""
-
-    PRICE = "price"
-    GPU_PRICE = "gpu-price"
-    AGE = "age"
-    PLACE = "place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
-from advisor.service.prices import live
-from advisor.service.prices.offers import PriceOrder, _sorted, is_open, query_offers, wanted_counts
+from advisor.service.prices import PriceOrder, live
+from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
 from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard
