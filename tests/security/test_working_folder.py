@@ -20,6 +20,7 @@ from advisor.profile.environment import candidates
 from advisor.profile.sandbox import can_read, change_of_user, check_sandbox
 from advisor.service import health
 from advisor.service.schedule.child_commands import Command, run_command
+from tests.machine import needs
 from tests.schedules import make_schedule
 
 NAMES = (
@@ -124,7 +125,7 @@ def test_programs_of_the_machine(folder, monkeypatch):
         processes.start(["true"])
 
 
-@pytest.mark.skipif(processes.program("bwrap") is None, reason="needs bubblewrap: apt install bubblewrap")
+@needs("bubblewrap")
 def test_the_sandbox(folder):
     check_sandbox()
 
