@@ -373,7 +373,7 @@ def test_two_refreshes_at_once_are_one(clouds: Clouds) -> None:
         assert "pulling prices of gcp" in first.stderr.readline()
         wait_for_call(clouds.gcp, num_before)
         second = clouds.run("prices", "refresh", "--source", "aws")
-        assert_plain_error(second, 1, "prices refresh", "process ")
+        assert_plain_error(second, 1, "refresh of prices", "process ")
     finally:
         first.send_signal(signal.SIGKILL)
         first.wait()
