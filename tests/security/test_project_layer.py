@@ -16,6 +16,7 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.machine import needs
 
 JOB = ("recommend", "t.json.gz", "--iterations", "5000", "--gpu", "A100-SXM-80GB", "--offline", "--json")
 NOTHING_BUT_GCP = "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n"
@@ -339,6 +340,7 @@ def test_faults_of_a_huge_file_are_not_all_told(repository: Repository) -> None:
     assert len(answer.err.splitlines()) == 21
 
 
+@needs("util-linux")
 def test_an_unreadable_file_is_one_line(repository: Repository) -> None:
     """Before: the same; it must stay so."""
     repository.project("cloud: {max_gpus: 1}\n").chmod(0)
