@@ -143,7 +143,7 @@ def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell)
 
 def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell: Shell) -> None:
     answer = shell.run(*JOB, *FAR, "--dataset-gb", "100", "--data", "s3://photos", "--offline")
-    assert "the region of s3://photos is unknown" in answer.err
+    assert "region of s3://photos unknown" in answer.err
     usd = {"aws": 100 * 0.147, "gcp": 100 * 0.15}
     for option in answer.document["options"]:
         assert option["transfer"]["usd"] == pytest.approx(usd[option["provider"]])
