@@ -21,13 +21,14 @@ from advisor.core.limits import (
     check_kind,
     check_number,
 )
-from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
+from advisor.core.values import Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged, evaluate_all
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.choice import rank
+from recommender.ranking.choice import Ranking, rank
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
+from recommender.ranking.shortlist import nearest_rows, shortlist
 
 if TYPE_CHECKING:
     from recommender.policy import Policy
@@ -113,7 +114,14 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         warnings=_warnings(script, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
+        shortlist=_shortlist(options, ranking, job),
     )
+
+
+def _shortlist(options: Sequence[Option], ranking: Ranking, job: Job) -> tuple[Listed, ...]:
+    if ranking.recommended is None:
+        return nearest_rows(options, job)
+    return shortlist(options, ranking.picks, job, ranking.recommended)
 
 
 def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: np.random.Generator) -> None:

@@ -206,6 +206,7 @@ class Code(StrEnum):
     SUMMARY_CHOICE = "summary-choice"
     SUMMARY_COST_AND_TIME = "summary-cost-and-time"
     SUMMARY_DOUBT = "summary-doubt"
+    SUMMARY_WORK = "summary-work"
     TIPPED_BY_DATA_PLACE = "tipped-by-data-place"
     TIPPED_BY_DEADLINE = "tipped-by-deadline"
     TIPPED_BY_LATER_DEADLINE = "tipped-by-later-deadline"

@@ -8,12 +8,13 @@ from enum import Flag, auto
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration_short, format_usd
-from advisor.core.values import Option, Recommendation
+from advisor.core.values import Merit, Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
 from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
 from advisor.report.options import (
     gpus,
     has_figures,
+    listed,
     market,
     place,
     ranked,
@@ -21,6 +22,7 @@ from advisor.report.options import (
     selection,
     status,
     where,
+    work_text,
 )
 
 # Below this many characters all columns side by side would break the names of machines.
@@ -194,7 +196,7 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
     """The options worth showing, what is recommended and the frontier first."""
     rows = [
         Place(number, option, status(option, recommendation))
-        for number, option in enumerate(selection(recommendation, top), start=1)
+        for number, option in selection(recommendation, top)
     ]
     stacked = Table(columns=headings(Form.STACKED), rows=_rows(Form.STACKED, rows))
     narrow = Table(columns=headings(Form.NARROW), rows=_rows(Form.NARROW, rows), narrow=(stacked,))
@@ -208,6 +210,36 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
         narrow=(middle,),
         narrow_below=WIDE_ABOVE,
     )
+
+
+_MERITS = {
+    Merit.RECOMMENDED: "recommended",
+    Merit.AS_IT_IS: "best as it is",
+    Merit.CHEAPEST: "cheapest",
+    Merit.FASTEST: "fastest",
+    Merit.SAFEST: "safest",
+    Merit.OWN: "your own",
+}
+SHORT_COLUMNS = (
+    Column("Why"),
+    Column("#", PLAIN, wraps=False),
+    Column("GPUs, and where"),
+    Column("To do first"),
+    Column("Time (p90)", SHORT_DURATION, wraps=False),
+    Column("Cost (p90)", USD, wraps=False),
+)
+
+
+def short_table(recommendation: Recommendation) -> Table:
+    """The rows of one screen, each with the reasons for which it is there."""
+    rows = []
+    for listed_row, (number, option) in zip(recommendation.shortlist, listed(recommendation), strict=True):
+        place = Place(number, option, status(option, recommendation))
+        merits = [_MERITS[merit] for merit in listed_row.merits if merit in _MERITS]
+        why = ", ".join([*merits, *([] if option.feasible else [place.status])])
+        figures = (option.time_s, option.cost_usd) if has_figures(option) else (None, None)
+        rows.append(Row((why, number, _machine(place), work_text(option), *figures), _TONES.get(place.status, Tone.PLAIN)))
+    return Table(columns=SHORT_COLUMNS, rows=tuple(rows), keeps_words=False)
 
 
 def _rows(form: Form, rows: Sequence[Place]) -> tuple[Row, ...]:

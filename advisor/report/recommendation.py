@@ -32,9 +32,9 @@ from advisor.report.options import (
     selection,
     where,
 )
-from advisor.report.options_table import options_sheet, options_table, page_table
+from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
-from advisor.report.words import finding_json, rule_text, sentence, sentences
+from advisor.report.words import assumed_in_short, finding_json, rule_text, sentence, sentences, warnings_json
 
 if TYPE_CHECKING:
     from recommender.ranking.variants import WhatIf
@@ -138,31 +138,33 @@ _NAMES = {
 def recommendation_document(
     recommendation: Recommendation,
     *,
-    top: int | None,
+    top: int | None = MOST_ROWS_OF_A_NOTEBOOK,
+    is_short: bool = False,
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> Document:
-    """The whole answer.
+    """The whole answer; on a terminal and in Markdown on one screen, if it is to be short.
 
     Args:
         recommendation: with what-ifs if they are to be rows.
-        top: rows to show, None for all.
+        top: rows of the ranking to show where it is not short, and on a page; None for all.
+        is_short: the rows are those that somebody could want.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
     """
     options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.
-    body: tuple[Block, ...] = (options_table(recommendation, top),)
-    if plot:
-        body = (BLANK, time_over_cost(recommendation, top))
+    table = short_table(recommendation) if is_short else options_table(recommendation, top)
+    body: tuple[Block, ...] = (BLANK, time_over_cost(recommendation, top)) if plot else (table,)
     gains = (BLANK, gains_table(recommendation)) if recommendation.gains else ()
-    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if), *gains)
-    blocks = (*_summary(recommendation), *body, *below)
+    shown = recommendation.shortlist if is_short else selection(recommendation, top)
+    below = (*_what_if(recommendation, what_if), *_rests_on(recommendation, 0 if plot else len(shown)), *gains)
     return Document(
         facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
-        blocks=blocks,
+        blocks=(*_summary(recommendation), *body, *below),
+        is_letter=True,
         sheet=lambda: options_sheet(recommendation, options()),
         title=f"Where to run {recommendation.script.name or 'this script'}",
         page=lambda: _page(recommendation, top, below),
@@ -192,22 +194,37 @@ def subject_of(recommendation: Recommendation) -> str:
 
 
 def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
-    """The chart and the table, and what a terminal has beside the answer: warnings."""
-    table = page_table(recommendation, top, caption="Options")
-    middle = time_over_cost(recommendation, top), table
-    warnings = warnings_of(sentences(recommendation.warnings))
-    return (*_summary(recommendation), *middle, *below, *warnings)
+    """In the same order; then the chart, more rows, and what a terminal shows where it is asked for."""
+    more = time_over_cost(recommendation, top), page_table(recommendation, top, caption="Options")
+    assumed = assumptions_document(recommendation).blocks
+    return (*_summary(recommendation), short_table(recommendation), *below, *more, *assumed)
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
-    """The table, with what is recommended above it and the warnings below."""
-    caption = "Nothing is feasible"
-    if recommendation.chosen is not None:
-        caption = f"Recommended: {where(recommendation.chosen)}, {rule_text(recommendation)}"
-    table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
-    hidden = len(recommendation.options) - len(table.rows)
-    notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
-    return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
+    """The same on one screen, with the warnings below."""
+    below = (*_rests_on(recommendation, len(recommendation.shortlist)), *warnings_of(sentences(recommendation.warnings)))
+    return Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
+
+
+def assumptions_document(recommendation: Recommendation) -> Document:
+    """All that the answer rests on: why it is recommended, what is known of it, and what was assumed."""
+    chosen = recommendation.chosen
+    blocks: list[Block] = []
+    if chosen is not None:
+        why = f"Recommended: {where(chosen)}, {rule_text(recommendation)}."
+        blocks.append(Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
+        blocks += [_paragraph(text) for text in _picks(recommendation, chosen)]
+    warnings = sentences(recommendation.warnings)
+    blocks.append(Section("Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings)))
+    return Document(
+        facts={
+            "recommended": recommendation.recommended,
+            "rule": rule_text(recommendation) or None,
+            "reasons": [] if chosen is None else sentences(chosen.reasons),
+            **warnings_json(recommendation.warnings),
+        },
+        blocks=tuple(blocks),
+    )
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -223,22 +240,22 @@ def _paragraph(text: str) -> Section:
     return Section(text, ())
 
 
-def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
-    num_options = len(recommendation.options) + len(recommendation.what_ifs)
-    hidden = 0 if top is None else num_options - len(selection(recommendation, top))
-    if hidden:
-        yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
-    chosen = recommendation.chosen
-    if chosen is None:
-        return
-    yield BLANK
-    notes = tuple(f"- {line}" for line in sentences((*chosen.script_changes, *chosen.reasons)))
-    yield Section(f"Recommended: {where(chosen)}, {rule_text(recommendation)}.", notes)
+def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
+    """What is the best at one thing, and by which figures."""
     by_id = {option.plan.id: option for option in recommendation.options}
     for pick in recommendation.picks:
         picked = by_id[pick.plan_id]
-        if chosen.plan.id not in (picked.plan.id, picked.folded_into):
-            yield _paragraph(f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)}).")
+        if picked is not chosen:
+            yield f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)})."
+
+
+def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
+    """A line of what was assumed, and one of what is not shown."""
+    if assumed := assumed_in_short(recommendation.warnings):
+        yield _paragraph(f"Assumed: {assumed}. All of it: --assumptions.")
+    hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
+    if hidden:
+        yield _paragraph(f"Not shown: {hidden:,} more options (--all). One in full: --explain NUMBER.")
 
 
 def _in_short(option: Option) -> str:

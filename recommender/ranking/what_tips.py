@@ -13,10 +13,11 @@ from advisor.core.values import Job, Means, Option, PickName, Quantiles
 from recommender.outcome.bill import price_rise
 from recommender.ranking.value import (
     Worth,
+    change_s,
+    change_usd,
     even_usd_per_h,
     is_guess,
     least_total,
-    must_change,
     preference,
     total_usd,
     worth_for,
@@ -334,30 +335,35 @@ def summary_of(
 
     ``is_whole`` is False where the job does more than the steps that were profiled.
     """
-    tipped_by = what_tips(options, chosen, job, late)
-    time_s, usd = chosen.time_s, chosen.cost_usd
-    return (
-        finding(
-            Code.SUMMARY_CHOICE,
-            machine=machine(chosen),
-            is_rented=chosen.plan.offer is not None,
-            must_change=must_change(chosen),
-            num_iterations=chosen.iterations,
-            iteration_s=chosen.estimate.iteration_s.p50,
-        ),
-        finding(
-            Code.SUMMARY_COST_AND_TIME,
-            cost_p50_usd=usd.p50,
-            cost_p90_usd=usd.p90,
-            time_p50_s=time_s.p50,
-            time_p90_s=time_s.p90,
-            is_cost_known=chosen.plan.usd_per_h is not None,
-            is_whole=is_whole,
-        ),
-        finding(
-            Code.SUMMARY_DOUBT,
-            risk=chosen.risk.code.value,
-            num_nodes=chosen.plan.num_nodes,
-            tipped_by=tipped_by,
-        ),
+    time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
+    choice = finding(
+        Code.SUMMARY_CHOICE,
+        machine=machine(chosen),
+        is_rented=offer is not None,
+        priced_on=None if offer is None else offer.retrieved_at.date().isoformat(),
     )
+    cost_and_time = finding(
+        Code.SUMMARY_COST_AND_TIME,
+        cost_p50_usd=usd.p50,
+        cost_p90_usd=usd.p90,
+        time_p50_s=time_s.p50,
+        time_p90_s=time_s.p90,
+        num_iterations=chosen.iterations,
+        iteration_s=chosen.estimate.iteration_s.p50,
+        is_cost_known=chosen.plan.usd_per_h is not None,
+        is_whole=is_whole,
+    )
+    tipped_by = what_tips(options, chosen, job, late)
+    return choice, cost_and_time, *_work(chosen, job), finding(Code.SUMMARY_DOUBT, tipped_by=tipped_by)
+
+
+def _work(chosen: Option, job: Job) -> Iterator[Finding]:
+    """What must be done to the script first, and what that counts as beside the bill."""
+    if chosen.script_changes:
+        worth = worth_for(job)
+        yield finding(
+            Code.SUMMARY_WORK,
+            changes=list(chosen.script_changes),
+            work_s=change_s(chosen),
+            work_usd=change_usd(chosen, worth),
+        )

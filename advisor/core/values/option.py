@@ -501,6 +501,26 @@ class Pick:
     reason: Finding
 
 
+class Merit(StrEnum):
+    """Why somebody could want an option: the reason for its row on one screen."""
+
+    RECOMMENDED = "recommended"
+    AS_IT_IS = "as-it-is"
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    SAFEST = "safest"
+    OWN = "own"
+    NEAREST = "nearest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A row of the short list: an option of the answer, and its merits, one at least."""
+
+    plan_id: str
+    merits: tuple[Merit, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeGain:
     """What one change of the script brings on the machine that is recommended.
@@ -534,7 +554,8 @@ class Recommendation:
         script: what the options are for.
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
         gains: of the changes that were asked for, what surely saves most first.
-        summary: what to take; its cost and time; what could go wrong, and what would change the advice.
+        summary: what to take; its cost and time; what to do first, if anything; what would change the advice.
+        shortlist: the options that somebody could want, at most six; the recommended one first.
     """
 
     script: Script
@@ -548,6 +569,7 @@ class Recommendation:
     gains: tuple[ChangeGain, ...] = ()
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
+    shortlist: tuple[Listed, ...] = ()
 
     @property
     def chosen(self) -> Option | None:

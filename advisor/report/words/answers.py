@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from advisor.core.findings import Code
+from advisor.core.findings import Code, Finding
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
 from advisor.report.words.table import Words
@@ -55,6 +55,27 @@ LEFT_OUT: Words = {
         " their place is unknown (see their notes; rates in the settings replace it)"
     ),
 }
+
+
+# What an answer rests on, in as few words as a list of them has room for.
+ASSUMED = {
+    Code.CLOUD_WAIT_ASSUMED: "waits for machines",
+    Code.CLUSTER_WAIT_UNKNOWN: "no wait for the cluster",
+    Code.LOCAL_GPUS_BUSY: "GPUs in use are free at once",
+    Code.HOURLY_COST_UNKNOWN: "own machines cost $0",
+    Code.DATA_SIZE_UNKNOWN: "no data set to copy",
+    Code.DATA_PLACE_UNKNOWN: "data outside the clouds",
+    Code.DATA_REGION_UNKNOWN: "the region of the data",
+    Code.RATES_UNKNOWN: "some rates of disks and transfer",
+    Code.PRICES_NOT_LIVE: "that dated prices still hold",
+    Code.PRICES_COMPUTED: "some prices, from others",
+    Code.OPT_IN_REGIONS: "no regions that must be enabled first",
+}
+
+
+def assumed_in_short(findings: Iterable[Finding]) -> str:
+    """``waits for machines, no data set to copy``; empty where nothing was assumed."""
+    return ", ".join(ASSUMED[one.code] for one in findings if one.code in ASSUMED)
 
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.
@@ -234,13 +255,10 @@ def machine(
     return f"{gpus} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
 
 
-def choice(
-    *, machine: str, is_rented: bool, must_change: bool, num_iterations: int, iteration_s: float
-) -> str:
-    """What to take and for how many optimizer steps there, and whether the script is ready for it."""
-    steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
-    first = ", once the script is changed for it (see below)" if must_change else ""
-    return f"{'Rent' if is_rented else 'Use'} {machine} for {steps}{first}"
+def choice(*, machine: str, is_rented: bool, priced_on: str | None) -> str:
+    """What to take, and of which day its price is."""
+    price = "" if priced_on is None else f", at its price of {priced_on}"
+    return f"{'Rent' if is_rented else 'Use'} {machine}{price}"
 
 
 def cost_and_time(
@@ -249,41 +267,24 @@ def cost_and_time(
     cost_p90_usd: float,
     time_p50_s: float,
     time_p90_s: float,
+    num_iterations: int,
+    iteration_s: float,
     is_cost_known: bool,
     is_whole: bool,
 ) -> str:
     """What it costs and when it is done, waiting included; both at p50 and p90."""
+    steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
     done, late = format_duration(time_p50_s), format_duration(time_p90_s)
-    time = f"it is done in about {done} (90 % chance within {late})"
-    less = "" if is_whole else ", not counting what else runs between steps (see the warning)"
-    if not is_cost_known:
-        return f"The cost is unknown and counted as $0.00; {time}{less}"
     cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)
-    return f"It costs about {cost} (90 % chance of at most {most}); {time}{less}"
+    price = f"{cost} (90 %: at most {most})" if is_cost_known else "an unknown cost, counted as $0.00,"
+    less = "" if is_whole else ", without what runs between steps (see the warning)"
+    return f"Expect {price} and {done} (90 %: at most {late}) for {steps}{less}"
 
 
-def doubt(*, risk: str, num_nodes: int, tipped_by: str) -> str:
-    """What could go wrong, by the code of its risk, and the fact that would change the advice."""
-    words = _in_plain_words(risk, num_nodes)
-    return f"What could go wrong: {words}. What would change this advice: {tipped_by}"
-
-
-def _in_plain_words(risk: str, num_nodes: int) -> str:
-    match risk:
-        case Code.RISK_CAPACITY if num_nodes > 1:
-            return f"fewer than {num_nodes} machines are free when you ask for them"
-        case Code.RISK_CAPACITY:
-            return "no machine is free when you ask for one"
-        case Code.RISK_PREEMPTION if num_nodes > 1:
-            return (
-                f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
-            )
-        case Code.RISK_PREEMPTION:
-            return "the machine is taken away while it trains, and the job goes on later"
-        case Code.RISK_WAIT:
-            return "the queue takes longer"
-        case _:
-            return "nothing that is known"
+def work(*, changes: Sequence[str], work_s: float, work_usd: float) -> str:
+    """What to do first; what it counts as, beside the bill, where it is more than a line."""
+    counted = f" (counted as {format_duration(work_s)} and {format_usd(work_usd)})" if work_s else ""
+    return f"First: {', '.join(changes)}{counted}; --explain 1 says how"
 
 
 def by_price(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
@@ -367,7 +368,8 @@ IN_SHORT: Words = {
     Code.NOTHING_TIPS: "nothing that is in doubt: no other option comes close",
     Code.SUMMARY_CHOICE: choice,
     Code.SUMMARY_COST_AND_TIME: cost_and_time,
-    Code.SUMMARY_DOUBT: doubt,
+    Code.SUMMARY_DOUBT: "What would change this advice: {tipped_by}",
+    Code.SUMMARY_WORK: work,
     Code.TIPPED_BY_DATA_PLACE: by_data_place,
     Code.TIPPED_BY_DEADLINE: by_deadline,
     Code.TIPPED_BY_LATER_DEADLINE: by_later_deadline,
