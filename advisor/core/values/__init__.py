@@ -58,6 +58,8 @@ from advisor.core.values.option import (
 )
 from advisor.core.values.trace import (
     AttributeValue,
+    Checkpoints,
+    CheckpointUse,
     Collective,
     Flow,
     Kernel,
@@ -89,6 +91,8 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "ChangeGain",
+    "Checkpoints",
+    "CheckpointUse",
     "Collective",
     "Confirmation",
     "CostKind",
