@@ -213,6 +213,22 @@ class Loading(TypedDict):
     rivals: list[int | None]
 
 
+class CheckpointUse(StrEnum):
+    """What a script does with checkpoints; ``core/values`` has the same."""
+
+    RESUMES = "resumes"
+    SAVES = "saves"
+    NONE = "none"
+
+
+class Checkpointing(TypedDict):
+    """What a script's text does with checkpoints, and where: ``train.py:41 torch.save``."""
+
+    use: CheckpointUse
+    saves: list[Name]
+    loads: list[Name]
+
+
 class Flags(TypedDict):
     """Where TF32 may replace FP32."""
 
@@ -253,6 +269,7 @@ class Details(Iteration, total=False):
     world_size: int | None
     is_sharded: bool
     has_sparse_gradients: bool
+    checkpoints: Checkpointing | None
     # Of what went wrong.
     message: str
     traceback: str
@@ -422,6 +439,6 @@ class MeasuringJob(Job):
 
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 8
+VERSION = 9
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"

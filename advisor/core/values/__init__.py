@@ -60,6 +60,8 @@ from advisor.core.values.option import (
 )
 from advisor.core.values.trace import (
     AttributeValue,
+    Checkpoints,
+    CheckpointUse,
     Collective,
     Flow,
     Kernel,
@@ -91,6 +93,8 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "ChangeGain",
+    "Checkpoints",
+    "CheckpointUse",
     "Collective",
     "Confirmation",
     "CostKind",
