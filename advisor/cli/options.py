@@ -438,6 +438,10 @@ class DataOptions:
         }
 
 
+# Of the ranking, on a page and in a plot.
+ROWS_OF_THE_RANKING = 15
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
     """What is shown of an answer."""

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Code
-from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
+from advisor.core.values import (
+    Job,
+    Option,
+    PickName,
+    Plan,
+    Price,
+    QuoteKind,
+    Recommendation,
+    Script,
+    Steps,
+    Work,
+)
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
@@ -107,7 +118,11 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     cheapest of each change have one. None for ``top`` shows everything.
     """
     by_id = numbered(recommendation)
-    shown = list(by_id) if top is None else [o.plan.id for o in _selected(ranked(recommendation), recommendation, top)]
+    shown = (
+        list(by_id)
+        if top is None
+        else [o.plan.id for o in _selected(ranked(recommendation), recommendation, top)]
+    )
     return [by_id[plan_id] for plan_id in shown]
 
 

@@ -8,7 +8,7 @@ from enum import Flag, auto
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration_short, format_usd
-from advisor.core.values import Merit, Option, Recommendation
+from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
 from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
 from advisor.report.options import (
@@ -16,13 +16,15 @@ from advisor.report.options import (
     has_figures,
     listed,
     market,
-    place,
     ranked,
     rent_text,
     selection,
     status,
     where,
     work_text,
+)
+from advisor.report.options import (
+    place as place_of,
 )
 
 # Below this many characters all columns side by side would break the names of machines.
@@ -80,7 +82,7 @@ class OptionColumn:
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
+    return " ".join([gpus(option), *market(option)]), place_of(option) + _alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
@@ -214,32 +216,61 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 _MERITS = {
     Merit.RECOMMENDED: "recommended",
-    Merit.AS_IT_IS: "best as it is",
+    Merit.AS_IT_IS: "as it is",
     Merit.CHEAPEST: "cheapest",
     Merit.FASTEST: "fastest",
     Merit.SAFEST: "safest",
     Merit.OWN: "your own",
 }
-SHORT_COLUMNS = (
+_SHORT = (
     Column("Why"),
     Column("#", PLAIN, wraps=False),
     Column("GPUs, and where"),
     Column("To do first"),
-    Column("Time (p90)", SHORT_DURATION, wraps=False),
-    Column("Cost (p90)", USD, wraps=False),
 )
+_TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
+_COST = Column("Cost (p90)", USD, wraps=False)
 
 
 def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
-    rows = []
-    for listed_row, (number, option) in zip(recommendation.shortlist, listed(recommendation), strict=True):
-        place = Place(number, option, status(option, recommendation))
-        merits = [_MERITS[merit] for merit in listed_row.merits if merit in _MERITS]
-        why = ", ".join([*merits, *([] if option.feasible else [place.status])])
-        figures = (option.time_s, option.cost_usd) if has_figures(option) else (None, None)
-        rows.append(Row((why, number, _machine(place), work_text(option), *figures), _TONES.get(place.status, Tone.PLAIN)))
-    return Table(columns=SHORT_COLUMNS, rows=tuple(rows), keeps_words=False)
+    rows = [
+        (row, Place(number, option, status(option, recommendation)))
+        for row, (number, option) in zip(recommendation.shortlist, listed(recommendation), strict=True)
+    ]
+    wide = tuple(_short_row(row, place, (_time(place), _cost(place))) for row, place in rows)
+    stacked = tuple(_short_row(row, place, (_cost_above_time(place),)) for row, place in rows)
+    both = Column("Cost, time (p90)", USD, wraps=False)
+    narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False)
+    return Table(columns=(*_SHORT, _TIME, _COST), rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE)
+
+
+def _short_row(row: Listed, place: Place, figures: tuple[Cell, ...]) -> Row:
+    is_best = Merit.RECOMMENDED in row.merits
+    merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
+    if is_best:
+        merits = [merit for merit in merits if merit != _MERITS[Merit.AS_IT_IS]]
+    why = ", ".join([*merits, *([] if place.option.feasible else [place.status])])
+    machine = _machine(place)[0], place_of(place.option)
+    return Row(
+        (why, place.number, machine, work_text(place.option), *figures), _TONES.get(place.status, Tone.PLAIN)
+    )
+
+
+def _time(row: Place) -> Cell:
+    return row.option.time_s if has_figures(row.option) else None
+
+
+def _cost(row: Place) -> Cell:
+    return row.option.cost_usd if has_figures(row.option) else None
+
+
+def _cost_above_time(row: Place) -> Cell:
+    if not has_figures(row.option):
+        return None
+    option = row.option
+    cost_usd = with_p90(option.cost_usd, format_usd)
+    return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
 
 
 def _rows(form: Form, rows: Sequence[Place]) -> tuple[Row, ...]:

@@ -160,7 +160,11 @@ def recommendation_document(
     body: tuple[Block, ...] = (BLANK, time_over_cost(recommendation, top)) if plot else (table,)
     gains = (BLANK, gains_table(recommendation)) if recommendation.gains else ()
     shown = recommendation.shortlist if is_short else selection(recommendation, top)
-    below = (*_what_if(recommendation, what_if), *_rests_on(recommendation, 0 if plot else len(shown)), *gains)
+    below = (
+        *_what_if(recommendation, what_if),
+        *_rests_on(recommendation, 0 if plot else len(shown)),
+        *gains,
+    )
     return Document(
         facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
         blocks=(*_summary(recommendation), *body, *below),
@@ -202,7 +206,10 @@ def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block
 
 def notebook_document(recommendation: Recommendation) -> Document:
     """The same on one screen, with the warnings below."""
-    below = (*_rests_on(recommendation, len(recommendation.shortlist)), *warnings_of(sentences(recommendation.warnings)))
+    below = (
+        *_rests_on(recommendation, len(recommendation.shortlist)),
+        *warnings_of(sentences(recommendation.warnings)),
+    )
     return Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
 
 
@@ -215,7 +222,9 @@ def assumptions_document(recommendation: Recommendation) -> Document:
         blocks.append(Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
         blocks += [_paragraph(text) for text in _picks(recommendation, chosen)]
     warnings = sentences(recommendation.warnings)
-    blocks.append(Section("Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings)))
+    blocks.append(
+        Section("Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings))
+    )
     return Document(
         facts={
             "recommended": recommendation.recommended,
@@ -252,10 +261,10 @@ def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
 def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
     """A line of what was assumed, and one of what is not shown."""
     if assumed := assumed_in_short(recommendation.warnings):
-        yield _paragraph(f"Assumed: {assumed}. All of it: --assumptions.")
+        yield _paragraph(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
     if hidden:
-        yield _paragraph(f"Not shown: {hidden:,} more options (--all). One in full: --explain NUMBER.")
+        yield _paragraph(f"Not shown: {hidden:,} more options (--all). One in full: --explain #.")
 
 
 def _in_short(option: Option) -> str:
@@ -274,14 +283,9 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     if (divided := _divided(what_if, recommendation)) is not None:
         yield _paragraph(_divided_in_short(divided))
         return
-    line = f"What if {what_if.change}: {_in_short(option)}"
-    if before is not None:
-        saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
-        line += saved if same is not None else ", would be recommended"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if all"
-    yield _paragraph(f"{line} ({more}).")
-    if same is not None and what_if.instead is not None:
-        yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
+    instead = f" instead of {_time_and_cost(before)}" if before is not None and same is not None else ""
+    yield _paragraph(f"With {what_if.change}: {_in_short(option)}{instead} ({more}).")
 
 
 def _divided(what_if: WhatIf, recommendation: Recommendation) -> Option | None:
@@ -299,11 +303,3 @@ def _divided_in_short(option: Option) -> str:
         f"It would fit if the script divided its model ({split}): {_in_short(option)}. For that, {must}. All"
         f" such plans: {asked}."
     )
-
-
-def _saved(before: Option, after: Option) -> str:
-    """``$15.08 and 1 h 33 min``; the time alone where nobody knows the cost."""
-    saved = format_duration(before.time_s.p50 - after.time_s.p50)
-    if before.plan.usd_per_h is None:
-        return saved
-    return f"{format_usd(before.cost_usd.p50 - after.cost_usd.p50)} and {saved}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName
-from recommender.ranking.value import least_total, must_change, preference, worth_for
+from recommender.ranking.value import least_total, preference, worth_for
 
 MOST_LISTED = 6
 _MERITS = {PickName.CHEAPEST: Merit.CHEAPEST, PickName.FASTEST: Merit.FASTEST, PickName.SAFEST: Merit.SAFEST}
@@ -50,7 +50,7 @@ def _rows(named: Iterable[tuple[str, Merit]], options: Iterable[Option]) -> tupl
 
 def _as_it_is(options: Iterable[Option], job: Job) -> Iterator[tuple[str, Merit]]:
     """The best one for which no more than a line of the script changes."""
-    ready = [option for option in options if option.feasible and not must_change(option)]
+    ready = [option for option in options if option.feasible and not option.work]
     if ready:
         yield least_total(ready, worth_for(job)).plan.id, Merit.AS_IT_IS
 

@@ -83,7 +83,9 @@ from advisor.core.values.workload import (
     ScriptWork,
     Steps,
     Variant,
+    Work,
     Workload,
+    works_of,
 )
 
 __all__ = [
@@ -93,8 +95,8 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "ChangeGain",
-    "Checkpoints",
     "CheckpointUse",
+    "Checkpoints",
     "Collective",
     "Confirmation",
     "CostKind",
@@ -119,10 +121,10 @@ __all__ = [
     "Listed",
     "Market",
     "Means",
-    "Merit",
     "MemoryEstimate",
     "MemoryPart",
     "MemoryUse",
+    "Merit",
     "Method",
     "Network",
     "OccupancyLimits",
@@ -160,5 +162,6 @@ __all__ = [
     "Tier",
     "Trace",
     "Variant",
+    "Work",
     "Workload",
 ]

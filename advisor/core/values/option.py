@@ -13,7 +13,7 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import WHOLE, Interval, IterationEstimate, Layout, Quantiles, Split
-from advisor.core.values.workload import Scaling, Script
+from advisor.core.values.workload import Scaling, Script, Work, works_of
 
 # How a run ended, and how its cost is known.
 
@@ -437,6 +437,11 @@ class Option:
     what_if: str | None = None
     tie_with: str | None = None
     folded_into: str | None = None
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What must be done to the script first; nothing for one that runs there as it is."""
+        return works_of(self.script_changes)
 
     @property
     def removed_by(self) -> tuple[Code, ...]:

@@ -71,11 +71,14 @@ ASSUMED = {
     Code.PRICES_COMPUTED: "some prices, from others",
     Code.OPT_IN_REGIONS: "no regions that must be enabled first",
 }
+_MOST_ASSUMED = 3
 
 
 def assumed_in_short(findings: Iterable[Finding]) -> str:
     """``waits for machines, no data set to copy``; empty where nothing was assumed."""
-    return ", ".join(ASSUMED[one.code] for one in findings if one.code in ASSUMED)
+    named = [ASSUMED[one.code] for one in findings if one.code in ASSUMED]
+    more = [f"{len(named) - _MOST_ASSUMED} more"] if len(named) > _MOST_ASSUMED else []
+    return ", ".join([*named[:_MOST_ASSUMED], *more])
 
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.
@@ -276,9 +279,9 @@ def cost_and_time(
     steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
     done, late = format_duration(time_p50_s), format_duration(time_p90_s)
     cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)
-    price = f"{cost} (90 %: at most {most})" if is_cost_known else "an unknown cost, counted as $0.00,"
+    price = f"{cost} (p90 {most})" if is_cost_known else "an unknown cost (counted as $0.00)"
     less = "" if is_whole else ", without what runs between steps (see the warning)"
-    return f"Expect {price} and {done} (90 %: at most {late}) for {steps}{less}"
+    return f"Expect {price} and {done} (p90 {late}) for {steps}{less}"
 
 
 def work(*, changes: Sequence[str], work_s: float, work_usd: float) -> str:
