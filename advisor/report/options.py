@@ -16,10 +16,9 @@ from advisor.core.values import (
     Recommendation,
     Script,
     Steps,
-    Work,
 )
 from advisor.report.estimates import estimate_json, memory_json
-from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words import WORK, finding_json, sentence, sentences, warnings_json
 
 # Of these the age says nothing.
 _TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
@@ -172,10 +171,7 @@ def gpus(option: Option) -> str:
 
 def work_text(option: Option) -> str:
     """``DDP, checkpoints``; ``nothing`` for a script that runs there as it is."""
-    return ", ".join(_WORK.get(work, work.replace("-", " ")) for work in option.work) or "nothing"
-
-
-_WORK = {Work.DDP: "DDP", Work.FSDP: "FSDP", Work.NODES: "several nodes"}
+    return ", ".join(WORK.get(work, work) for work in option.work) or "nothing"
 
 
 # --- JSON ------------------------------------------------------------------------------------------

@@ -359,11 +359,10 @@ def summary_of(
 
 def _work(chosen: Option, job: Job) -> Iterator[Finding]:
     """What must be done to the script first, and what that counts as beside the bill."""
-    if chosen.script_changes:
-        worth = worth_for(job)
+    if chosen.work:
         yield finding(
             Code.SUMMARY_WORK,
-            changes=list(chosen.script_changes),
+            work=list(chosen.work),
             work_s=change_s(chosen),
-            work_usd=change_usd(chosen, worth),
+            work_usd=change_usd(chosen, worth_for(job)),
         )

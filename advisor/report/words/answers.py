@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from advisor.core.findings import Code, Finding
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Layout
+from advisor.core.values import Layout, Work
 from advisor.report.words.table import Words
 
 
@@ -284,10 +284,23 @@ def cost_and_time(
     return f"Expect {price} and {done} (p90 {late}) for {steps}{less}"
 
 
-def work(*, changes: Sequence[str], work_s: float, work_usd: float) -> str:
-    """What to do first; what it counts as, beside the bill, where it is more than a line."""
-    counted = f" (counted as {format_duration(work_s)} and {format_usd(work_usd)})" if work_s else ""
-    return f"First: {', '.join(changes)}{counted}; --explain 1 says how"
+# Work on a script, in as few words as a column has room for.
+WORK = {
+    Work.DDP: "DDP",
+    Work.FSDP: "FSDP",
+    Work.MODEL_PARALLEL: "split the model",
+    Work.LEARNING_RATE: "learning rate",
+    Work.NODES: "several nodes",
+    Work.SOFTWARE: "other packages",
+    Work.SCRIPT: "change the script",
+}
+
+
+def work(*, work: Sequence[str], work_s: float, work_usd: float) -> str:
+    """What to do first, and what it counts as beside the bill."""
+    named = ", ".join(WORK.get(Work(name), name) for name in work)
+    counted = f"counted as {format_duration(work_s)} and {format_usd(work_usd)}"
+    return f"First: {named} ({counted}; --explain 1 says how)"
 
 
 def by_price(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:

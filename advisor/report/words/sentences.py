@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Code, Fact, Finding
+from advisor.core.findings import Code, Finding
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
 from advisor.report.words.answers import COMPARISONS, ERRORS, IN_SHORT, LEFT_OUT
@@ -49,15 +49,11 @@ def sentence(finding: Finding) -> str:
 
 def in_names(finding: Finding) -> str:
     """The same for Python: what the words name in backquotes stays the name of an argument or setting."""
-    facts = {name: _worded(fact) for name, fact in finding.facts.items()}
+    facts = {
+        name: in_names(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
+    }
     words = WORDS[finding.code]
     return words.format(**facts) if isinstance(words, str) else words(**facts)
-
-
-def _worded(fact: Fact) -> object:
-    if isinstance(fact, list):
-        return [_worded(one) for one in fact]
-    return in_names(fact) if isinstance(fact, Finding) else fact
 
 
 def error_text(error: AdvisorError) -> str:
@@ -82,14 +78,11 @@ def rule_text(recommendation: Recommendation) -> str:
 
 def finding_json(finding: Finding) -> Mapping[str, object]:
     """Code, severity and facts, as JSON has them."""
-    facts = {name: _fact_json(fact) for name, fact in finding.facts.items()}
+    facts = {
+        name: finding_json(fact) if isinstance(fact, Finding) else fact
+        for name, fact in finding.facts.items()
+    }
     return {"code": finding.code.value, "severity": finding.severity.value, "facts": facts}
-
-
-def _fact_json(fact: Fact) -> object:
-    if isinstance(fact, list):
-        return [_fact_json(one) for one in fact]
-    return finding_json(fact) if isinstance(fact, Finding) else fact
 
 
 def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, object]:
