@@ -69,6 +69,7 @@ class Code(StrEnum):
     PRICE_DERIVED = "price-derived", Severity.WARNING
     RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
+    RESTARTS_FROM_ZERO = "restarts-from-zero", Severity.WARNING
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     SHARING_UNKNOWN = "sharing-unknown", Severity.WARNING
     TIE = "tie"
@@ -91,6 +92,7 @@ class Code(StrEnum):
 
     # What to change in the script or its environment.
     ACCUMULATE = "accumulate", Severity.CHANGE
+    ADD_CHECKPOINTS = "add-checkpoints", Severity.CHANGE
     ADD_GRAD_SCALER = "add-grad-scaler", Severity.CHANGE
     ALLOW_TF32 = "allow-tf32", Severity.CHANGE
     COMPILE_MODEL = "compile-model", Severity.CHANGE
@@ -206,6 +208,7 @@ class Code(StrEnum):
     SUMMARY_CHOICE = "summary-choice"
     SUMMARY_COST_AND_TIME = "summary-cost-and-time"
     SUMMARY_DOUBT = "summary-doubt"
+    TIPPED_BY_CHECKPOINTS = "tipped-by-checkpoints"
     TIPPED_BY_DATA_PLACE = "tipped-by-data-place"
     TIPPED_BY_DEADLINE = "tipped-by-deadline"
     TIPPED_BY_LATER_DEADLINE = "tipped-by-later-deadline"

@@ -22,6 +22,7 @@ from advisor.report.options import (
     status,
     where,
 )
+from advisor.report.words.table import named
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -78,7 +79,7 @@ class OptionColumn:
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
+    return " ".join([gpus(option), *market(option)]), place(option) + _needs(option) + _alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
@@ -95,6 +96,11 @@ def _rent(row: Place) -> Worded:
 
 def _wait_s(row: Place) -> float | None:
     return None if row.option.wait_s is None else row.option.wait_s.p90
+
+
+def _needs(option: Option) -> str:
+    """What must be done to the script first."""
+    return f", needs {named(option.work)}" if option.work else ""
 
 
 def _alike(option: Option) -> str:
@@ -116,7 +122,7 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Where"),
-        cell=lambda row: where(row.option) + _alike(row.option),
+        cell=lambda row: where(row.option) + _needs(row.option) + _alike(row.option),
         forms=Form.WIDE,
         keys=("tier", "provider", "instance_type", "region", "zone", "market"),
     ),
@@ -182,6 +188,7 @@ OPTION_COLUMNS = (
     OptionColumn(heading=Column("GPUs, where, time (p90), cost"), cell=_in_one, forms=Form.STACKED),
     OptionColumn(keys=("p_within_budget", "p_within_deadline", "memory_bytes")),
     OptionColumn(keys=("removed_by", "folded_into", "num_nodes")),
+    OptionColumn(keys=("work.kinds", "work.hours", "work.usd")),
 )
 
 
@@ -238,8 +245,15 @@ def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, o
         values = {**known, "status": status(option, recommendation)}
         is_known = has_figures(option)
         cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
-        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
+        rows.append(Row(tuple(map(_plain, cells))))
     return Table(columns=names, rows=tuple(rows))
+
+
+def _plain(cell: object) -> str:
+    """Of several values each, with a plus between them."""
+    if isinstance(cell, tuple):
+        return "+".join(map(str, cell))
+    return "" if cell is None else str(cell)
 
 
 def _member(values: Mapping[str, object], key: str) -> object:

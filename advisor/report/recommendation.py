@@ -26,6 +26,7 @@ from advisor.report.document import (
 )
 from advisor.report.option_charts import time_over_cost
 from advisor.report.options import (
+    STATUS_OF_REMOVAL,
     option_alone,
     options_facts,
     recommendation_facts,
@@ -35,6 +36,8 @@ from advisor.report.options import (
 from advisor.report.options_table import options_sheet, options_table, page_table
 from advisor.report.plain import shown_code
 from advisor.report.words import finding_json, rule_text, sentence, sentences
+from advisor.report.words.table import named
+from recommender.ranking.value import work_alone_decides, worth_for
 
 if TYPE_CHECKING:
     from recommender.ranking.variants import WhatIf
@@ -181,7 +184,7 @@ def _facts(
     return {
         **facts,
         "what_ifs": list(map(gain_json, recommendation.gains)),
-        "divided": None if divided is None else option_alone(divided),
+        "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
     }
 
 
@@ -239,10 +242,29 @@ def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
         picked = by_id[pick.plan_id]
         if chosen.plan.id not in (picked.plan.id, picked.folded_into):
             yield _paragraph(f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)}).")
+    yield from _by_work(recommendation, chosen)
+
+
+def _by_work(recommendation: Recommendation, chosen: Option) -> Iterator[Block]:
+    """The best for the script as it is, beside the best with work; and what holding its batch costs."""
+    script, as_it_is = recommendation.script.name or "the script", recommendation.as_it_is
+    if chosen.work:
+        text = "no machine does the job" if as_it_is is None else _in_short(as_it_is)
+        yield _paragraph(f"With {script} as it is: {text}.")
+    elif (other := recommendation.with_work) is not None and work_alone_decides(
+        chosen, other, worth_for(recommendation.job)
+    ):
+        yield _paragraph(f"If the work on {script} were done: {_in_short(other)}.")
+    if (held := recommendation.batch_held) is not None:
+        fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
+        yield _paragraph(
+            f"With the batch of {script} held (--scaling strong): {_time_and_cost(held)} there{fits}."
+        )
 
 
 def _in_short(option: Option) -> str:
-    return f"{where(option)}, {_time_and_cost(option)}"
+    needs = f", with {named(option.work)}" if option.work else ""
+    return f"{where(option)}{needs}, {_time_and_cost(option)}"
 
 
 def _time_and_cost(option: Option) -> str:

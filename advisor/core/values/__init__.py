@@ -81,6 +81,7 @@ from advisor.core.values.workload import (
     ScriptWork,
     Steps,
     Variant,
+    Work,
     Workload,
 )
 
@@ -91,8 +92,8 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "ChangeGain",
-    "Checkpoints",
     "CheckpointUse",
+    "Checkpoints",
     "Collective",
     "Confirmation",
     "CostKind",
@@ -156,5 +157,6 @@ __all__ = [
     "Tier",
     "Trace",
     "Variant",
+    "Work",
     "Workload",
 ]

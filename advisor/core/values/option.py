@@ -13,7 +13,8 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import WHOLE, Interval, IterationEstimate, Layout, Quantiles, Split
-from advisor.core.values.workload import Scaling, Script
+from advisor.core.values.trace import CheckpointUse
+from advisor.core.values.workload import Scaling, Script, Work, works_of
 
 # How a run ended, and how its cost is known.
 
@@ -439,6 +440,11 @@ class Option:
     folded_into: str | None = None
 
     @property
+    def work(self) -> tuple[Work, ...]:
+        """What must be done to the script first; nothing for one that runs there as it is."""
+        return works_of(self.script_changes)
+
+    @property
     def removed_by(self) -> tuple[Code, ...]:
         """What it failed; empty for a feasible one."""
         return removals(self.reasons)
@@ -475,6 +481,7 @@ class Job:
         data: the data set, which the plans are priced for; None without one.
         pick: what to recommend; None for the best value.
         split: how the script is supposed to divide its model; by default each GPU has all of it.
+        checkpoints: what the script does with them; None for what its text shows.
     """
 
     epochs: float | None = None
@@ -490,6 +497,7 @@ class Job:
     data: DataSet | None = None
     pick: PickName | None = None
     split: Split = WHOLE
+    checkpoints: CheckpointUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,6 +543,10 @@ class Recommendation:
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
         gains: of the changes that were asked for, what surely saves most first.
         summary: what to take; its cost and time; what could go wrong, and what would change the advice.
+        as_it_is: the best option for the script without any work on it; None where there is none. Where a
+            spot machine is the better with checkpoints, it may be the same plan restarted from zero.
+        with_work: the best option among those that need work; None where there is none.
+        batch_held: the recommended plan with the script's batch held, where its steps grow larger.
     """
 
     script: Script
@@ -548,6 +560,9 @@ class Recommendation:
     gains: tuple[ChangeGain, ...] = ()
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
+    as_it_is: Option | None = None
+    with_work: Option | None = None
+    batch_held: Option | None = None
 
     @property
     def chosen(self) -> Option | None:

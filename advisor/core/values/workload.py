@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
-from advisor.core.findings import Finding
+from advisor.core.findings import Code, Finding
 from advisor.core.values.estimate import WHOLE, IterationEstimate, Layout, Split
 from advisor.core.values.gpu import GpuSpec
+from advisor.core.values.trace import Checkpoints
 
 
 class Scaling(StrEnum):
@@ -70,6 +72,8 @@ class Script:
         steps: how its steps change with the number of GPUs.
         iterations_per_epoch: optimizer steps of an epoch in the profiled world; None if unknown.
         warnings: what profiling warned of.
+        checkpoints: what it does with them; None where nobody knows, which counts as that it resumes.
+        is_checkpoint_use_given: the user said what it does; otherwise its text was read.
     """
 
     name: str
@@ -79,6 +83,8 @@ class Script:
     steps: Steps
     iterations_per_epoch: int | None
     warnings: tuple[Finding, ...]
+    checkpoints: Checkpoints | None = None
+    is_checkpoint_use_given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +112,65 @@ class Variant:
 
 
 AS_WRITTEN = Variant()
+
+
+class Work(StrEnum):
+    """Work on a script or its environment before a plan can run it: more than a line."""
+
+    DDP = "ddp"
+    FSDP = "fsdp"
+    MODEL_PARALLEL = "model-parallel"
+    CHECKPOINTS = "checkpoints"
+    LEARNING_RATE = "learning-rate"
+    NODES = "nodes"
+    SOFTWARE = "software"
+    SCRIPT = "script"
+
+
+_WORK_OF = {
+    Code.ACCUMULATE: Work.SCRIPT,
+    Code.ADD_CHECKPOINTS: Work.CHECKPOINTS,
+    Code.DIVIDE_LAYERS: Work.MODEL_PARALLEL,
+    Code.GATHER_SPARSE_GRADIENTS: Work.DDP,
+    Code.INSTALL_AARCH64: Work.SOFTWARE,
+    Code.INSTALL_FOR_VENDOR: Work.SOFTWARE,
+    Code.PACK_DATA: Work.SCRIPT,
+    Code.RETUNE_LEARNING_RATE: Work.LEARNING_RATE,
+    Code.SHARD_MODEL: Work.FSDP,
+    Code.START_ON_NODES: Work.NODES,
+    Code.USE_FUSED_ATTENTION: Work.SCRIPT,
+    Code.USE_NO_SYNC: Work.DDP,
+    Code.WRAP_IN_DDP: Work.DDP,
+}
+# Lines of a script or of its requirements, which take no time to speak of.
+_A_LINE = frozenset(
+    {
+        Code.ADD_GRAD_SCALER,
+        Code.ALLOW_TF32,
+        Code.COMPILE_MODEL,
+        Code.ENLARGE_BATCH,
+        Code.FUSE_OPTIMIZER,
+        Code.INSTALL_FOR_CUDA_12,
+        Code.SAVE_CHECKPOINTS,
+        Code.START_WITH_TORCHRUN,
+        Code.USE_AUTOCAST,
+        Code.USE_CHANNELS_LAST,
+        Code.USE_NVME,
+        Code.USE_WORKERS,
+    }
+)
+
+
+def works_of(changes: Iterable[Finding]) -> tuple[Work, ...]:
+    """What changes of a script take, each kind once, in the order of `Work`; what nobody knows is work."""
+    return _works_of(frozenset(one.code for one in changes))
+
+
+@cache
+def _works_of(codes: frozenset[Code]) -> tuple[Work, ...]:
+    """Of the few sets of changes that thousands of options share."""
+    found = {_WORK_OF.get(code, Work.SCRIPT) for code in codes - _A_LINE}
+    return tuple(work for work in Work if work in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
-from advisor.report.words.table import Words
+from advisor.report.words.table import Words, effort, named
 
 
 def hourly_cost_unknown(*, providers: Sequence[str]) -> str:
@@ -235,12 +235,26 @@ def machine(
 
 
 def choice(
-    *, machine: str, is_rented: bool, must_change: bool, num_iterations: int, iteration_s: float
+    *,
+    machine: str,
+    is_rented: bool,
+    num_iterations: int,
+    iteration_s: float,
+    work: Sequence[str],
+    work_usd: float,
+    work_s: float,
+    script: str,
+    saves: bool,
 ) -> str:
-    """What to take and for how many optimizer steps there, and whether the script is ready for it."""
+    """What to take and for how many optimizer steps there, and what must be done to the script first."""
     steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
-    first = ", once the script is changed for it (see below)" if must_change else ""
-    return f"{'Rent' if is_rented else 'Use'} {machine} for {steps}{first}"
+    rent = f"{'Rent' if is_rented else 'Use'} {machine} for {steps}"
+    if not work:
+        return rent
+    lacking = ""
+    if "checkpoints" in work:
+        lacking = f": {script} {'does not resume from those it saves' if saves else 'saves none'}"
+    return f"{rent}; add {named(work)} first{lacking} (counted as {effort(work_usd, work_s)})"
 
 
 def cost_and_time(
@@ -262,9 +276,11 @@ def cost_and_time(
     return f"It costs about {cost} (90 % chance of at most {most}); {time}{less}"
 
 
-def doubt(*, risk: str, num_nodes: int, tipped_by: str) -> str:
+def doubt(*, risk: str, num_nodes: int, restarts: bool, tipped_by: str) -> str:
     """What could go wrong, by the code of its risk, and the fact that would change the advice."""
     words = _in_plain_words(risk, num_nodes)
+    if restarts:
+        words = words.replace("the job goes on later", "the job starts again from zero")
     return f"What could go wrong: {words}. What would change this advice: {tipped_by}"
 
 
@@ -329,6 +345,16 @@ def by_deadline(*, instead: str, time_s: float, cost_usd: float | None, below_s:
     return f"with a deadline below {than} (--deadline), {_would_be(instead, time_s, cost_usd)}"
 
 
+def by_checkpoints(
+    *, instead: str, time_s: float, cost_usd: float | None, script: str, is_known: bool
+) -> str:
+    """What the script would have to do for another to be better."""
+    would_be = _would_be(instead, time_s, cost_usd)
+    if is_known:
+        return f"if {script} resumed from checkpoints (--checkpoints resumes), {would_be}"
+    return f"if {script} saves no checkpoints (--checkpoints none), {would_be}"
+
+
 def by_data_place(
     *, instead: str, time_s: float, cost_usd: float | None, data_provider: str, data_region: str
 ) -> str:
@@ -368,6 +394,7 @@ IN_SHORT: Words = {
     Code.SUMMARY_CHOICE: choice,
     Code.SUMMARY_COST_AND_TIME: cost_and_time,
     Code.SUMMARY_DOUBT: doubt,
+    Code.TIPPED_BY_CHECKPOINTS: by_checkpoints,
     Code.TIPPED_BY_DATA_PLACE: by_data_place,
     Code.TIPPED_BY_DEADLINE: by_deadline,
     Code.TIPPED_BY_LATER_DEADLINE: by_later_deadline,

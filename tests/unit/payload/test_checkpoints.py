@@ -130,7 +130,9 @@ def test_modules_beside_the_script_count_and_installed_ones_do_not(
     assert (found["use"].value, found["saves"]) == ("saves", ["helper.py:2 torch.save"])
 
 
-@pytest.mark.parametrize("text", [LOOP + "f" + ".a" * 5000 + "()\n", "x = " + "-" * 3000 + "1\n", "\0", "def"])
+@pytest.mark.parametrize(
+    "text", [LOOP + "f" + ".a" * 5000 + "()\n", "x = " + "-" * 3000 + "1\n", "\0", "def"]
+)
 def test_a_text_that_cannot_be_read_shows_nothing(text: str, tmp_path: Path) -> None:
     found = checkpointing_of(_written(tmp_path, text))
     assert found is None or found["use"].value == "none"

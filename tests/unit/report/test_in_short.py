@@ -49,9 +49,37 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
 
 def test_what_must_be_changed_first_is_said() -> None:
     assert sentence(sample(Code.SUMMARY_CHOICE)) == (
-        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms, once the script is"
-        " changed for it (see below)"
+        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms; add DDP and checkpoints first:"
+        " train.py saves none (counted as $50.00 and 1 h)"
     )
+
+
+@pytest.mark.parametrize(
+    ("work", "saves", "words"),
+    [
+        ([], False, "508 ms"),
+        (["checkpoints"], False, "508 ms; add checkpoints first: train.py saves none (counted as"),
+        (
+            ["checkpoints"],
+            True,
+            "add checkpoints first: train.py does not resume from those it saves (counted",
+        ),
+        (["ddp", "learning-rate", "nodes"], False, "508 ms; add DDP first (counted as"),
+        (["fsdp", "checkpoints", "software"], False, "add FSDP, checkpoints and other packages first: train"),
+        (["learning-rate"], False, "508 ms; add a new learning rate first (counted as"),
+    ],
+)
+def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
+    facts = {**sample(Code.SUMMARY_CHOICE).facts, "work": work, "saves": saves}
+    text = sentence(finding(Code.SUMMARY_CHOICE, **facts))
+    assert words in text
+    assert bool(work) == (" first" in text)
+
+
+def test_a_script_that_starts_again_is_not_said_to_go_on() -> None:
+    facts = {**sample(Code.SUMMARY_DOUBT).facts, "risk": Code.RISK_PREEMPTION.value}
+    for restarts, end in ((False, "the job goes on later"), (True, "the job starts again from zero")):
+        assert end in sentence(finding(Code.SUMMARY_DOUBT, **{**facts, "restarts": restarts}))
 
 
 def test_a_deadline_changes_them() -> None:
@@ -133,7 +161,11 @@ def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> N
 def test_what_could_go_wrong_with_several_nodes(risk: Code, one: str, two: str) -> None:
     for num_nodes, words in ((1, one), (2, two)):
         doubt = finding(
-            Code.SUMMARY_DOUBT, risk=risk.value, num_nodes=num_nodes, tipped_by=finding(Code.NOTHING_TIPS)
+            Code.SUMMARY_DOUBT,
+            risk=risk.value,
+            num_nodes=num_nodes,
+            restarts=False,
+            tipped_by=finding(Code.NOTHING_TIPS),
         )
         assert f"What could go wrong: {words}" in sentences([doubt])[0]
 
