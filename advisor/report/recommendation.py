@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration, format_usd
@@ -247,7 +248,7 @@ def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
 
 def _by_work(recommendation: Recommendation, chosen: Option) -> Iterator[Block]:
     """The best for the script as it is, beside the best with work; and what holding its batch costs."""
-    script, as_it_is = recommendation.script.name or "the script", recommendation.as_it_is
+    script, as_it_is = PurePath(recommendation.script.name).name or "the script", recommendation.as_it_is
     if chosen.work:
         text = "no machine does the job" if as_it_is is None else _in_short(as_it_is)
         yield _paragraph(f"With {script} as it is: {text}.")

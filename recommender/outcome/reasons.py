@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import PurePath
 
 import numpy as np
 
@@ -143,11 +144,13 @@ def _checkpoints(script: Script, interval_s: float, best_interval_s: float) -> F
     """How often to save, and the work for it in a script that does not resume."""
     known, often = script.checkpoints, {"interval_s": interval_s, "best_interval_s": best_interval_s}
     if known is None or known.use is CheckpointUse.RESUMES:
-        return finding(Code.SAVE_CHECKPOINTS, **often, assumed_of=script.name if known is None else None)
+        return finding(
+            Code.SAVE_CHECKPOINTS, **often, assumed_of=PurePath(script.name).name if known is None else None
+        )
     return finding(
         Code.ADD_CHECKPOINTS,
         **often,
-        script=script.name,
+        script=PurePath(script.name).name,
         saves=known.use is CheckpointUse.SAVES,
         saved_at=next(iter(known.saves), None),
     )
@@ -157,7 +160,11 @@ def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding
     """That a preemption starts the script again from zero, where it does not resume by itself."""
     known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
     if preempted and spot.checkpoint_interval_h is None and known is not None:
-        yield finding(Code.RESTARTS_FROM_ZERO, script=script.name, saves=known.use is not CheckpointUse.NONE)
+        yield finding(
+            Code.RESTARTS_FROM_ZERO,
+            script=PurePath(script.name).name,
+            saves=known.use is not CheckpointUse.NONE,
+        )
 
 
 def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:

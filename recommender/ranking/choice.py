@@ -114,7 +114,10 @@ def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) ->
         case PickName.FASTEST:
             return finding(Code.FASTEST, work=list(option.work))
         case PickName.BEST_VALUE:
-            return why_least(option, worth_for(job))
+            worth = worth_for(job)
+            if not worth.hour_usd:
+                return _why(PickName.CHEAPEST, option, options, job)
+            return why_least(option, worth)
         case PickName.SAFEST:
             return why_safest(option)
         case _:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import PurePath
 
 from advisor.core.findings import Code, Fact, Finding, finding
 from advisor.core.units import HOUR_S, MINUTE_S
@@ -161,7 +162,9 @@ def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: S
         options = [if_it_resumed(item) for item in judged]
     then = least_total(options, worth_for(job)) if options else None
     if then is not None and then.plan.id != chosen.plan.id:
-        fact = tip_of(Code.TIPPED_BY_CHECKPOINTS, then, script=script.name, is_known=use is not None)
+        fact = tip_of(
+            Code.TIPPED_BY_CHECKPOINTS, then, script=PurePath(script.name).name, is_known=use is not None
+        )
         yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
 
 
@@ -243,11 +246,11 @@ def what_tips(
         best = least_total([chosen, *rivals], worth)
         return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
     tips = [
+        *others,
         *_tips(rivals, chosen, worth),
         *by_deadline(ending, rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
         *later,
-        *others,
     ]
     tips = [tip for tip in tips if tip.spared <= 1]
     if tips:
@@ -272,6 +275,8 @@ def _ends(option: Option) -> bool:
 
 def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     next_best = least_total(rivals, worth)
+    if _gap_usd(next_best, chosen, worth) < 0:
+        return  # where an hour is worth nothing, medians of cost decide and no totals
     yield from _by_price(next_best, chosen, worth)
     yield from _by_quote(rivals, chosen, worth)
     yield from _by_wait(next_best, chosen, worth)
@@ -391,7 +396,7 @@ def summary_of(
             work=list(chosen.work),
             work_usd=change_usd(chosen, worth_for(job)),
             work_s=change_s(chosen),
-            script=script.name,
+            script=PurePath(script.name).name,
             saves=use_of(script) is CheckpointUse.SAVES,
             num_iterations=chosen.iterations,
             iteration_s=chosen.estimate.iteration_s.p50,

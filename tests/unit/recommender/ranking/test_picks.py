@@ -77,4 +77,4 @@ def test_where_an_hour_is_worth_nothing_the_cheapest_is_the_one_to_take() -> Non
     assert best_of([A, B, C], job) is A
     never = replace(A, expected=replace(A.expected, time_s=math.inf))
     assert best_of([never, B], job) is never
-    assert recommended_of(picks_of([A, B, C], job), job)[1].code is Code.BEST_OF_TOTAL
+    assert recommended_of(picks_of([A, B, C], job), job)[1].code is Code.CHEAPEST
