@@ -68,7 +68,7 @@ def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
         recommended=best_id,
         rule=quoted("the best value"),
         warnings=(),
-        shortlist=shortlist(options, (), job, best_id),
+        shortlist=shortlist(options, (), job, best_id=best_id, as_it_is=None),
     )
 
 

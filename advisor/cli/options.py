@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 import typer
 
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
-from advisor.core.values import Market, Scaling
+from advisor.core.values import CheckpointUse, Market, Scaling
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ class JobOptions:
         float | None,
         typer.Option(
             metavar="USD_PER_H",
-            help="What finishing an hour earlier is worth; default: 2.",
+            help="What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.",
         ),
     ] = None
     suppose: SupposeOption = None
@@ -422,6 +422,15 @@ class DataOptions:
             show_default=False,
         ),
     ] = None
+    checkpoints: Annotated[
+        CheckpointUse | None,
+        typer.Option(
+            case_sensitive=False,
+            help="What the script does with checkpoints: saves and resumes from them (resumes), saves them"
+            " alone (saves), or neither (none); default: as its text shows.",
+            show_default=False,
+        ),
+    ] = None
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
     ] = None
@@ -433,6 +442,7 @@ class DataOptions:
             "cloud__dataset_gb": self.dataset_gb,
             "cloud__data": self.data,
             "profile__scaling": self.scaling,
+            "spot__checkpoints": self.checkpoints,
             "cloud__result_gb": self.result_gb,
             "input__loader_s_per_sample": self.loader_s_per_sample,
         }

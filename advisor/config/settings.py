@@ -154,9 +154,17 @@ class SpotSettings(Section):
         None,
         description="how often a machine is taken away per running hour; null: by its class, from traces",
     )
+    checkpoints: Annotated[
+        Annotated[Literal["resumes", "saves", "none"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+    ] = Field(
+        None,
+        description="what scripts do with checkpoints: save and resume from them (resumes), save them alone"
+        " (saves) or neither (none); null: as the script's text shows, or resumes where a checkpoint_interval"
+        " is set",
+    )
     checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
-        description="time between checkpoints; null if the script saves none",
+        description="time between checkpoints; null if the script saves none and none are to be added",
     )
     checkpoint: Annotated[Planned, ProjectMay.ANYTHING] = Field(
         "1m", description="time to save one checkpoint"
@@ -323,13 +331,17 @@ class ChoiceSettings(Section):
     """How the recommended option is chosen."""
 
     value_of_time_usd_per_h: Annotated[
-        Annotated[float, Field(gt=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
-    ] = Field(VALUE_OF_TIME_USD_PER_H, description="what an hour until the job is done is worth")
+        Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
+    ] = Field(
+        VALUE_OF_TIME_USD_PER_H,
+        description="what an hour until the job is done is worth; 0 recommends the cheapest",
+    )
     change_usd: Annotated[
         Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)], ProjectMay.NOTHING
     ] = Field(
         CHANGE_USD,
-        description="what it costs to change a script by more than a line: half an hour of an engineer",
+        description="what it costs to change a script by more than a line: half an hour of an engineer;"
+        " checkpoints count by themselves",
     )
 
 

@@ -14,8 +14,8 @@ from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
 from advisor.report.options import (
     gpus,
     has_figures,
-    listed,
     market,
+    numbered,
     ranked,
     rent_text,
     selection,
@@ -26,6 +26,7 @@ from advisor.report.options import (
 from advisor.report.options import (
     place as place_of,
 )
+from advisor.report.words.table import named
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -82,7 +83,7 @@ class OptionColumn:
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([gpus(option), *market(option)]), place_of(option) + _alike(option)
+    return " ".join([gpus(option), *market(option)]), place_of(option) + _needs(option) + _alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
@@ -99,6 +100,11 @@ def _rent(row: Place) -> Worded:
 
 def _wait_s(row: Place) -> float | None:
     return None if row.option.wait_s is None else row.option.wait_s.p90
+
+
+def _needs(option: Option) -> str:
+    """What must be done to the script first."""
+    return f", needs {named(option.work)}" if option.work else ""
 
 
 def _alike(option: Option) -> str:
@@ -120,7 +126,7 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Where"),
-        cell=lambda row: where(row.option) + _alike(row.option),
+        cell=lambda row: where(row.option) + _needs(row.option) + _alike(row.option),
         forms=Form.WIDE,
         keys=("tier", "provider", "instance_type", "region", "zone", "market"),
     ),
@@ -186,6 +192,7 @@ OPTION_COLUMNS = (
     OptionColumn(heading=Column("GPUs, where, time (p90), cost"), cell=_in_one, forms=Form.STACKED),
     OptionColumn(keys=("p_within_budget", "p_within_deadline", "memory_bytes")),
     OptionColumn(keys=("removed_by", "folded_into", "num_nodes")),
+    OptionColumn(keys=("work.kinds", "work.hours", "work.usd")),
 )
 
 
@@ -234,9 +241,10 @@ _COST = Column("Cost (p90)", USD, wraps=False)
 
 def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
+    by_id = numbered(recommendation)
     rows = [
-        (row, Place(number, option, status(option, recommendation)))
-        for row, (number, option) in zip(recommendation.shortlist, listed(recommendation), strict=True)
+        (row, Place(by_id[row.option.plan.id][0], row.option, status(row.option, recommendation)))
+        for row in recommendation.shortlist
     ]
     wide = tuple(_short_row(row, place, (_time(place), _cost(place))) for row, place in rows)
     stacked = tuple(_short_row(row, place, (_cost_above_time(place),)) for row, place in rows)
@@ -301,8 +309,15 @@ def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, o
         values = {**known, "status": status(option, recommendation)}
         is_known = has_figures(option)
         cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
-        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
+        rows.append(Row(tuple(map(_plain, cells))))
     return Table(columns=names, rows=tuple(rows))
+
+
+def _plain(cell: object) -> str:
+    """Of several values each, with a plus between them."""
+    if isinstance(cell, tuple):
+        return "+".join(map(str, cell))
+    return "" if cell is None else str(cell)
 
 
 def _member(values: Mapping[str, object], key: str) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration, format_usd
@@ -26,6 +27,7 @@ from advisor.report.document import (
 )
 from advisor.report.option_charts import time_over_cost
 from advisor.report.options import (
+    STATUS_OF_REMOVAL,
     option_alone,
     options_facts,
     recommendation_facts,
@@ -35,6 +37,8 @@ from advisor.report.options import (
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
 from advisor.report.words import assumed_in_short, finding_json, rule_text, sentence, sentences, warnings_json
+from advisor.report.words.table import named
+from recommender.ranking.value import work_alone_decides, worth_for
 
 if TYPE_CHECKING:
     from recommender.ranking.variants import WhatIf
@@ -187,7 +191,7 @@ def _facts(
     return {
         **facts,
         "what_ifs": list(map(gain_json, recommendation.gains)),
-        "divided": None if divided is None else option_alone(divided),
+        "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
     }
 
 
@@ -256,19 +260,31 @@ def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
         picked = by_id[pick.plan_id]
         if picked is not chosen:
             yield f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)})."
+    other, worth = recommendation.with_work, worth_for(recommendation.job)
+    if not chosen.work and other is not None and work_alone_decides(chosen, other, worth):
+        yield f"If the work on {_script(recommendation)} were done: {_in_short(other)}."
+
+
+def _script(recommendation: Recommendation) -> str:
+    return PurePath(recommendation.script.name).name or "the script"
 
 
 def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
-    """A line of what was assumed, and one of what is not shown."""
+    """The same with the batch held, a line of what was assumed, and one of what is not shown."""
+    if (held := recommendation.batch_held) is not None:
+        fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
+        batch = f"With the batch of {_script(recommendation)} held (--scaling strong)"
+        yield _paragraph(f"{batch}: {_time_and_cost(held)} there{fits}.")
     if assumed := assumed_in_short(recommendation.warnings):
         yield _paragraph(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
-    if hidden:
+    if hidden > 0:
         yield _paragraph(f"Not shown: {hidden:,} more options (--all). One in full: --explain #.")
 
 
 def _in_short(option: Option) -> str:
-    return f"{where(option)}, {_time_and_cost(option)}"
+    needs = f", with {named(option.work)}" if option.work else ""
+    return f"{where(option)}{needs}, {_time_and_cost(option)}"
 
 
 def _time_and_cost(option: Option) -> str:

@@ -26,7 +26,7 @@ from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
 from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
-from recommender.outcome.reasons import changes_of, reasons_of, refusal, risk_of
+from recommender.outcome.reasons import changes_of, reasons_of, refusal, restarts_of, risk_of
 from recommender.outcome.spot import SpotTerms
 
 
@@ -36,12 +36,14 @@ class Judged:
 
     Attributes:
         cost_usd: as it counts in comparisons: that of a guessed price at its p90.
+        other: the same plan the other way, where checkpoints make a difference; None without one.
     """
 
     option: Option
     train_s: Array
     time_s: Array
     cost_usd: Array
+    other: Option | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +266,7 @@ def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotT
         reasons=(
             *_refused(plan, work_s, terms, job, figures),
             *_misses(job, figures),
+            *restarts_of(plan, workload.script, terms),
             *reasons_of(plan, workload, estimate),
             *_reading(plan, machine),
         ),

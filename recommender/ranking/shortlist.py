@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName
-from recommender.ranking.value import least_total, preference, worth_for
+from recommender.ranking.value import preference, worth_for
 
 MOST_LISTED = 6
 _MERITS = {PickName.CHEAPEST: Merit.CHEAPEST, PickName.FASTEST: Merit.FASTEST, PickName.SAFEST: Merit.SAFEST}
 
 
-def shortlist(options: Sequence[Option], picks: Sequence[Pick], job: Job, best_id: str) -> tuple[Listed, ...]:
+def shortlist(
+    options: Sequence[Option], picks: Iterable[Pick], job: Job, *, best_id: str, as_it_is: Option | None
+) -> tuple[Listed, ...]:
     """The recommended option, the best for the script as it is, the picks, and the best of each own kind.
 
     Args:
@@ -19,40 +21,41 @@ def shortlist(options: Sequence[Option], picks: Sequence[Pick], job: Job, best_i
         picks: among the feasible ones; of them the safest is listed if a limit was asked for.
         job: with its limits.
         best_id: of the recommended one.
+        as_it_is: the best one without work on the script.
     """
-    named = [
-        (best_id, Merit.RECOMMENDED),
-        *_as_it_is(options, job),
-        *_picked(picks, job),
-        *_own(options, job),
-    ]
-    return _rows(named, options)
+    by_id = {option.plan.id: option for option in options}
+    named = [(by_id[best_id], Merit.RECOMMENDED)]
+    named += [] if as_it_is is None else [(_in(by_id, as_it_is), Merit.AS_IT_IS)]
+    named += [(by_id[plan_id], merit) for plan_id, merit in _picked(picks, job)]
+    return _rows([*named, *_own(options, job)])
 
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:
     """Where nothing is feasible: own machines, and the best option of each reason for a removal."""
     removed = sorted(options, key=lambda option: preference(option, worth_for(job)))
-    first: dict[object, str] = {}
+    first: dict[object, Option] = {}
     for option in removed:
-        first.setdefault(option.removed_by[:1], option.plan.id)
-    return _rows([*_own(removed, job), *((plan_id, Merit.NEAREST) for plan_id in first.values())], removed)
+        first.setdefault(option.removed_by[:1], option)
+    return _rows([*_own(removed, job), *((option, Merit.NEAREST) for option in first.values())])
 
 
-def _rows(named: Iterable[tuple[str, Merit]], options: Iterable[Option]) -> tuple[Listed, ...]:
-    """A row for each plan with all its merits; none for what is folded into a row that is listed."""
-    folded = {option.plan.id: option.folded_into for option in options}
-    merits: dict[str, list[Merit]] = {}
-    for plan_id, merit in named:
-        if plan_id in merits or (len(merits) < MOST_LISTED and folded[plan_id] not in merits):
-            merits.setdefault(plan_id, []).append(merit)
-    return tuple(Listed(plan_id=plan_id, merits=tuple(of_plan)) for plan_id, of_plan in merits.items())
+def _in(by_id: dict[str, Option], option: Option) -> Option:
+    """The option as it was ranked, if it is the same way of its plan."""
+    ranked = by_id[option.plan.id]
+    return ranked if ranked.work == option.work else option
 
 
-def _as_it_is(options: Iterable[Option], job: Job) -> Iterator[tuple[str, Merit]]:
-    """The best one for which no more than a line of the script changes."""
-    ready = [option for option in options if option.feasible and not option.work]
-    if ready:
-        yield least_total(ready, worth_for(job)).plan.id, Merit.AS_IT_IS
+def _rows(named: Iterable[tuple[Option, Merit]]) -> tuple[Listed, ...]:
+    """A row for each option with all its merits; none for what is folded into a row that is listed."""
+    merits: dict[tuple[str, object], list[Merit]] = {}
+    rows: dict[tuple[str, object], Option] = {}
+    for option, merit in named:
+        key = option.plan.id, option.work
+        is_spoken_for = option.folded_into in {plan_id for plan_id, _ in rows}
+        if key in rows or (len(rows) < MOST_LISTED and not is_spoken_for):
+            rows.setdefault(key, option)
+            merits.setdefault(key, []).append(merit)
+    return tuple(Listed(option=option, merits=tuple(merits[key])) for key, option in rows.items())
 
 
 def _picked(picks: Iterable[Pick], job: Job) -> Iterator[tuple[str, Merit]]:
@@ -62,11 +65,11 @@ def _picked(picks: Iterable[Pick], job: Job) -> Iterator[tuple[str, Merit]]:
             yield pick.plan_id, _MERITS[pick.name]
 
 
-def _own(options: Iterable[Option], job: Job) -> Iterator[tuple[str, Merit]]:
+def _own(options: Iterable[Option], job: Job) -> Iterator[tuple[Option, Merit]]:
     """Of this machine and of each cluster the best option, feasible or not."""
     worth = worth_for(job)
-    best: dict[str, str] = {}
+    best: dict[str, Option] = {}
     for option in sorted(options, key=lambda o: (not o.feasible, preference(o, worth))):
         if option.plan.offer is None:
-            best.setdefault(option.plan.provider, option.plan.id)
-    yield from ((plan_id, Merit.OWN) for plan_id in best.values())
+            best.setdefault(option.plan.provider, option)
+    yield from ((option, Merit.OWN) for option in best.values())

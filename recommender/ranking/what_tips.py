@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import PurePath
 
 from advisor.core.findings import Code, Fact, Finding, finding
 from advisor.core.units import HOUR_S, MINUTE_S
-from advisor.core.values import Job, Means, Option, PickName, Quantiles
+from advisor.core.values import CheckpointUse, Job, Means, Option, PickName, Quantiles, Script
 from recommender.outcome.bill import price_rise
+from recommender.outcome.evaluate import Judged
 from recommender.ranking.value import (
     Worth,
     change_s,
@@ -22,6 +24,7 @@ from recommender.ranking.value import (
     total_usd,
     worth_for,
 )
+from recommender.ranking.ways import if_it_resumed, if_it_saved_none, use_of
 
 # --- A fact that would change the advice, and what would be recommended then -----------------------------
 
@@ -137,6 +140,34 @@ def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:
             yield option
 
 
+# Odds of one in ten that a script's text was misread, as those of a p90.
+_SPARED_BY_TEXT = 0.9
+
+
+def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: Script) -> Iterator[Tip]:
+    """What the script does with checkpoints: nobody knows it, or its text shows it and could be misread.
+
+    Args:
+        judged: feasible ones.
+        chosen: what is recommended.
+        job: with its limits.
+        script: whose checkpoints they are.
+    """
+    use = use_of(script)
+    if use is CheckpointUse.RESUMES or script.is_checkpoint_use_given or job.pick is not None:
+        return
+    if use is None:
+        options = [way for item in judged for way in if_it_saved_none(item)]
+    else:
+        options = [if_it_resumed(item) for item in judged]
+    then = least_total(options, worth_for(job)) if options else None
+    if then is not None and then.plan.id != chosen.plan.id:
+        fact = tip_of(
+            Code.TIPPED_BY_CHECKPOINTS, then, script=PurePath(script.name).name, is_known=use is not None
+        )
+        yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
+
+
 def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
     """A region of a cloud: if the data lies there, it need not be copied to that region's machines.
 
@@ -185,7 +216,13 @@ def _beside_data(option: Option) -> Option:
 _NOT_RENT = ("storage", "data transfer", "moving the data")
 
 
-def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option] = ()) -> Finding:
+def what_tips(
+    options: Sequence[Option],
+    chosen: Option,
+    job: Job,
+    late: Sequence[Option] = (),
+    others: Iterable[Tip] = (),
+) -> Finding:
     """The fact that would change the advice.
 
     Args:
@@ -193,6 +230,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
         chosen: what is recommended.
         job: with what an hour is worth.
         late: options that nothing but the deadline removes.
+        others: tips that follow from more than the options, such as what the script does.
     """
     worth = worth_for(job)
     ending = sorted(
@@ -208,6 +246,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
         best = least_total([chosen, *rivals], worth)
         return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
     tips = [
+        *others,
         *_tips(rivals, chosen, worth),
         *by_deadline(ending, rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
@@ -236,6 +275,8 @@ def _ends(option: Option) -> bool:
 
 def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     next_best = least_total(rivals, worth)
+    if _gap_usd(next_best, chosen, worth) < 0:
+        return  # where an hour is worth nothing, medians of cost decide and no totals
     yield from _by_price(next_best, chosen, worth)
     yield from _by_quote(rivals, chosen, worth)
     yield from _by_wait(next_best, chosen, worth)
@@ -279,6 +320,8 @@ def _counted_more_usd(option: Option) -> float:
 
 def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """An unknown wait counts as nothing: it may well be as long as the job."""
+    if not worth.hour_usd:
+        return
     wait_s, expected = chosen.wait_s, chosen.expected
     longer_s = expected.time_s if wait_s is None else wait_s.p90 - expected.wait_s
     if longer_s <= 0:
@@ -314,7 +357,7 @@ def _rent_usd(option: Option) -> float:
 def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding:
     """The worth of an hour at which another goes before, the nearest to today's in ratio."""
     tips = [
-        (abs(math.log(usd_per_h / worth.hour_usd)), usd_per_h, rival)
+        (abs(math.log(usd_per_h / worth.hour_usd)) if worth.hour_usd else usd_per_h, usd_per_h, rival)
         for rival in rivals
         if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
     ]
@@ -329,11 +372,19 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding
 
 
 def summary_of(
-    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option], *, is_whole: bool = True
+    options: Sequence[Option],
+    chosen: Option,
+    job: Job,
+    late: Sequence[Option],
+    *,
+    script: Script,
+    tips: Iterable[Tip] = (),
+    is_whole: bool = True,
 ) -> tuple[Finding, ...]:
     """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
 
-    ``is_whole`` is False where the job does more than the steps that were profiled.
+    ``script`` runs there. ``tips`` follow from more than the options. ``is_whole`` is False where the job
+    does more than the steps that were profiled.
     """
     time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
     choice = finding(
@@ -352,12 +403,18 @@ def summary_of(
         iteration_s=chosen.estimate.iteration_s.p50,
         is_cost_known=chosen.plan.usd_per_h is not None,
         is_whole=is_whole,
+        restarts=any(reason.code is Code.RESTARTS_FROM_ZERO for reason in chosen.reasons),
     )
-    tipped_by = what_tips(options, chosen, job, late)
-    return choice, cost_and_time, *_work(chosen, job), finding(Code.SUMMARY_DOUBT, tipped_by=tipped_by)
+    tipped_by = what_tips(options, chosen, job, late, tips)
+    return (
+        choice,
+        cost_and_time,
+        *_work(chosen, job, script),
+        finding(Code.SUMMARY_DOUBT, tipped_by=tipped_by),
+    )
 
 
-def _work(chosen: Option, job: Job) -> Iterator[Finding]:
+def _work(chosen: Option, job: Job, script: Script) -> Iterator[Finding]:
     """What must be done to the script first, and what that counts as beside the bill."""
     if chosen.work:
         yield finding(
@@ -365,4 +422,6 @@ def _work(chosen: Option, job: Job) -> Iterator[Finding]:
             work=list(chosen.work),
             work_s=change_s(chosen),
             work_usd=change_usd(chosen, worth_for(job)),
+            script=PurePath(script.name).name,
+            saves=use_of(script) is CheckpointUse.SAVES,
         )

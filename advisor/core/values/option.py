@@ -13,6 +13,7 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import WHOLE, Interval, IterationEstimate, Layout, Quantiles, Split
+from advisor.core.values.trace import CheckpointUse
 from advisor.core.values.workload import Scaling, Script, Work, works_of
 
 # How a run ended, and how its cost is known.
@@ -480,6 +481,7 @@ class Job:
         data: the data set, which the plans are priced for; None without one.
         pick: what to recommend; None for the best value.
         split: how the script is supposed to divide its model; by default each GPU has all of it.
+        checkpoints: what the script does with them; None for what its text shows.
     """
 
     epochs: float | None = None
@@ -495,6 +497,7 @@ class Job:
     data: DataSet | None = None
     pick: PickName | None = None
     split: Split = WHOLE
+    checkpoints: CheckpointUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -520,9 +523,12 @@ class Merit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A row of the short list: an option of the answer, and its merits, one at least."""
+    """A row of the short list: an option, and its merits, one at least.
 
-    plan_id: str
+    It is one of the answer's, but for a plan as the script is whose better way takes work.
+    """
+
+    option: Option
     merits: tuple[Merit, ...]
 
 
@@ -561,6 +567,10 @@ class Recommendation:
         gains: of the changes that were asked for, what surely saves most first.
         summary: what to take; its cost and time; what to do first, if anything; what would change the advice.
         shortlist: the options that somebody could want, at most six; the recommended one first.
+        as_it_is: the best option for the script without any work on it; None where there is none. Where a
+            spot machine is the better with checkpoints, it may be the same plan restarted from zero.
+        with_work: the best option among those that need work; None where there is none.
+        batch_held: the recommended plan with the script's batch held, where its steps grow larger.
     """
 
     script: Script
@@ -575,6 +585,9 @@ class Recommendation:
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
     shortlist: tuple[Listed, ...] = ()
+    as_it_is: Option | None = None
+    with_work: Option | None = None
+    batch_held: Option | None = None
 
     @property
     def chosen(self) -> Option | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from advisor.core.findings import Code, Finding
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Layout, Work
-from advisor.report.words.table import Words
+from advisor.core.values import Layout
+from advisor.report.words.table import Words, effort, named
 
 
 def hourly_cost_unknown(*, providers: Sequence[str]) -> str:
@@ -274,6 +274,7 @@ def cost_and_time(
     iteration_s: float,
     is_cost_known: bool,
     is_whole: bool,
+    restarts: bool,
 ) -> str:
     """What it costs and when it is done, waiting included; both at p50 and p90."""
     steps = f"{num_iterations:,} step{'' if num_iterations == 1 else 's'} of {format_duration(iteration_s)}"
@@ -281,26 +282,17 @@ def cost_and_time(
     cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)
     price = f"{cost} (p90 {most})" if is_cost_known else "an unknown cost (counted as $0.00)"
     less = "" if is_whole else ", without what runs between steps (see the warning)"
-    return f"Expect {price} and {done} (p90 {late}) for {steps}{less}"
+    again = ", which start again from zero when the machine is taken away" if restarts else ""
+    return f"Expect {price} and {done} (p90 {late}) for {steps}{again}{less}"
 
 
-# Work on a script, in as few words as a column has room for.
-WORK = {
-    Work.DDP: "DDP",
-    Work.FSDP: "FSDP",
-    Work.MODEL_PARALLEL: "split the model",
-    Work.LEARNING_RATE: "learning rate",
-    Work.NODES: "several nodes",
-    Work.SOFTWARE: "other packages",
-    Work.SCRIPT: "change the script",
-}
-
-
-def work(*, work: Sequence[str], work_s: float, work_usd: float) -> str:
-    """What to do first, and what it counts as beside the bill."""
-    named = ", ".join(WORK.get(Work(name), name) for name in work)
-    counted = f"counted as {format_duration(work_s)} and {format_usd(work_usd)}"
-    return f"First: {named} ({counted}; --explain 1 says how)"
+def work(*, work: Sequence[str], work_s: float, work_usd: float, script: str, saves: bool) -> str:
+    """What must be done to the script first, and what it counts as beside the bill."""
+    lacking = ""
+    if "checkpoints" in work:
+        lacking = f", which {'does not resume from those it saves' if saves else 'saves none'}"
+    counted = f"counted as {effort(work_usd, work_s)}; --explain 1 says how"
+    return f"First: add {named(work)} to {script}{lacking} ({counted})"
 
 
 def by_price(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
@@ -346,6 +338,16 @@ def by_deadline(*, instead: str, time_s: float, cost_usd: float | None, below_s:
     return f"with a deadline below {than} (--deadline), {_would_be(instead, time_s, cost_usd)}"
 
 
+def by_checkpoints(
+    *, instead: str, time_s: float, cost_usd: float | None, script: str, is_known: bool
+) -> str:
+    """What the script would have to do for another to be better."""
+    would_be = _would_be(instead, time_s, cost_usd)
+    if is_known:
+        return f"if {script} resumed from checkpoints (--checkpoints resumes), {would_be}"
+    return f"if {script} saves no checkpoints (--checkpoints none), {would_be}"
+
+
 def by_data_place(
     *, instead: str, time_s: float, cost_usd: float | None, data_provider: str, data_region: str
 ) -> str:
@@ -386,6 +388,7 @@ IN_SHORT: Words = {
     Code.SUMMARY_COST_AND_TIME: cost_and_time,
     Code.SUMMARY_DOUBT: "What would change this advice: {tipped_by}",
     Code.SUMMARY_WORK: work,
+    Code.TIPPED_BY_CHECKPOINTS: by_checkpoints,
     Code.TIPPED_BY_DATA_PLACE: by_data_place,
     Code.TIPPED_BY_DEADLINE: by_deadline,
     Code.TIPPED_BY_LATER_DEADLINE: by_later_deadline,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from advisor.core.findings import Code
 from advisor.core.units import format_bytes, format_duration, format_usd
-from advisor.report.words.table import Words
+from advisor.report.words.table import Words, effort, named
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
@@ -94,6 +94,12 @@ def global_batch_held(*, source: str, global_batch_size: int | None, batch_size:
     batch = "its global batch" if global_batch_size is None else f"its global batch of {global_batch_size:,}"
     each = "" if batch_size is None else f", {batch_size:,} a GPU"
     return f"the script holds {batch}{each}, {how}: its steps do not get fewer"
+
+
+def restarts_from_zero(*, script: str, saves: bool) -> str:
+    """What a preemption costs a script that does not resume."""
+    why = "does not resume from its checkpoints" if saves else "saves no checkpoints"
+    return f"{script} {why}: each preemption starts it again from zero, which time and cost include"
 
 
 def scaling_assumed(*, batch_size: int | None, num_gpus: int) -> str:
@@ -229,6 +235,7 @@ OPTIONS: Words = {
     Code.PRICE_DERIVED: "price never quoted, {source}: it counts at its p90",
     Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
+    Code.RESTARTS_FROM_ZERO: restarts_from_zero,
     Code.SCALING_ASSUMED: scaling_assumed,
     Code.SHARING_UNKNOWN: (
         "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
@@ -253,20 +260,33 @@ def best_of_total(
     time_s: float,
     change_s: float,
     change_usd: float,
+    work: Sequence[str],
     is_price_derived: bool,
 ) -> str:
     """Expected cost and the worth of the expected time, and what else was counted."""
     cost, time = format_usd(cost_usd), format_duration(time_s)
-    whole = f"the least expected cost and time at ${value_usd_per_h:g}/h: {cost} and {time} on average"
-    if change_s:
-        whole += f", and {format_usd(change_usd)} and {format_duration(change_s)} to change the script"
+    whole = (
+        f"the least expected cost and time at ${value_usd_per_h:g}/h, work on the script counted: {cost} and"
+        f" {time} on average"
+    )
+    if work:
+        whole += f", and {effort(change_usd, change_s)} for {named(work)}"
     return whole + (", at the p90 of a price that was never quoted" if is_price_derived else "")
 
 
-def cheapest(*, is_cost_known: bool, is_guess_below: bool) -> str:
+def cheapest(
+    *, is_cost_known: bool, is_guess_below: bool, is_rent_below: bool, work: Sequence[str], change_usd: float
+) -> str:
     """What it is the least of."""
     guess = ", where a price that was never quoted counts at its p90" if is_guess_below else ""
-    return f"the least median cost{guess}{_if_unknown(is_cost_known)}"
+    counted = ", work on the script counted" if work or is_rent_below else ""
+    more = f" ({format_usd(change_usd)} for {named(work)})" if work else ""
+    return f"the least median cost{counted}{more}{guess}{_if_unknown(is_cost_known)}"
+
+
+def fastest(*, work: Sequence[str]) -> str:
+    """What it is the least of, and what comes before."""
+    return f"the least median time{f', once it has {named(work)}' if work else ''}"
 
 
 def safest(
@@ -287,7 +307,7 @@ PICKS: Words = {
     Code.BEST_OF_TOTAL: best_of_total,
     Code.CHEAPEST: cheapest,
     Code.COST_OF_PICK_UNKNOWN: "{rule}; what it costs is unknown",
-    Code.FASTEST: "the least median time",
+    Code.FASTEST: fastest,
     Code.OBJECTIVE_OF_POLICY: "the policy's objective: {reason}",
     Code.SAFEST: safest,
 }

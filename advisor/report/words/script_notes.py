@@ -37,10 +37,29 @@ def retune_learning_rate(*, global_batch_size: int, batch_size: int) -> str:
     return f"retune the learning rate: a step takes {global_batch_size:,} samples instead of {batch_size:,}"
 
 
-def save_checkpoints(*, interval_s: float, best_interval_s: float) -> str:
+def save_checkpoints(*, interval_s: float, best_interval_s: float, assumed_of: str | None) -> str:
     """How often, and how often would be best."""
     best = f" (least is lost at {format_duration(best_interval_s)})" if best_interval_s else ""
-    return f"save a checkpoint every {format_duration(interval_s)} and resume from it{best}"
+    assumed = "" if assumed_of is None else f"; assumed that {assumed_of} does (--checkpoints none if not)"
+    return f"save a checkpoint every {format_duration(interval_s)} and resume from it{best}{assumed}"
+
+
+def add_checkpoints(
+    *, interval_s: float, best_interval_s: float, script: str, saves: bool, saved_at: str | None
+) -> str:
+    """What the script lacks, and how often to save."""
+    best = f" (least is lost at {format_duration(best_interval_s)})" if best_interval_s else ""
+    often = f"every {format_duration(interval_s)}{best}"
+    if saves:
+        at = "" if saved_at is None else f" ({saved_at})"
+        return (
+            f"make {script} resume from the checkpoints that it saves{at}: model, optimizer and step, {often}"
+            " (--checkpoints resumes if it does)"
+        )
+    return (
+        f"add checkpoints, {script} saves none: model, optimizer and step, {often}, and resume from them"
+        " (--checkpoints resumes if it does)"
+    )
 
 
 def shard_model(*, sharding: str) -> str:
@@ -79,6 +98,7 @@ def start_with_torchrun(*, library: str) -> str:
 
 CHANGES: Words = {
     Code.ACCUMULATE: "add up the gradients of {passes} batches before each step of the optimizer",
+    Code.ADD_CHECKPOINTS: add_checkpoints,
     Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
     Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
     Code.COMPILE_MODEL: "compile the model (torch.compile)",

@@ -59,7 +59,8 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
     }
     facts |= changes
     if recommended:
-        rows = shortlist(facts["options"], facts["picks"], facts["job"], recommended)
+        ready = min(facts["options"], key=lambda option: option.expected.cost_usd)
+        rows = shortlist(facts["options"], facts["picks"], facts["job"], best_id=recommended, as_it_is=ready)
     else:
         rows = nearest_rows(facts["options"], facts["job"])
     return Recommendation(**({"shortlist": rows} | facts))

@@ -44,6 +44,36 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
 
 
+@pytest.mark.parametrize(
+    ("work", "saves", "words"),
+    [
+        (
+            ["checkpoints"],
+            False,
+            "First: add checkpoints to train.py, which saves none (counted as $50.00 and 1 h",
+        ),
+        (["checkpoints"], True, "to train.py, which does not resume from those it saves (counted"),
+        (["ddp", "learning-rate", "nodes"], False, "First: add DDP to train.py (counted as"),
+        (
+            ["fsdp", "checkpoints", "software"],
+            False,
+            "add FSDP, checkpoints and other packages to train.py, which",
+        ),
+        (["learning-rate"], False, "First: add a new learning rate to train.py (counted as"),
+    ],
+)
+def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
+    facts = {**sample(Code.SUMMARY_WORK).facts, "work": work, "saves": saves}
+    assert words in sentence(finding(Code.SUMMARY_WORK, **facts))
+
+
+def test_steps_that_start_again_are_said_to() -> None:
+    for restarts in (False, True):
+        facts = {**sample(Code.SUMMARY_COST_AND_TIME).facts, "restarts": restarts}
+        text = sentence(finding(Code.SUMMARY_COST_AND_TIME, **facts))
+        assert ("start again from zero" in text) is restarts
+
+
 def test_a_rented_machine_has_the_date_of_its_price() -> None:
     taken, *_ = sentences(answer(deadline_s=HOUR_S).summary)
     priced_on = answer().options[-1].plan.offer.retrieved_at.date()

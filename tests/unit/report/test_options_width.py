@@ -197,6 +197,6 @@ def test_a_new_column_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         assert table.columns[-1].name == "MFU"
         assert {len(row.cells) for row in table.rows} == {len(table.columns)}
     assert "MFU" not in [column.name for column in middle.columns]
-    assert text_of(document, Format.CSV).splitlines()[0].endswith(",num_nodes,mfu")
+    assert text_of(document, Format.CSV).splitlines()[0].endswith(",work_usd,mfu")
     assert "MFU" in text_of(document, Format.MARKDOWN)
     assert "MFU" in text_of(document, Format.HTML)
