@@ -17,12 +17,13 @@ from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
 from advisor.report.printing import Format, write_page
 from advisor.report.recommendation import (
+    ASSUMED,
     assumptions_document,
     patch_document,
     prints_as_it_is,
     recommendation_document,
 )
-from advisor.report.words import ASSUMED, sentence, sentences
+from advisor.report.words import sentence, sentences
 
 # On standard error beside an answer.
 MOST_WARNINGS = 3

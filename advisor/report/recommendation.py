@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Code, Finding
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
 from advisor.edits.patch import Patch
@@ -36,7 +37,7 @@ from advisor.report.options import (
 )
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
-from advisor.report.words import assumed_in_short, finding_json, rule_text, sentence, sentences, warnings_json
+from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
 from advisor.report.words.table import named
 from recommender.ranking.value import work_alone_decides, worth_for
 
@@ -130,7 +131,7 @@ def _lines(patch: Patch) -> list[str]:
     return patch.diff.removesuffix("\n").split("\n")
 
 
-MOST_ROWS_OF_A_NOTEBOOK = 15
+ROWS_OF_THE_RANKING = 15
 _NAMES = {
     PickName.CHEAPEST: "Cheapest",
     PickName.FASTEST: "Fastest",
@@ -142,7 +143,7 @@ _NAMES = {
 def recommendation_document(
     recommendation: Recommendation,
     *,
-    top: int | None = MOST_ROWS_OF_A_NOTEBOOK,
+    top: int | None = ROWS_OF_THE_RANKING,
     is_short: bool = False,
     what_if: WhatIf | None = None,
     plot: bool = False,
@@ -240,11 +241,37 @@ def assumptions_document(recommendation: Recommendation) -> Document:
     )
 
 
+# What an answer rests on, in as few words as a list of them has room for.
+ASSUMED = {
+    Code.CLOUD_WAIT_ASSUMED: "waits for machines",
+    Code.CLUSTER_WAIT_UNKNOWN: "no wait for the cluster",
+    Code.LOCAL_GPUS_BUSY: "GPUs in use are free at once",
+    Code.HOURLY_COST_UNKNOWN: "own machines cost $0",
+    Code.DATA_SIZE_UNKNOWN: "no data set to copy",
+    Code.DATA_PLACE_UNKNOWN: "data outside the clouds",
+    Code.DATA_REGION_UNKNOWN: "the region of the data",
+    Code.RATES_UNKNOWN: "some rates of disks and transfer",
+    Code.PRICES_NOT_LIVE: "that dated prices still hold",
+    Code.PRICES_COMPUTED: "some prices, from others",
+    Code.OPT_IN_REGIONS: "no regions that must be enabled first",
+}
+_MOST_ASSUMED = 3
+
+
+def _assumed_in_short(findings: Iterable[Finding]) -> str:
+    """``waits for machines, no data set to copy``; empty where nothing was assumed."""
+    named = [ASSUMED[one.code] for one in findings if one.code in ASSUMED]
+    more = [f"{len(named) - _MOST_ASSUMED} more"] if len(named) > _MOST_ASSUMED else []
+    return ", ".join([*named[:_MOST_ASSUMED], *more])
+
+
 # --- words ------------------------------------------------------------------------------------------
 
 
 def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
     """Above the table, for whoever reads no further."""
+    if recommendation.recommended is None:
+        return (_paragraph("Nothing is feasible. The nearest options:"),)
     return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
@@ -275,7 +302,7 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]
         fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
         batch = f"With the batch of {_script(recommendation)} held (--scaling strong)"
         yield _paragraph(f"{batch}: {_time_and_cost(held)} there{fits}.")
-    if assumed := assumed_in_short(recommendation.warnings):
+    if assumed := _assumed_in_short(recommendation.warnings):
         yield _paragraph(f"Assumed: {assumed} (--assumptions).")
     hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
     if hidden > 0:

@@ -1,6 +1,5 @@
 """The sentences of findings: what is told of each code, with its flags and units, in one place."""
 
-from advisor.report.words.answers import ASSUMED, assumed_in_short
 from advisor.report.words.sentences import (
     WORDS,
     error_text,
@@ -14,9 +13,7 @@ from advisor.report.words.sentences import (
 )
 
 __all__ = [
-    "ASSUMED",
     "WORDS",
-    "assumed_in_short",
     "error_text",
     "finding_json",
     "in_names",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
 from advisor.report.words.table import Words, effort, named
@@ -55,30 +55,6 @@ LEFT_OUT: Words = {
         " their place is unknown (see their notes; rates in the settings replace it)"
     ),
 }
-
-
-# What an answer rests on, in as few words as a list of them has room for.
-ASSUMED = {
-    Code.CLOUD_WAIT_ASSUMED: "waits for machines",
-    Code.CLUSTER_WAIT_UNKNOWN: "no wait for the cluster",
-    Code.LOCAL_GPUS_BUSY: "GPUs in use are free at once",
-    Code.HOURLY_COST_UNKNOWN: "own machines cost $0",
-    Code.DATA_SIZE_UNKNOWN: "no data set to copy",
-    Code.DATA_PLACE_UNKNOWN: "data outside the clouds",
-    Code.DATA_REGION_UNKNOWN: "the region of the data",
-    Code.RATES_UNKNOWN: "some rates of disks and transfer",
-    Code.PRICES_NOT_LIVE: "that dated prices still hold",
-    Code.PRICES_COMPUTED: "some prices, from others",
-    Code.OPT_IN_REGIONS: "no regions that must be enabled first",
-}
-_MOST_ASSUMED = 3
-
-
-def assumed_in_short(findings: Iterable[Finding]) -> str:
-    """``waits for machines, no data set to copy``; empty where nothing was assumed."""
-    named = [ASSUMED[one.code] for one in findings if one.code in ASSUMED]
-    more = [f"{len(named) - _MOST_ASSUMED} more"] if len(named) > _MOST_ASSUMED else []
-    return ", ".join([*named[:_MOST_ASSUMED], *more])
 
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.

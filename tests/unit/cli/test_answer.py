@@ -15,7 +15,7 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
-from advisor.report.words import ASSUMED
+from advisor.report.recommendation import ASSUMED
 from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.ranking.shortlist import nearest_rows, shortlist
 from recommender.ranking.variants import WhatIf
