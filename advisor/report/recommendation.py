@@ -131,7 +131,6 @@ def _lines(patch: Patch) -> list[str]:
     return patch.diff.removesuffix("\n").split("\n")
 
 
-ROWS_OF_THE_RANKING = 15
 _NAMES = {
     PickName.CHEAPEST: "Cheapest",
     PickName.FASTEST: "Fastest",
@@ -143,7 +142,7 @@ _NAMES = {
 def recommendation_document(
     recommendation: Recommendation,
     *,
-    top: int | None = ROWS_OF_THE_RANKING,
+    top: int | None,
     is_short: bool = False,
     what_if: WhatIf | None = None,
     plot: bool = False,

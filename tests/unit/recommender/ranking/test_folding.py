@@ -140,6 +140,6 @@ def test_a_row_says_how_far_the_others_lie() -> None:
     dear = minutes("R", 10.3, 50.0)
     assert row(dear, of_r("P", 10.0, 59.48), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
     slower = row(dear, of_r("P", 12.0, 48.0), of_r("Q", 10.3, 51.0), best="R")
-    assert slower == "2 like it, up to 1 min 42 s slower, up to $2.00 cheaper, up to $1.00 dearer"
+    assert slower == "2 like it, up to 2 min slower, up to $2.00 cheaper, up to $1.00 dearer"
     assert row(R, of_r("Q", 10.3, 0.05), best="R") == "1 like it"
     assert row(R, best="R") == ""
