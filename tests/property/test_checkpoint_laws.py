@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.findings import Code
-from advisor.core.values import Checkpoints, CheckpointUse, IterationEstimate, Market, Option, Plan, Recommendation, Work
+from advisor.core.values import (
+    Checkpoints,
+    CheckpointUse,
+    IterationEstimate,
+    Market,
+    Option,
+    Plan,
+    Recommendation,
+    Work,
+)
 from recommender.outcome.spot import SpotTerms
 from recommender.ranking.value import change_total_usd, total_usd, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace

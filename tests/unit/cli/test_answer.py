@@ -82,6 +82,7 @@ def test_the_recommended_one_is_told_with_changes_then_reasons(capsys):
         "Cheapest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why cheapest).",
         "Fastest: aws fast.xlarge us-east-1 on-demand, 1 h for $30.00 (why fastest).",
         "Safest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why safest).",
+        "With train.py as it is: no machine does the job.",
     ]
     assert err == "warning: keep in mind\n"
 

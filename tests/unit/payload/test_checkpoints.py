@@ -104,7 +104,7 @@ FORMS = {
 def test_what_a_script_does_is_read_from_its_text(form: str, tmp_path: Path) -> None:
     text, use = FORMS[form]
     found = checkpointing_of(_written(tmp_path, text))
-    assert (None if found is None else found["use"].value) == use
+    assert (None if found is None else found["use"]) == use
 
 
 def test_each_place_has_its_line(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_modules_beside_the_script_count_and_installed_ones_do_not(
         monkeypatch.setitem(sys.modules, name, module)
     found = checkpointing_of(script)
     assert found is not None
-    assert (found["use"].value, found["saves"]) == ("saves", ["helper.py:2 torch.save"])
+    assert (found["use"], found["saves"]) == ("saves", ["helper.py:2 torch.save"])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_modules_beside_the_script_count_and_installed_ones_do_not(
 )
 def test_a_text_that_cannot_be_read_shows_nothing(text: str, tmp_path: Path) -> None:
     found = checkpointing_of(_written(tmp_path, text))
-    assert found is None or found["use"].value == "none"
+    assert found is None or found["use"] == "none"
 
 
 def _written(folder: Path, text: str) -> Path:
