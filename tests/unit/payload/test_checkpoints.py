@@ -1,4 +1,4 @@
-"""What the text of a script says of checkpoints: it saves and resumes, saves alone, neither, or nobody knows."""
+"""What the text of a script says of checkpoints: it saves and resumes, saves alone, or does neither."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ FORMS = {
         "resumes",
     ),
     "under other names": (
-        "import torch as th\nfrom torch import save as keep\nwhile True:\n    loss.backward()\n    keep(x, 'a.pt')\n"
-        "opt.load_state_dict(th.load('a.pt'))\n",
+        (
+            "import torch as th\nfrom torch import save as keep\n"
+            "while True:\n    loss.backward()\n    keep(x, 'a.pt')\n"
+            "opt.load_state_dict(th.load('a.pt'))\n"
+        ),
         "resumes",
     ),
     "in a function that the loop calls": (
@@ -52,13 +55,17 @@ FORMS = {
         "none",
     ),
     "Accelerate": (
-        "for batch in loader:\n    accelerator.backward(loss)\n    accelerator.save_state('out')\n"
-        "accelerator.load_state('out')\n",
+        (
+            "for batch in loader:\n    accelerator.backward(loss)\n    accelerator.save_state('out')\n"
+            "accelerator.load_state('out')\n"
+        ),
         "resumes",
     ),
     "DeepSpeed": (
-        "for batch in loader:\n    engine.backward(loss)\n    engine.save_checkpoint('out')\n"
-        "engine.load_checkpoint('out')\n",
+        (
+            "for batch in loader:\n    engine.backward(loss)\n    engine.save_checkpoint('out')\n"
+            "engine.load_checkpoint('out')\n"
+        ),
         "resumes",
     ),
     "a function of its own called like a library's": (
@@ -66,8 +73,11 @@ FORMS = {
         "saves",
     ),
     "distributed checkpoints": (
-        "import torch.distributed.checkpoint as dcp\nfor x in y:\n    loss.backward()\n    dcp.save(s, 'out')\n"
-        "dcp.load(s, 'out')\noptimizer.load_state_dict(s)\n",
+        (
+            "import torch.distributed.checkpoint as dcp\n"
+            "for x in y:\n    loss.backward()\n    dcp.save(s, 'out')\n"
+            "dcp.load(s, 'out')\noptimizer.load_state_dict(s)\n"
+        ),
         "resumes",
     ),
     "Lightning": ("import lightning as L\nL.Trainer(max_epochs=9).fit(model)\n", "saves"),
@@ -82,19 +92,25 @@ FORMS = {
     "Lightning from nothing": ("import lightning as L\nL.Trainer().fit(model, ckpt_path=None)\n", "saves"),
     "Hugging Face": ("from transformers import Trainer\nTrainer(model).train()\n", "saves"),
     "Hugging Face without": (
-        "from transformers import Trainer, TrainingArguments\n"
-        "a = TrainingArguments('out', save_strategy='no')\nTrainer(model, a).train()\n",
+        (
+            "from transformers import Trainer, TrainingArguments\n"
+            "a = TrainingArguments('out', save_strategy='no')\nTrainer(model, a).train()\n"
+        ),
         "none",
     ),
     "Hugging Face resumed": (
-        "import transformers\nclass Mine(transformers.Trainer): pass\n"
-        "Mine(model).train(resume_from_checkpoint=args.resume)\n",
+        (
+            "import transformers\nclass Mine(transformers.Trainer): pass\n"
+            "Mine(model).train(resume_from_checkpoint=args.resume)\n"
+        ),
         "resumes",
     ),
     "the loop of another library": ("import somelib\nsomelib.fit(model)\n", None),
     "saved beside the loop of another library": (
-        "import torch, somelib\nclass Keep(somelib.Callback):\n"
-        "    def on_epoch_end(self): torch.save(self.model, 'a.pt')\nsomelib.fit(model, Keep())\n",
+        (
+            "import torch, somelib\nclass Keep(somelib.Callback):\n"
+            "    def on_epoch_end(self): torch.save(self.model, 'a.pt')\nsomelib.fit(model, Keep())\n"
+        ),
         "saves",
     ),
 }

@@ -49,8 +49,8 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
 
 def test_what_must_be_changed_first_is_said() -> None:
     assert sentence(sample(Code.SUMMARY_CHOICE)) == (
-        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms; add DDP and checkpoints first:"
-        " train.py saves none (counted as $50.00 and 1 h)"
+        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms; add DDP and checkpoints"
+        " first: train.py saves none (counted as $50.00 and 1 h)"
     )
 
 
