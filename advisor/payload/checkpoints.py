@@ -75,7 +75,7 @@ def _checkpointing_of(script: Path) -> Checkpointing | None:
     loads = restores + (reads + parts if reads and parts else [])
     if not saves and not any(text.trains for text in texts):
         return None
-    use = CheckpointUse.NONE if not saves else CheckpointUse.RESUMES if loads else CheckpointUse.SAVES
+    use: CheckpointUse = "none" if not saves else "resumes" if loads else "saves"
     return {"use": use, "saves": saves[:_MOST_PLACES], "loads": (loads or reads)[:_MOST_PLACES]}
 
 

@@ -29,6 +29,7 @@ class Length(NamedTuple):
 Name = Annotated[str, Length(0, 1000)]
 Shape = Annotated[list[int], Length(0, 100)]
 OperatorPhase = Literal["forward", "backward", "optimizer"]
+CheckpointUse = Literal["resumes", "saves", "none"]
 Origin = Literal["script", "pretended"]
 
 
@@ -211,14 +212,6 @@ class Loading(TypedDict):
     is_dynamic: bool
     batch_variation: float | None
     rivals: list[int | None]
-
-
-class CheckpointUse(StrEnum):
-    """What a script does with checkpoints; ``core/values`` has the same."""
-
-    RESUMES = "resumes"
-    SAVES = "saves"
-    NONE = "none"
 
 
 class Checkpointing(TypedDict):

@@ -1,4 +1,4 @@
-"""Laws of checkpoints: restarts from zero cost no less, without preemptions nothing changes, work is never free."""
+"""Laws of checkpoints: restarts from zero cost no less, nothing changes without preemptions, work counts."""
 
 from __future__ import annotations
 
