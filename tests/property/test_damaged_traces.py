@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Code
+from advisor.core.findings.traces import KernelsUnjoined, SeveralLoaders
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Trace
 from advisor.formats.trace_files import FORMAT
 from tests.builders import make_op, make_trace
@@ -42,7 +42,7 @@ def measured_op(name: str, **changes: Any) -> Op:
     )
 
 
-WARNINGS = (*texts("a warning"), sample(Code.SEVERAL_LOADERS), sample(Code.KERNELS_UNJOINED))
+WARNINGS = (*texts("a warning"), sample(SeveralLoaders), sample(KernelsUnjoined))
 TRACES: dict[str, Trace] = {
     "measured": make_trace(
         ops=(measured_op("aten::mm"), measured_op("aten::add"), measured_op("aten::sum")),

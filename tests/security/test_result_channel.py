@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code
+from advisor.core.findings import Text
+from advisor.core.findings.traces import NotDownloaded
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import Ending, job_folder, run_child
@@ -156,7 +157,7 @@ def test_a_forged_warning_is_a_text(forged, tmp_path) -> None:
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
-    assert warning.code is Code.TEXT
+    assert isinstance(warning, Text)
     assert sentence(warning).startswith(f"{forged['code']} ")
     assert len(sentence(warning)) <= 1000
 
@@ -175,7 +176,7 @@ def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_pat
     forged = {"code": "not-downloaded", "facts": {"name": "begin" + "x" * 10**6 + "end"}}
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
-    assert warning.code is Code.NOT_DOWNLOADED
+    assert isinstance(warning, NotDownloaded)
     assert len(str(warning.facts["name"])) == 1000
     assert sentence(warning).startswith("beginxxx")
 

@@ -6,7 +6,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.estimates import (
+    Accumulate,
+    AddGradScaler,
+    AllowTf32,
+    CompileModel,
+    EnlargeBatch,
+    FuseOptimizer,
+    RetuneLearningRate,
+    UseAutocast,
+    UseChannelsLast,
+    UseFusedAttention,
+    WhatIfAlready,
+    WhatIfAutocast,
+    WhatIfBatchNotSeen,
+    WhatIfBatchUnknown,
+    WhatIfBf16Instead,
+    WhatIfFedFaster,
+    WhatIfGraphBreaks,
+    WhatIfNoRate,
+    WhatIfNotFed,
+    WhatIfNothing,
+    WhatIfParametersUnknown,
+    WhatIfRewritten,
+    WhatIfTf32,
+)
 from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
@@ -84,8 +109,8 @@ def _tf32(trace: Trace) -> Change | Finding:
         trace=changed,
         why_not_on=_why_no_tf32,
         new_kernels=_PRODUCTS,
-        steps=(finding(Code.ALLOW_TF32),),
-        assumption=finding(Code.WHAT_IF_TF32),
+        steps=(AllowTf32(),),
+        assumption=WhatIfTf32(),
     )
 
 
@@ -100,9 +125,9 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
     changed = under_autocast(trace, dtype)
     if changed is None:
         return _already() if trace.precision.amp_dtype else _nothing("products in FP32")
-    steps = [finding(Code.USE_AUTOCAST, dtype=dtype)]
+    steps = [UseAutocast(dtype=dtype)]
     if dtype == "float16":
-        steps.append(finding(Code.ADD_GRAD_SCALER))
+        steps.append(AddGradScaler())
     return Change(
         name=name,
         trace=changed,
@@ -110,7 +135,7 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
         new_kernels=_PRODUCTS,
         sigma=SIGMA_AUTOCAST,
         steps=tuple(steps),
-        assumption=finding(Code.WHAT_IF_AUTOCAST, dtype=dtype),
+        assumption=WhatIfAutocast(dtype=dtype),
     )
 
 
@@ -121,7 +146,7 @@ def _why_no_bf16(gpu: GpuSpec) -> Finding | None:
 def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
     """Where there is bfloat16, it is as fast and needs no scaler."""
     if _why_no_bf16(gpu) is None:
-        return finding(Code.WHAT_IF_BF16_INSTEAD, gpu=gpu.name)
+        return WhatIfBf16Instead(gpu=gpu.name)
     return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
 
 
@@ -133,8 +158,8 @@ def _channels_last(trace: Trace) -> Change | Finding:
         name="channels_last",
         trace=changed,
         new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
-        steps=(finding(Code.USE_CHANNELS_LAST),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="channels_last"),
+        steps=(UseChannelsLast(),),
+        assumption=WhatIfRewritten(change="channels_last"),
     )
 
 
@@ -143,15 +168,15 @@ def _compile(trace: Trace) -> Change | Finding:
     if changed is None:
         return _already() if is_compiled(trace) else _nothing("operators that could be fused")
     if num_breaks := graph_breaks(trace):
-        return finding(Code.WHAT_IF_GRAPH_BREAKS, num_breaks=num_breaks)
+        return WhatIfGraphBreaks(num_breaks=num_breaks)
     return Change(
         name="compile",
         trace=changed,
         new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_COMPILED,
         is_in_estimate=True,
-        steps=(finding(Code.COMPILE_MODEL),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
+        steps=(CompileModel(),),
+        assumption=WhatIfRewritten(change="compile"),
     )
 
 
@@ -164,8 +189,8 @@ def _fused(trace: Trace) -> Change | Finding:
         name="fused",
         trace=changed,
         new_kernels=frozenset({OPTIMIZER.word, ELEMENTWISE.word}),
-        steps=(finding(Code.FUSE_OPTIMIZER),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="fused"),
+        steps=(FuseOptimizer(),),
+        assumption=WhatIfRewritten(change="fused"),
     )
 
 
@@ -178,18 +203,18 @@ def _flash(trace: Trace) -> Change | Finding:
         trace=changed,
         new_kernels=frozenset({ATTENTION.word, GEMM.word, NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_NOT_COMPARED,
-        steps=(finding(Code.USE_FUSED_ATTENTION),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="flash"),
+        steps=(UseFusedAttention(),),
+        assumption=WhatIfRewritten(change="flash"),
     )
 
 
 def _batch(trace: Trace) -> Change | Finding:
-    why_not = finding(Code.WHAT_IF_BATCH_NOT_SEEN, batch_size=trace.batch_size)
+    why_not = WhatIfBatchNotSeen(batch_size=trace.batch_size)
     return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not=why_not)
 
 
 def _accumulate(trace: Trace) -> Change | Finding:
-    why_not = finding(Code.WHAT_IF_PARAMETERS_UNKNOWN)
+    why_not = WhatIfParametersUnknown()
     return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not=why_not)
 
 
@@ -197,20 +222,16 @@ def _larger_step(
     trace: Trace, name: str, changed: Trace | None, factor: int, *, why_not: Finding
 ) -> Change | Finding:
     if trace.batch_size is None:
-        return finding(Code.WHAT_IF_BATCH_UNKNOWN)
+        return WhatIfBatchUnknown()
     if changed is None:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
-    how = (
-        finding(Code.ENLARGE_BATCH, factor=factor)
-        if name == "batch"
-        else finding(Code.ACCUMULATE, passes=factor)
-    )
+    how = EnlargeBatch(factor=factor) if name == "batch" else Accumulate(passes=factor)
     return Change(
         name=name,
         trace=changed,
-        steps=(how, finding(Code.RETUNE_LEARNING_RATE, **sizes)),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change=name),
+        steps=(how, RetuneLearningRate(**sizes)),
+        assumption=WhatIfRewritten(change=name),
         samples=factor,
     )
 
@@ -218,26 +239,26 @@ def _larger_step(
 def _feeding(name: str, trace: Trace) -> Change | Finding:
     feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
     if feeding is None:
-        return finding(Code.WHAT_IF_NOT_FED)
+        return WhatIfNotFed()
     return Change(
         name=name,
         trace=feeding.trace,
-        why_not_fed=finding(Code.WHAT_IF_NOT_FED),
-        steps=(finding(feeding.step),),
-        assumption=finding(Code.WHAT_IF_FED_FASTER),
+        why_not_fed=WhatIfNotFed(),
+        steps=(feeding.step,),
+        assumption=WhatIfFedFaster(),
     )
 
 
 def _already() -> Finding:
-    return finding(Code.WHAT_IF_ALREADY)
+    return WhatIfAlready()
 
 
 def _nothing(lacking: str) -> Finding:
-    return finding(Code.WHAT_IF_NOTHING, lacking=lacking)
+    return WhatIfNothing(lacking=lacking)
 
 
 def _no_rate(gpu: GpuSpec, rate: str) -> Finding:
-    return finding(Code.WHAT_IF_NO_RATE, gpu=gpu.name, rate=rate)
+    return WhatIfNoRate(gpu=gpu.name, rate=rate)
 
 
 CHANGES: Mapping[str, Maker] = {
