@@ -14,19 +14,15 @@ from advisor.core.findings.answers import (
     CloudWaitAssumed,
     ClusterWaitUnknown,
     HourlyCostUnknown,
-    LocalGpusBusy,
     NothingToChooseFrom,
     RatesUnknown,
 )
 from advisor.core.findings.estimates import Supposed
-from advisor.core.findings.options import RateUnknown, RemovedByDeadline, SharingUnknown, WaitAssumed
+from advisor.core.findings.options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
 from advisor.core.findings.traces import (
-    BatchSizeUnknown,
-    DataWithoutLength,
     EvaluationBetween,
     EvaluationLeftOut,
-    NoBatchLoaded,
-    NoDataLoader,
+    LengthUnknown,
     RolloutsLeftOut,
 )
 from advisor.core.limits import (
@@ -52,7 +48,6 @@ if TYPE_CHECKING:
     from recommender.policy import Policy
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
-_ASKS_LENGTH = {BatchSizeUnknown, DataWithoutLength, NoBatchLoaded, NoDataLoader}
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
 _MORE_THAN_STEPS = {EvaluationBetween, EvaluationLeftOut, RolloutsLeftOut}
 
@@ -201,11 +196,17 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
 
 def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Finding, ...]:
     has_length = job.iterations is not None or job.iterations_per_epoch is not None
-    warnings = [warning for warning in script.warnings if not (has_length and type(warning) in _ASKS_LENGTH)]
+    warnings = [
+        warning for warning in script.warnings if not (has_length and isinstance(warning, LengthUnknown))
+    ]
     if not job.split.is_none:
         warnings.append(Supposed(split=job.split.name))
-    if any(isinstance(reason, SharingUnknown) for option in options for reason in option.reasons):
-        warnings.append(SharingUnknown())
+    if any(
+        (isinstance(reason, Unknown) and reason.what == "sharing")
+        for option in options
+        for reason in option.reasons
+    ):
+        warnings.append(Unknown(what="sharing"))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(HourlyCostUnknown(providers=free))
@@ -218,7 +219,7 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
         warnings.append(RatesUnknown(num_unknown=num_unknown, num_options=len(options)))
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
-        warnings.append(LocalGpusBusy())
+        warnings.append(Unknown(what="local-wait"))
     queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
     if queued:
         warnings.append(ClusterWaitUnknown(clusters=queued))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops, CurveUnpriced
+from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.options import Unknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
@@ -90,7 +91,7 @@ def scaling_curve(options: Iterable[Option], worth: Worth) -> ScalingCurve:
         worth=worth,
         points=points,
         best=None if best is None else best.plan.id,
-        verdict=_verdict(feasible, best, worth) if is_priced else CurveUnpriced(),
+        verdict=_verdict(feasible, best, worth) if is_priced else Unknown(what="curve-cost"),
     )
 
 

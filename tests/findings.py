@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from advisor.core.findings import Fact, Finding, Text, quoted
 from advisor.core.findings.answers import (
@@ -28,7 +29,6 @@ from advisor.core.findings.answers import (
     CurveOfOne,
     CurvePays,
     CurveStops,
-    CurveUnpriced,
     DataRegionUnknown,
     EpochLengthUnknown,
     Fastest,
@@ -70,16 +70,12 @@ from advisor.core.findings.estimates import (
     Drift,
     EmulatedRate,
     EnlargeBatch,
-    InstallForCuda12,
-    InstallForVendor,
     KernelFloor,
     KernelsDisagree,
     Launching,
     MemoryByPart,
     NotLearned,
     OtherWorld,
-    PatchByHand,
-    PatchSetAlready,
     PowerLimitCalibrated,
     PowerLimited,
     RecurrentOfUnknownSize,
@@ -94,15 +90,7 @@ from advisor.core.findings.estimates import (
     StepCompiled,
     Supposed,
     TimeOfUnsupportedGpu,
-    UseAutocast,
-    WhatIfAutocast,
-    WhatIfBatchNotSeen,
-    WhatIfBf16Instead,
-    WhatIfGraphBreaks,
-    WhatIfNoRate,
     WhatIfNotFeasible,
-    WhatIfNothing,
-    WhatIfRewritten,
 )
 from advisor.core.findings.options import (
     Alike,
@@ -127,7 +115,6 @@ from advisor.core.findings.options import (
     RatePublished,
     RateUnknown,
     Reading,
-    ReadingUnknown,
     RemovedByAttention,
     RemovedByBudget,
     RemovedByDeadline,
@@ -140,7 +127,6 @@ from advisor.core.findings.options import (
     RentOrWait,
     RiskPreemption,
     ScalingAssumed,
-    SharingUnknown,
     Tie,
     WaitAssumed,
     WaitOfAnySize,
@@ -161,7 +147,6 @@ from advisor.core.findings.reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,
-    ForecastUnknown,
     JobsUnpriced,
     LeakAboveP90,
     LeakFailed,
@@ -170,7 +155,6 @@ from advisor.core.findings.reports import (
     LeakLost,
     LeakUnadvised,
     LongCharges,
-    NoRunsInPeriod,
     OtherCurrency,
     PricesNotRemembered,
     RecordsImpossible,
@@ -183,7 +167,6 @@ from advisor.core.findings.reports import (
 from advisor.core.findings.traces import (
     BatchesDiffer,
     BatchesWarmUp,
-    CallsDropped,
     ClosureRepeated,
     CredentialsInSight,
     DataSetReplaced,
@@ -194,17 +177,13 @@ from advisor.core.findings.traces import (
     EvaluationInside,
     EvaluationLeftOut,
     ExchangeLeftOut,
-    ExportFailed,
-    ExportPutOff,
     FakeDataFed,
-    FilesThrownAway,
     GraphBreaks,
     KernelsUnjoined,
     KernelsUnmarked,
     NoFlopFormula,
     NoShapeRule,
     NoStep,
-    NotDownloaded,
     OffloadUncounted,
     OptimizerIdle,
     ProfiledWithoutGpu,
@@ -215,11 +194,7 @@ from advisor.core.findings.traces import (
     StepsUnequal,
     StepTaken,
     TorchUntested,
-    TrackerSilent,
     VariablesWithheld,
-    WorldOfScript,
-    WorldOfShards,
-    WorldUnused,
 )
 from advisor.formats.trace_checks import known_warning, warning_of
 from advisor.payload.protocol import Notice
@@ -296,7 +271,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "change_usd": 25.0,
         "value_usd_per_h": 2.0,
     },
-    CurveUnpriced: {},
     Saving: {
         "script": "train.py",
         "project": "detr",
@@ -331,10 +305,8 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     },
     BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
     ChargesUntagged: {"usd": 4.2},
-    ForecastUnknown: {"least_weeks": 4},
     JobsUnpriced: {"num_jobs": 2, "scripts": ["train.py"]},
     LongCharges: {"num_charges": 2},
-    NoRunsInPeriod: {},
     OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
     PricesNotRemembered: {"gpus": ["L4"]},
     RecordsImpossible: {"num_records": 2, "first": ["the run run-1: cost_usd is inf"]},
@@ -402,11 +374,9 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "bits_per_s": 100e9,
         "by_storage": True,
     },
-    ReadingUnknown: {},
     DataMoved: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     GlobalBatchHeld: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     ScalingAssumed: {"batch_size": None, "num_gpus": 8},
-    SharingUnknown: {},
     CorrectedByReceipts: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
     Drift: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
     BatchVariation: {"variation": 0.38, "waits": True},
@@ -501,14 +471,11 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "high_pct": 10,
         "least_preemptions_per_h": 7e-5,
     },
-    InstallForCuda12: {"architecture": "Volta"},
-    InstallForVendor: {"vendor": "AMD"},
     StartWithTorchrun: {"library": "transformers"},
     RetuneLearningRate: {"global_batch_size": 256, "batch_size": 64},
     SaveCheckpoints: {"interval_s": 1800.0, "best_interval_s": 3600.0},
     Accumulate: {"passes": 4},
     EnlargeBatch: {"factor": 2},
-    UseAutocast: {"dtype": "bfloat16"},
     CalibratedRates: {"reached_share": {"gemm": 0.9}},
     RooflineConstants: {
         "source": ConstantAssumed(architecture=None),
@@ -526,16 +493,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     Sharded: {"num_ranks": 8, "hides": True},
     StateShared: {"num_gpus": 8},
     StepCompiled: {"mode": "default"},
-    WhatIfAutocast: {"dtype": "bfloat16"},
-    PatchByHand: {"change": "fp16"},
-    PatchSetAlready: {"name": "autocast"},
-    WhatIfBatchNotSeen: {"batch_size": 320},
-    WhatIfBf16Instead: {"gpu": "A100-SXM-80GB"},
-    WhatIfNoRate: {"gpu": "P100-PCIE-16GB", "rate": "bf16"},
     WhatIfNotFeasible: {"gpu": "T4", "removed_by": ["memory"]},
-    WhatIfGraphBreaks: {"num_breaks": 128},
-    WhatIfNothing: {"lacking": "products in FP32"},
-    WhatIfRewritten: {"change": "batch"},
     PowerLimitCalibrated: {"limit_w": 500.0, "tdp_w": 700.0},
     PowerLimited: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
     ConstantAssumed: {"architecture": "Ampere"},
@@ -650,7 +608,6 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "batch_size": 16,
         "factor": 4,
     },
-    CallsDropped: {"function": "push_to_hub"},
     GraphBreaks: {"num_breaks": 3, "operators": ["aten::item", "aten::nonzero"]},
     ClosureRepeated: {"num_evaluations": 20},
     CredentialsInSight: {"path": "/home/me/.aws"},
@@ -662,16 +619,12 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     EvaluationBetween: {"num_passes": 40},
     EvaluationLeftOut: {"num_batches": 100},
     ExchangeLeftOut: {"num_kernels": 3, "time_s": 0.01},
-    ExportFailed: {"error": "RuntimeError"},
-    ExportPutOff: {"function": "torch.jit.trace"},
     FakeDataFed: {"num_loaders": 2},
-    FilesThrownAway: {"library": "torch.save"},
     KernelsUnjoined: {"share_of_kernels": 0.5, "share_of_time": 0.25},
     KernelsUnmarked: {"num_kernels": 3, "share_of_time": 0.25},
     NoFlopFormula: {"operator": "mine::conv"},
     NoShapeRule: {"operator": "mine::conv", "error": "NotImplementedError"},
     NoStep: {"has_updates": True},
-    NotDownloaded: {"name": "https://host/resnet50.pth"},
     OffloadUncounted: {"parts": ["optimizer", "parameters"]},
     OptimizerIdle: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
     ProfiledWithoutGpu: {"reason": "the GPU has no memory left"},
@@ -682,11 +635,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     StepsUnequal: {"most_steps": 5},
     StepTaken: {"step": "ProfilerStep#2", "num_steps": 3},
     TorchUntested: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
-    TrackerSilent: {"tracker": "wandb"},
     VariablesWithheld: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
-    WorldOfScript: {"num_ranks": 2, "world_size": 8},
-    WorldOfShards: {"num_ranks": 2},
-    WorldUnused: {"world_size": 8},
     RatesUnknown: {"num_unknown": 2, "num_options": 9},
 }
 """By class; one that is not here has no facts."""
@@ -695,13 +644,41 @@ F = TypeVar("F", bound=Finding)
 
 
 def sample(kind: type[F], **facts: Fact) -> F:
-    """A finding of this kind, with these facts."""
-    return kind(**{**FACTS.get(kind, {}), **facts})
+    """A finding of this kind, with these facts; others are made up by their types."""
+    hints = get_type_hints(kind)
+    made = {name: _fact(name, hints[name]) for name in kind.fact_names}
+    return kind(**{**made, **FACTS.get(kind, {}), **facts})
+
+
+def samples(kind: type[F]) -> Iterator[F]:
+    """A finding of this kind for each value of its first fact."""
+    hint = get_type_hints(kind)[kind.fact_names[0]] if kind.fact_names else None
+    for value in get_args(hint) if get_origin(hint) is Literal else ():
+        yield sample(kind, **{kind.fact_names[0]: value})
+    yield sample(kind)
+
+
+def _fact(name: str, hint: Any) -> Fact:
+    if get_origin(hint) is Literal:
+        return get_args(hint)[0]
+    if get_origin(hint) is UnionType:
+        return _fact(name, get_args(hint)[0])
+    if get_origin(hint) is Sequence:
+        return [_fact(name, get_args(hint)[0])]
+    if get_origin(hint) is Mapping:
+        return {name: _fact(name, get_args(hint)[1])}
+    return {str: name, Any: {name: name}, int: 2, float: 0.5, bool: True, Finding: quoted(name)}[hint]
 
 
 def of_child(notices: Iterable[Notice]) -> list[str]:
     """The sentences of what a child warns of."""
     return named(warning_of(known_warning(one["code"]), one["facts"]) for one in notices)
+
+
+def among(findings: Iterable[Finding]) -> set[object]:
+    """These findings, and their classes."""
+    found = tuple(findings)
+    return {*found, *map(type, found)}
 
 
 def named(findings: Iterable[Finding]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import prod
 from types import GenericAlias, UnionType
-from typing import cast, get_args, get_type_hints
+from typing import Literal, cast, get_args, get_origin, get_type_hints
 
 from advisor.core.findings import Finding, Text, TraceWarning, traces  # noqa: F401 (its classes are what a trace warns of)
 from advisor.core.values import Collective, Flow, Kernel, Op, Precision, Role, TensorSpec, Trace
@@ -57,6 +57,8 @@ def check_warning(warning: object) -> None:
 
 
 def _is(value: object, kind: FactType) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if isinstance(kind, GenericAlias):
         (each,) = get_args(kind)
         return isinstance(value, list) and len(value) <= _MOST_LISTED and all(_is(one, each) for one in value)

@@ -189,7 +189,7 @@ def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _
         TraceError: the folder is missing, not writable, or the disk is full.
     """
     members = asdict(trace)
-    members["warning_findings"] = members["warnings"]
+    members["warning_findings"] = [{"code": one.code, "facts": one.facts} for one in trace.warnings]
     members["warnings"] = list(map(words, trace.warnings))
     body = json.dumps({"format": FORMAT, **members}, separators=(",", ":")).encode()
     # mtime 0 makes equal traces equal files.

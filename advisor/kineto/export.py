@@ -13,10 +13,8 @@ from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
 from advisor.core.findings.traces import (
     ExchangeLeftOut,
-    FlagsAssumed,
     KernelsUnjoined,
-    NoDtypes,
-    NoShapes,
+    ProfileLacks,
     StepTaken,
 )
 from advisor.core.gpus import resolve_gpu
@@ -415,7 +413,7 @@ def _warnings(
         }
         warnings.append(KernelsUnjoined(**shares))
     if not any(operator.args.get("input dims") for operator in recording.operators):
-        warnings.append(NoShapes())
+        warnings.append(ProfileLacks(what="shapes"))
     elif not any(operator.args.get("input type") for operator in recording.operators):
-        warnings.append(NoDtypes())
-    return (*warnings, FlagsAssumed())
+        warnings.append(ProfileLacks(what="dtypes"))
+    return (*warnings, ProfileLacks(what="flags"))

@@ -8,7 +8,8 @@ from functools import cache, partial
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import BatchNotProfiled, LoadingNotCounted, Supposed
+from advisor.core.findings.estimates import BatchNotProfiled, Supposed
+from advisor.core.findings.options import Unknown
 from advisor.core.input_time import assumed_note, fed
 from advisor.core.limits import check_count, check_each, check_kind
 from advisor.core.values import (
@@ -269,7 +270,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
 
 def _input_notes(trace: Trace, work: InputWork | None, device_s: float) -> Iterator[Finding]:
     if is_uncounted(trace, device_s):
-        yield LoadingNotCounted()
+        yield Unknown(what="loading")
     assumed = assumed_note(work)
     if assumed is not None:
         yield assumed

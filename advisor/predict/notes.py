@@ -12,18 +12,13 @@ from advisor.core.findings.estimates import (
     AttentionUnfused,
     BatchVariation,
     CalibratedRates,
-    CalibrationOutdated,
     CustomOperators,
     DataParallel,
-    GradientsUnknown,
-    HostBound,
-    HostHidden,
+    HostLaunches,
     KernelFloor,
     Launching,
-    LearnedElsewhere,
     LearnedRates,
     MemoryByPart,
-    MemoryNotCounted,
     NotLearned,
     OtherWorld,
     PowerLimitCalibrated,
@@ -31,9 +26,8 @@ from advisor.core.findings.estimates import (
     Sharded,
     StateShared,
     StepCompiled,
-    WaveResourcesUnknown,
 )
-from advisor.core.findings.options import RemovedByAttention
+from advisor.core.findings.options import RemovedByAttention, Unknown
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
 from advisor.operators.attention_kernels import (
     SWITCHES,
@@ -71,7 +65,7 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     notes += _caveats(times)
     scaled = [trace.ops[i] for i in times.by(Method.WAVE)]
     if scaled and rests_on_unknown_resources(scaled):
-        notes.append(WaveResourcesUnknown())
+        notes.append(Unknown(what="wave-resources"))
     if times.columns.custom:
         notes.append(CustomOperators(names=list(times.columns.custom)))
     return notes
@@ -129,9 +123,9 @@ def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     if constants.learned_share:
         notes.append(CalibratedRates(reached_share=dict(constants.learned_share)))
     if constants.is_share_outdated:
-        notes.append(CalibrationOutdated())
+        notes.append(Unknown(what="calibration"))
     if not constants.is_measured:
-        notes.append(LearnedElsewhere())
+        notes.append(Unknown(what="board"))
     left = _families(times, Method.ROOFLINE)
     if left:
         partly = left & _families(times, Method.LEARNED)
@@ -157,10 +151,10 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         notes.append(Launching(launching_s=asdict(launching_s(trace, step.stepping))))
     notes += _power(step)
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
-    notes.append(HostBound() if is_host_bound else HostHidden())
-    notes.append(_memory() if has_memory else MemoryNotCounted())
+    notes.append(HostLaunches(how="bound") if is_host_bound else HostLaunches(how="hidden"))
+    notes.append(_memory() if has_memory else Unknown(what="memory-of-profile"))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
-        notes.append(GradientsUnknown())
+        notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(BatchVariation(variation=variation, waits=num_gpus > 1))
     return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Finding
+from advisor.core.findings.options import Unknown
 from advisor.core.findings.prices import (
     GpuFamily,
-    NoPriceMatches,
     PricesAhead,
     PricesComputed,
     PricesNotLive,
@@ -321,7 +321,7 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
 
 def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
     if not offers:
-        return [NoPriceMatches()]
+        return [Unknown(what="price")]
     warnings = []
     if dated:
         ages = freshness_of(dated)

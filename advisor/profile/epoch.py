@@ -10,11 +10,8 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.traces import (
     BatchesDiffer,
-    BatchSizeUnknown,
     DataWithoutEnd,
-    DataWithoutLength,
-    NoBatchLoaded,
-    NoDataLoader,
+    LengthUnknown,
     SamplerWithoutLength,
     SeveralLoaders,
 )
@@ -58,7 +55,7 @@ def epoch_of(recording: Result) -> Epoch:
             accumulation=passes,
             samples_per_epoch=loading["num_samples"],
             num_workers=loading["num_workers"],
-            warnings=(NoBatchLoaded(),),
+            warnings=(LengthUnknown(why="no-batch"),),
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
@@ -88,7 +85,7 @@ def _of_own_samples(recording: Result, passes: int) -> Epoch:
         accumulation=passes,
         seconds=making_s,
         num_workers=0 if is_measured else None,
-        warnings=(NoDataLoader(),),
+        warnings=(LengthUnknown(why="no-loader"),),
     )
 
 
@@ -100,9 +97,9 @@ def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
-        return None, [DataWithoutLength()]
+        return None, [LengthUnknown(why="no-length")]
     if loading["samples"] is None:
-        return None, [BatchSizeUnknown()]
+        return None, [LengthUnknown(why="batch-size")]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
     return per_epoch, [SamplerWithoutLength(num_iterations=per_epoch)]
 

@@ -12,13 +12,12 @@ from advisor.core.findings.reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,
-    ForecastUnknown,
     JobsUnpriced,
     LongCharges,
-    NoRunsInPeriod,
     OtherCurrency,
     PricesNotRemembered,
     RecordsImpossible,
+    ReportGap,
     RunCostsEstimated,
     RunCostsUnknown,
     RunMachinesUnknown,
@@ -97,7 +96,7 @@ def unknown_prospects(
 ) -> Iterator[Finding]:
     """What of the future, of prices and of savings nobody can tell."""
     if any(state.month.forecast is None for state in states):
-        yield ForecastUnknown(least_weeks=LEAST_WEEKS)
+        yield ReportGap(what="forecast", num=LEAST_WEEKS)
     if moves.unknown_gpus:
         yield PricesNotRemembered(gpus=list(moves.unknown_gpus))
     if unpriced:
@@ -213,7 +212,7 @@ def review(
     if billing is not None:
         unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
     if not runs:
-        unknown.insert(0, NoRunsInPeriod())
+        unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(
         period=period,
         scope=scope,

@@ -9,21 +9,18 @@ from functools import cache
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
     DivideLayers,
-    GatherSparseGradients,
+    EditScript,
     RetuneLearningRate,
     ShardModel,
     StartWithTorchrun,
-    UseNoSync,
-    WrapInDdp,
 )
 from advisor.core.findings.options import (
     GlobalBatchHeld,
     MemoryTight,
-    MemoryUnknown,
     RemovedByMemory,
     RemovedBySharding,
     ScalingAssumed,
-    SharingUnknown,
+    Unknown,
 )
 from advisor.core.values import (
     Fit,
@@ -96,7 +93,7 @@ def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
         # The trace is of a rank that holds a part of the model, and says nothing of so many ranks.
         yield RemovedBySharding(num_ranks=sharded_over(trace), num_gpus=num_gpus)
     elif estimate.fits_memory is None:
-        yield MemoryUnknown()
+        yield Unknown(what="memory")
     if estimate.fits_memory is False:
         yield _does_not_fit(estimate, trace)
     elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
@@ -135,7 +132,7 @@ def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
         )
     elif is_assumed and steps.scaling is Scaling.UNSHARED:
         if steps.copies(num_gpus) > 1:
-            yield SharingUnknown()
+            yield Unknown(what="sharing")
     elif is_assumed and (steps.batch_size is None or trace.world_size is not None):
         yield ScalingAssumed(batch_size=steps.batch_size, num_gpus=num_gpus)
 
@@ -159,11 +156,11 @@ def _data_parallel(trace: Trace) -> Iterator[Finding]:
     if trace.parallel_by is not None:
         yield StartWithTorchrun(library=trace.parallel_by)
         return
-    yield WrapInDdp()
+    yield EditScript(what="wrap-in-ddp")
     if trace.has_sparse_gradients:
-        yield GatherSparseGradients()
+        yield EditScript(what="gather-sparse-gradients")
     if trace.accumulation > 1:
-        yield UseNoSync()
+        yield EditScript(what="use-no-sync")
 
 
 def _division(split: Split) -> Iterator[Finding]:

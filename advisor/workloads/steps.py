@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.answers import EpochLengthUnknown, TooManyEpochs
-from advisor.core.findings.traces import NoDataLoader
+from advisor.core.findings.traces import LengthUnknown
 from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import Job, Scaling, ScalingSource, Steps, Trace
 
@@ -41,7 +41,9 @@ def steps_of(trace: Trace, job: Job) -> Steps:
 def _may_share(trace: Trace) -> bool:
     """Whether anything shows that GPUs take different samples: a DataLoader, a process group, a library."""
     is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
-    has_loader = all(not isinstance(warning, NoDataLoader) for warning in trace.warnings)
+    has_loader = all(
+        not (isinstance(warning, LengthUnknown) and warning.why == "no-loader") for warning in trace.warnings
+    )
     return is_distributed or has_loader or trace.batch_size is not None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import CopiedLocally, Reading, ReadingUnknown
+from advisor.core.findings.options import CopiedLocally, Reading, Unknown
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
@@ -89,7 +89,7 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     if not plan.read_gib or plan.offer is None:
         return None
     if each_s is None:
-        return ReadingUnknown()
+        return Unknown(what="reading")
     if plan.copied_s:
         return CopiedLocally(gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
     if each_s.p90 <= estimate.device_s.p50:

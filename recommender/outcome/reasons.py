@@ -11,25 +11,19 @@ import numpy as np
 
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
-    InstallAarch64,
-    InstallForCuda12,
-    InstallForVendor,
+    EditScript,
     SaveCheckpoints,
     StartOnNodes,
-    UseNvme,
 )
 from advisor.core.findings.options import (
     CommunityHost,
-    CostUnknown,
     PriceDerived,
     RemovedByAttention,
     RemovedBySoftware,
     RemovedBySpot,
-    RiskCapacity,
-    RiskNone,
+    Risk,
     RiskPreemption,
-    RiskWait,
-    WaitUnknown,
+    Unknown,
 )
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
@@ -81,11 +75,11 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     needed = []
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
-        needed.append(InstallForCuda12(architecture=gpu.architecture))
+        needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
     if version is None:
-        needed.append(InstallForVendor(vendor=gpu.vendor))
+        needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
-        needed.append(InstallAarch64())
+        needed.append(EditScript(what="install-aarch64"))
     return needed
 
 
@@ -95,9 +89,9 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
-    Tier.LOCAL: RiskNone(),
-    Tier.CLUSTER: RiskWait(),
-    Tier.CLOUD: RiskCapacity(),
+    Tier.LOCAL: Risk(of="none"),
+    Tier.CLUSTER: Risk(of="wait"),
+    Tier.CLOUD: Risk(of="capacity"),
 }
 
 
@@ -122,10 +116,10 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
         yield CommunityHost(provider=plan.offer.provider)
     if plan.usd_per_h is None:
-        yield CostUnknown()
+        yield Unknown(what="cost")
     yield from plan.notes
     if plan.wait_s is None:
-        yield WaitUnknown()
+        yield Unknown(what="wait")
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -144,7 +138,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     yield from work.change
     yield from software_changes(plan, workload.gpu)
     if plan.copied_s:
-        yield UseNvme()
+        yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:
         yield StartOnNodes(

@@ -13,20 +13,7 @@ from dataclasses import dataclass
 
 from advisor.core.findings import Finding
 from advisor.core.findings.answers import BestOfTotal
-from advisor.core.findings.estimates import (
-    AddGradScaler,
-    AllowTf32,
-    CompileModel,
-    EnlargeBatch,
-    FuseOptimizer,
-    InstallForCuda12,
-    SaveCheckpoints,
-    StartWithTorchrun,
-    UseAutocast,
-    UseChannelsLast,
-    UseNvme,
-    UseWorkers,
-)
+from advisor.core.findings.estimates import EditScript, EnlargeBatch, SaveCheckpoints, StartWithTorchrun
 from advisor.core.findings.options import RentOrWait
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
@@ -37,22 +24,10 @@ from advisor.core.values import Job, Option, Tier
 CHANGE_S = 1800.0
 # Lines of a script or of its requirements, which take no time to speak of; and checkpoints, of which the
 # setting spot.checkpoint_interval says that the script saves them.
-_NO_WORK = frozenset(
-    {
-        AddGradScaler,
-        AllowTf32,
-        CompileModel,
-        EnlargeBatch,
-        FuseOptimizer,
-        InstallForCuda12,
-        SaveCheckpoints,
-        StartWithTorchrun,
-        UseAutocast,
-        UseChannelsLast,
-        UseNvme,
-        UseWorkers,
-    }
-)
+_NO_WORK = frozenset({
+    "add-grad-scaler", "allow-tf32", "compile-model", "fuse-optimizer", "install-for-cuda-12", "use-autocast",
+    "use-channels-last", "use-nvme", "use-workers",
+})  # fmt: skip
 
 Preference = tuple[float, float, float, str]
 
@@ -86,7 +61,13 @@ def is_guess(option: Option) -> bool:
 
 def must_change(option: Option) -> bool:
     """Whether the script needs more than a line before the plan can run it."""
-    return not _NO_WORK.issuperset([type(change) for change in option.script_changes])
+    return not all(map(_takes_no_time, option.script_changes))
+
+
+def _takes_no_time(change: Finding) -> bool:
+    if isinstance(change, EditScript):
+        return change.what in _NO_WORK
+    return isinstance(change, EnlargeBatch | SaveCheckpoints | StartWithTorchrun)
 
 
 def change_s(option: Option) -> float:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import WhatIfCopied, WhatIfNoMachine, WhatIfNotCopied, WhatIfNotFeasible
+from advisor.core.findings.estimates import NoGain, WhatIfNotFeasible
 from advisor.core.findings.options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
@@ -204,7 +204,7 @@ def _gain(variant: Variant, answer: Recommendation, changed: Mapping[str, Option
         return ChangeGain(change=name, why_not=_about_disks(name, before) or variant.why_not)
     none = ChangeGain(change=name, instead=best_with(name, answer))
     if before is None:
-        return replace(none, why_not=WhatIfNoMachine())
+        return replace(none, why_not=NoGain(why="no-machine"))
     why_not = _why_not(variant, before)
     if why_not is not None:
         return replace(none, why_not=why_not)
@@ -221,8 +221,8 @@ def _about_disks(name: str, before: Option | None) -> Finding | None:
     """Why a copy on local disks brings nothing where a data set is read: the plan has chosen already."""
     codes = {type(reason) for reason in before.reasons} if name == "nvme" and before is not None else set()
     if CopiedLocally in codes:
-        return WhatIfCopied()
-    return WhatIfNotCopied() if Reading in codes else None
+        return NoGain(why="copied")
+    return NoGain(why="not-copied") if Reading in codes else None
 
 
 def _gain_of(variant: Variant, before: Option, after: Option, none: ChangeGain) -> ChangeGain:

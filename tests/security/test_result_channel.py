@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Text
-from advisor.core.findings.traces import NotDownloaded
+from advisor.core.findings.traces import NotDone
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import Ending, job_folder, run_child
@@ -176,7 +176,8 @@ def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_pat
     forged = {"code": "not-downloaded", "facts": {"name": "begin" + "x" * 10**6 + "end"}}
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
-    assert isinstance(warning, NotDownloaded)
+    assert isinstance(warning, NotDone)
+    assert warning.what == "download"
     assert len(str(warning.facts["name"])) == 1000
     assert sentence(warning).startswith("beginxxx")
 

@@ -43,12 +43,12 @@ class Finding:
         cls.fact_names = tuple(cls.__annotations__)
 
     def __init__(self, **facts: Any) -> None:
+        if more := facts.keys() - set(self.fact_names):
+            raise TypeError(f"{self.code} has no {', '.join(sorted(more))}")
         for name in self.fact_names:
             if name not in facts and not hasattr(type(self), name):
                 raise TypeError(f"{self.code} lacks {name}")
-        if more := facts.keys() - set(self.fact_names):
-            raise TypeError(f"{self.code} has no {', '.join(sorted(more))}")
-        vars(self).update(facts)
+            vars(self)[name] = facts[name] if name in facts else getattr(type(self), name)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{self.code} cannot be changed: {name}")
@@ -71,7 +71,7 @@ class Finding:
         >>> quoted("a sentence").facts
         {'text': 'a sentence'}
         """
-        return {name: getattr(self, name) for name in self.fact_names}
+        return dict(vars(self))
 
 
 class Note(Finding):

@@ -278,9 +278,6 @@ class CurveStops(Note):
     value_usd_per_h: float
 
 
-class CurveUnpriced(Caution): ...
-
-
 # What a recommendation leaves out.
 
 
@@ -293,22 +290,13 @@ class ClusterWaitUnknown(Caution):
     clusters: Sequence[str]
 
 
-class DataPlaceUnknown(Caution): ...
-
-
 class DataRegionUnknown(Caution):
     place: str
     provider: str
 
 
-class DataSizeUnknown(Caution): ...
-
-
 class HourlyCostUnknown(Caution):
     providers: Sequence[str]
-
-
-class LocalGpusBusy(Caution): ...
 
 
 class OptInRegions(Note):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from advisor.core.findings import Caution, Change, Finding, Note
 
@@ -13,13 +14,26 @@ class Accumulate(Change):
     passes: int
 
 
-class AddGradScaler(Change): ...
-
-
-class AllowTf32(Change): ...
-
-
-class CompileModel(Change): ...
+class EditScript(Change):
+    what: Literal[
+        "add-grad-scaler",
+        "allow-tf32",
+        "compile-model",
+        "fuse-optimizer",
+        "gather-sparse-gradients",
+        "install-aarch64",
+        "install-for-cuda-12",
+        "install-for-vendor",
+        "pack-data",
+        "use-autocast",
+        "use-channels-last",
+        "use-fused-attention",
+        "use-no-sync",
+        "use-nvme",
+        "use-workers",
+        "wrap-in-ddp",
+    ]
+    name: str | None = None
 
 
 class DivideLayers(Change):
@@ -29,26 +43,6 @@ class DivideLayers(Change):
 
 class EnlargeBatch(Change):
     factor: int
-
-
-class FuseOptimizer(Change): ...
-
-
-class GatherSparseGradients(Change): ...
-
-
-class InstallAarch64(Change): ...
-
-
-class InstallForCuda12(Change):
-    architecture: str
-
-
-class InstallForVendor(Change):
-    vendor: str
-
-
-class PackData(Change): ...
 
 
 class RetuneLearningRate(Change):
@@ -73,28 +67,6 @@ class StartOnNodes(Change):
 
 class StartWithTorchrun(Change):
     library: str
-
-
-class UseAutocast(Change):
-    dtype: str
-
-
-class UseChannelsLast(Change): ...
-
-
-class UseFusedAttention(Change): ...
-
-
-class UseNoSync(Change): ...
-
-
-class UseNvme(Change): ...
-
-
-class UseWorkers(Change): ...
-
-
-class WrapInDdp(Change): ...
 
 
 # What an estimate rests on.
@@ -135,9 +107,6 @@ class CalibratedRates(Note):
     reached_share: Mapping[str, float]
 
 
-class CalibrationOutdated(Caution): ...
-
-
 class RooflineConstants(Note):
     source: Finding
     rates_by_constant: Mapping[str, Sequence[str]]
@@ -160,13 +129,8 @@ class EmulatedRate(Note):
 class Fp16OnCudaCores(Note): ...
 
 
-class GradientsUnknown(Caution): ...
-
-
-class HostBound(Note): ...
-
-
-class HostHidden(Note): ...
+class HostLaunches(Note):
+    how: Literal["bound", "hidden"]
 
 
 class KernelFloor(Note):
@@ -181,18 +145,9 @@ class Launching(Note):
 class LearnedRates(Note): ...
 
 
-class LearnedElsewhere(Caution): ...
-
-
-class LoadingNotCounted(Caution): ...
-
-
 class MemoryByPart(Note):
     fragmentation_p50: float
     fragmentation_p90: float
-
-
-class MemoryNotCounted(Caution): ...
 
 
 class NotLearned(Note):
@@ -245,56 +200,35 @@ class StepCompiled(Note):
     mode: str
 
 
-class WaveResourcesUnknown(Note): ...
-
-
-class WhatIfAutocast(Note):
-    dtype: str
-
-
-class WhatIfFedFaster(Note): ...
-
-
-class WhatIfRewritten(Note):
-    change: str
-
-
-class WhatIfTf32(Note): ...
+class WhatIf(Note):
+    how: Literal["autocast", "fed-faster", "rewritten", "tf32"]
+    dtype: str | None = None
+    change: str | None = None
 
 
 # Why a change of the script brings nothing.
 
 
-class WhatIfAlready(Note): ...
-
-
-class WhatIfBatchNotSeen(Note):
-    batch_size: int
-
-
-class WhatIfBatchUnknown(Note): ...
-
-
-class WhatIfBf16Instead(Note):
-    gpu: str
-
-
-class WhatIfCopied(Note): ...
-
-
-class WhatIfGraphBreaks(Note):
-    num_breaks: int
-
-
-class WhatIfNoMachine(Note): ...
-
-
-class WhatIfNoRate(Note):
-    gpu: str
-    rate: str
-
-
-class WhatIfNotCopied(Note): ...
+class NoGain(Note):
+    why: Literal[
+        "already",
+        "batch-not-seen",
+        "batch-unknown",
+        "bf16-instead",
+        "copied",
+        "graph-breaks",
+        "no-machine",
+        "no-rate",
+        "not-copied",
+        "not-fed",
+        "nothing",
+        "parameters-unknown",
+    ]
+    gpu: str | None = None
+    rate: str | None = None
+    lacking: str | None = None
+    batch_size: int | None = None
+    num_breaks: int | None = None
 
 
 class WhatIfNotFeasible(Note):
@@ -302,46 +236,22 @@ class WhatIfNotFeasible(Note):
     removed_by: Sequence[str]
 
 
-class WhatIfNotFed(Note): ...
-
-
-class WhatIfNothing(Note):
-    lacking: str
-
-
-class WhatIfParametersUnknown(Note): ...
-
-
 # Why a change has no safe place in a script.
 
 
-class PatchByHand(Note):
-    change: str
-
-
-class PatchFusedNotClipped(Note): ...
-
-
-class PatchLoopUnclear(Note): ...
-
-
-class PatchNoModel(Note): ...
-
-
-class PatchNoOptimizer(Note): ...
-
-
-class PatchNoTorch(Note): ...
-
-
-class PatchNotHelpful(Note): ...
-
-
-class PatchSetAlready(Note):
-    name: str
-
-
-class PatchSharedLine(Note): ...
+class NotPatched(Note):
+    why: Literal[
+        "by-hand",
+        "fused-not-clipped",
+        "loop-unclear",
+        "no-model",
+        "no-optimizer",
+        "no-torch",
+        "not-helpful",
+        "set-already",
+        "shared-line",
+    ]
+    name: str | None = None
 
 
 # Where a fitted constant comes from.

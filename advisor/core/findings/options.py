@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from advisor.core.findings import Caution, Finding, Note, Removal
 
@@ -92,7 +92,25 @@ class CommunityHost(Caution):
     provider: str
 
 
-class CostUnknown(Caution): ...
+class Unknown(Caution):
+    what: Literal[
+        "cost",
+        "wait",
+        "memory",
+        "memory-of-profile",
+        "loading",
+        "gradients",
+        "wave-resources",
+        "reading",
+        "sharing",
+        "local-wait",
+        "data-place",
+        "data-size",
+        "curve-cost",
+        "calibration",
+        "board",
+        "price",
+    ]
 
 
 class CopiedLocally(Note):
@@ -112,9 +130,6 @@ class Reading(Note):
     bytes_per_s: float
     bits_per_s: float
     by_storage: bool
-
-
-class ReadingUnknown(Note): ...
 
 
 class DataMoved(Note):
@@ -179,9 +194,6 @@ class MemoryTight(Caution):
     available_bytes: float
 
 
-class MemoryUnknown(Caution): ...
-
-
 class MoreVcpus(Note):
     instance_type: str
     vcpus_per_gpu: float
@@ -224,9 +236,6 @@ class ScalingAssumed(Caution):
     num_gpus: int
 
 
-class SharingUnknown(Caution): ...
-
-
 class Tie(Note):
     plan_id: str
     within_share: float
@@ -264,16 +273,11 @@ class WaitOfStarts(Note):
     watched_h: float
 
 
-class WaitUnknown(Caution): ...
-
-
 # What can go wrong with it, and where the rate of preemptions comes from.
 
 
-class RiskCapacity(Note): ...
-
-
-class RiskNone(Note): ...
+class Risk(Note):
+    of: Literal["capacity", "none", "wait"]
 
 
 class RiskPreemption(Note):
@@ -282,9 +286,6 @@ class RiskPreemption(Note):
     times_of_one: float
     rate_source: Finding
     price_rise: float | None
-
-
-class RiskWait(Note): ...
 
 
 class RateAssumed(Note):

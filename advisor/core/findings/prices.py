@@ -18,9 +18,6 @@ class GpusNotInCatalog(Caution):
     gpus: Sequence[str]
 
 
-class NoPriceMatches(Caution): ...
-
-
 class PricesAhead(Caution):
     providers: Sequence[str]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from advisor.core.findings import Caution, Change, Note
 
@@ -87,8 +88,9 @@ class ChargesUntagged(Caution):
     usd: float
 
 
-class ForecastUnknown(Note):
-    least_weeks: int
+class ReportGap(Note):
+    what: Literal["forecast", "runs"]
+    num: int | None = None
 
 
 class JobsUnpriced(Note):
@@ -98,9 +100,6 @@ class JobsUnpriced(Note):
 
 class LongCharges(Note):
     num_charges: int
-
-
-class NoRunsInPeriod(Note): ...
 
 
 class OtherCurrency(Caution):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from advisor.core.findings import TraceWarning
 
@@ -23,11 +24,13 @@ class BatchesWarmUp(TraceWarning):
     factor: int | None
 
 
-class BatchSizeUnknown(TraceWarning): ...
+class LengthUnknown(TraceWarning):
+    why: Literal["batch-size", "no-length", "no-batch", "no-loader"]
 
 
-class CallsDropped(TraceWarning):
-    function: str
+class NotDone(TraceWarning):
+    what: Literal["call", "export", "export-failed", "tracking", "writing", "removal", "download"]
+    name: str | None = None
 
 
 class ClosureRepeated(TraceWarning):
@@ -44,9 +47,6 @@ class CredentialsInSight(TraceWarning):
     path: str
 
 
-class DataParallelAlone(TraceWarning): ...
-
-
 class DataSetReplaced(TraceWarning):
     name: str
     error: str
@@ -56,9 +56,6 @@ class DataSetReplaced(TraceWarning):
 class DataWithoutEnd(TraceWarning):
     num_samples: int
     num_batches: int
-
-
-class DataWithoutLength(TraceWarning): ...
 
 
 class EndedEarly(TraceWarning):
@@ -89,29 +86,11 @@ class ExchangeLeftOut(TraceWarning):
     time_s: float
 
 
-class ExportFailed(TraceWarning):
-    error: str
-
-
-class ExportPutOff(TraceWarning):
-    function: str
-
-
 class FakeDataFed(TraceWarning):
     num_loaders: int
 
 
 class FakeDataUnused(TraceWarning): ...
-
-
-class FilesKept(TraceWarning): ...
-
-
-class FilesThrownAway(TraceWarning):
-    library: str
-
-
-class FlagsAssumed(TraceWarning): ...
 
 
 class GraphBreaks(TraceWarning):
@@ -129,24 +108,12 @@ class KernelsUnmarked(TraceWarning):
     share_of_time: float
 
 
-class NotDownloaded(TraceWarning):
-    name: str
-
-
-class NoBatchLoaded(TraceWarning): ...
-
-
-class NoDataLoader(TraceWarning): ...
-
-
-class NoDtypes(TraceWarning): ...
+class ProfileLacks(TraceWarning):
+    what: Literal["dtypes", "shapes", "flags", "recurrent-memory"]
 
 
 class NoFlopFormula(TraceWarning):
     operator: str
-
-
-class NoShapes(TraceWarning): ...
 
 
 class NoShapeRule(TraceWarning):
@@ -169,9 +136,6 @@ class OptimizerIdle(TraceWarning):
 
 class ProfiledWithoutGpu(TraceWarning):
     reason: str
-
-
-class RecurrentMemory(TraceWarning): ...
 
 
 class RolloutsLeftOut(TraceWarning):
@@ -206,25 +170,11 @@ class TorchUntested(TraceWarning):
     is_newer: bool
 
 
-class TrackerSilent(TraceWarning):
-    tracker: str
-
-
 class VariablesWithheld(TraceWarning):
     names: Sequence[str]
 
 
-class WorldOfOne(TraceWarning): ...
-
-
-class WorldOfScript(TraceWarning):
-    num_ranks: int
-    world_size: int
-
-
-class WorldOfShards(TraceWarning):
-    num_ranks: int
-
-
-class WorldUnused(TraceWarning):
-    world_size: int
+class World(TraceWarning):
+    of: Literal["one", "script", "shards", "unused", "data-parallel"]
+    num_ranks: int | None = None
+    world_size: int | None = None

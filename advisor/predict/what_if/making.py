@@ -9,28 +9,11 @@ from functools import partial
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
     Accumulate,
-    AddGradScaler,
-    AllowTf32,
-    CompileModel,
+    EditScript,
     EnlargeBatch,
-    FuseOptimizer,
+    NoGain,
     RetuneLearningRate,
-    UseAutocast,
-    UseChannelsLast,
-    UseFusedAttention,
-    WhatIfAlready,
-    WhatIfAutocast,
-    WhatIfBatchNotSeen,
-    WhatIfBatchUnknown,
-    WhatIfBf16Instead,
-    WhatIfFedFaster,
-    WhatIfGraphBreaks,
-    WhatIfNoRate,
-    WhatIfNotFed,
-    WhatIfNothing,
-    WhatIfParametersUnknown,
-    WhatIfRewritten,
-    WhatIfTf32,
+    WhatIf,
 )
 from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
@@ -109,8 +92,8 @@ def _tf32(trace: Trace) -> Change | Finding:
         trace=changed,
         why_not_on=_why_no_tf32,
         new_kernels=_PRODUCTS,
-        steps=(AllowTf32(),),
-        assumption=WhatIfTf32(),
+        steps=(EditScript(what="allow-tf32"),),
+        assumption=WhatIf(how="tf32"),
     )
 
 
@@ -125,9 +108,9 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
     changed = under_autocast(trace, dtype)
     if changed is None:
         return _already() if trace.precision.amp_dtype else _nothing("products in FP32")
-    steps = [UseAutocast(dtype=dtype)]
+    steps = [EditScript(what="use-autocast", name=dtype)]
     if dtype == "float16":
-        steps.append(AddGradScaler())
+        steps.append(EditScript(what="add-grad-scaler"))
     return Change(
         name=name,
         trace=changed,
@@ -135,7 +118,7 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
         new_kernels=_PRODUCTS,
         sigma=SIGMA_AUTOCAST,
         steps=tuple(steps),
-        assumption=WhatIfAutocast(dtype=dtype),
+        assumption=WhatIf(how="autocast", dtype=dtype),
     )
 
 
@@ -146,7 +129,7 @@ def _why_no_bf16(gpu: GpuSpec) -> Finding | None:
 def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
     """Where there is bfloat16, it is as fast and needs no scaler."""
     if _why_no_bf16(gpu) is None:
-        return WhatIfBf16Instead(gpu=gpu.name)
+        return NoGain(why="bf16-instead", gpu=gpu.name)
     return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
 
 
@@ -158,8 +141,8 @@ def _channels_last(trace: Trace) -> Change | Finding:
         name="channels_last",
         trace=changed,
         new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
-        steps=(UseChannelsLast(),),
-        assumption=WhatIfRewritten(change="channels_last"),
+        steps=(EditScript(what="use-channels-last"),),
+        assumption=WhatIf(how="rewritten", change="channels_last"),
     )
 
 
@@ -168,15 +151,15 @@ def _compile(trace: Trace) -> Change | Finding:
     if changed is None:
         return _already() if is_compiled(trace) else _nothing("operators that could be fused")
     if num_breaks := graph_breaks(trace):
-        return WhatIfGraphBreaks(num_breaks=num_breaks)
+        return NoGain(why="graph-breaks", num_breaks=num_breaks)
     return Change(
         name="compile",
         trace=changed,
         new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_COMPILED,
         is_in_estimate=True,
-        steps=(CompileModel(),),
-        assumption=WhatIfRewritten(change="compile"),
+        steps=(EditScript(what="compile-model"),),
+        assumption=WhatIf(how="rewritten", change="compile"),
     )
 
 
@@ -189,8 +172,8 @@ def _fused(trace: Trace) -> Change | Finding:
         name="fused",
         trace=changed,
         new_kernels=frozenset({OPTIMIZER.word, ELEMENTWISE.word}),
-        steps=(FuseOptimizer(),),
-        assumption=WhatIfRewritten(change="fused"),
+        steps=(EditScript(what="fuse-optimizer"),),
+        assumption=WhatIf(how="rewritten", change="fused"),
     )
 
 
@@ -203,18 +186,18 @@ def _flash(trace: Trace) -> Change | Finding:
         trace=changed,
         new_kernels=frozenset({ATTENTION.word, GEMM.word, NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_NOT_COMPARED,
-        steps=(UseFusedAttention(),),
-        assumption=WhatIfRewritten(change="flash"),
+        steps=(EditScript(what="use-fused-attention"),),
+        assumption=WhatIf(how="rewritten", change="flash"),
     )
 
 
 def _batch(trace: Trace) -> Change | Finding:
-    why_not = WhatIfBatchNotSeen(batch_size=trace.batch_size)
+    why_not = NoGain(why="batch-not-seen", batch_size=trace.batch_size)
     return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not=why_not)
 
 
 def _accumulate(trace: Trace) -> Change | Finding:
-    why_not = WhatIfParametersUnknown()
+    why_not = NoGain(why="parameters-unknown")
     return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not=why_not)
 
 
@@ -222,7 +205,7 @@ def _larger_step(
     trace: Trace, name: str, changed: Trace | None, factor: int, *, why_not: Finding
 ) -> Change | Finding:
     if trace.batch_size is None:
-        return WhatIfBatchUnknown()
+        return NoGain(why="batch-unknown")
     if changed is None:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
@@ -231,7 +214,7 @@ def _larger_step(
         name=name,
         trace=changed,
         steps=(how, RetuneLearningRate(**sizes)),
-        assumption=WhatIfRewritten(change=name),
+        assumption=WhatIf(how="rewritten", change=name),
         samples=factor,
     )
 
@@ -239,26 +222,26 @@ def _larger_step(
 def _feeding(name: str, trace: Trace) -> Change | Finding:
     feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
     if feeding is None:
-        return WhatIfNotFed()
+        return NoGain(why="not-fed")
     return Change(
         name=name,
         trace=feeding.trace,
-        why_not_fed=WhatIfNotFed(),
+        why_not_fed=NoGain(why="not-fed"),
         steps=(feeding.step,),
-        assumption=WhatIfFedFaster(),
+        assumption=WhatIf(how="fed-faster"),
     )
 
 
 def _already() -> Finding:
-    return WhatIfAlready()
+    return NoGain(why="already")
 
 
 def _nothing(lacking: str) -> Finding:
-    return WhatIfNothing(lacking=lacking)
+    return NoGain(why="nothing", lacking=lacking)
 
 
 def _no_rate(gpu: GpuSpec, rate: str) -> Finding:
-    return WhatIfNoRate(gpu=gpu.name, rate=rate)
+    return NoGain(why="no-rate", gpu=gpu.name, rate=rate)
 
 
 CHANGES: Mapping[str, Maker] = {

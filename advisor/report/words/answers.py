@@ -16,13 +16,9 @@ from advisor.core.findings.answers import (
     CurveOfOne,
     CurvePays,
     CurveStops,
-    CurveUnpriced,
-    DataPlaceUnknown,
     DataRegionUnknown,
-    DataSizeUnknown,
     EpochLengthUnknown,
     HourlyCostUnknown,
-    LocalGpusBusy,
     Machine,
     NothingTips,
     NothingToChooseFrom,
@@ -42,7 +38,7 @@ from advisor.core.findings.answers import (
     TippedByWait,
     TooManyEpochs,
 )
-from advisor.core.findings.options import RiskCapacity, RiskPreemption, RiskWait
+from advisor.core.findings.options import Risk, RiskPreemption
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
 from advisor.report.words.table import TEXTS, in_names
@@ -72,21 +68,11 @@ TEXTS |= {
         "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
         " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
     ),
-    DataPlaceUnknown: (
-        "data set location unknown: assumed to be outside the clouds, from where transfer is not billed"
-        " (set --data)"
-    ),
     DataRegionUnknown: (
         "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
         " from"
         " every machine (write {place}@REGION)"
     ),
-    DataSizeUnknown: (
-        "data set size unknown: copying, storing and reading it are not included (set --dataset-gb N; 0"
-        " if"
-        " nothing is copied)"
-    ),
-    LocalGpusBusy: "GPUs of this machine are in use: the wait until they are free counts as 0",
     RatesUnknown: (
         "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
         " that of"
@@ -207,7 +193,6 @@ def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
 TEXTS |= {
     CurveOfNone: "no number of these GPUs does the job",
     CurveOfOne: "there is one number alone that does the job: {machine}",
-    CurveUnpriced: ("what an hour of these GPUs costs is unknown, and so is where more of them stop paying"),
 }
 
 
@@ -249,9 +234,9 @@ def _(it: SummaryDoubt) -> str:
 
 def _in_plain_words(risk: Finding, num_nodes: int) -> str:
     match risk:
-        case RiskCapacity() if num_nodes > 1:
+        case Risk(of="capacity") if num_nodes > 1:
             return f"fewer than {num_nodes} machines are free when you ask for them"
-        case RiskCapacity():
+        case Risk(of="capacity"):
             return "no machine is free when you ask for one"
         case RiskPreemption() if num_nodes > 1:
             return (
@@ -259,7 +244,7 @@ def _in_plain_words(risk: Finding, num_nodes: int) -> str:
             )
         case RiskPreemption():
             return "the machine is taken away while it trains, and the job goes on later"
-        case RiskWait():
+        case Risk(of="wait"):
             return "the queue takes longer"
         case _:
             return "nothing that is known"

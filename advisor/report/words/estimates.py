@@ -11,7 +11,6 @@ from advisor.core.findings.estimates import (
     BatchNotProfiled,
     BatchVariation,
     CalibratedRates,
-    CalibrationOutdated,
     ConstantAssumed,
     ConstantCalibrated,
     ConstantMeasured,
@@ -23,16 +22,12 @@ from advisor.core.findings.estimates import (
     Drift,
     EmulatedRate,
     Fp16OnCudaCores,
-    GradientsUnknown,
-    HostBound,
-    HostHidden,
+    HostLaunches,
     KernelFloor,
     Launching,
-    LearnedElsewhere,
     LearnedRates,
-    LoadingNotCounted,
     MemoryByPart,
-    MemoryNotCounted,
+    NoGain,
     NotLearned,
     OtherWorld,
     PowerLimitCalibrated,
@@ -45,24 +40,8 @@ from advisor.core.findings.estimates import (
     StepCompiled,
     Supposed,
     TimeOfUnsupportedGpu,
-    WaveResourcesUnknown,
-    WhatIfAlready,
-    WhatIfAutocast,
-    WhatIfBatchNotSeen,
-    WhatIfBatchUnknown,
-    WhatIfBf16Instead,
-    WhatIfCopied,
-    WhatIfFedFaster,
-    WhatIfGraphBreaks,
-    WhatIfNoMachine,
-    WhatIfNoRate,
-    WhatIfNotCopied,
+    WhatIf,
     WhatIfNotFeasible,
-    WhatIfNotFed,
-    WhatIfNothing,
-    WhatIfParametersUnknown,
-    WhatIfRewritten,
-    WhatIfTf32,
 )
 from advisor.core.findings.options import (
     InputAssumed,
@@ -357,32 +336,12 @@ TEXTS |= {
         "no fused kernel runs the script's attention on {gpu} ({dtype}, heads of {head_size}), so PyTorch"
         " keeps the matrix of scores: time and memory are of a fused kernel, and too low"
     ),
-    CalibrationOutdated: (
-        "calibrated with networks of another version, so not corrected: run advisor calibrate again"
-    ),
     ConstantCalibrated: "{source}",
     ConstantMeasured: "fitted to measurements on this GPU",
     ConstantOfHalfRate: "as of two GeForce boards, whose tensor cores add in FP32 at half rate, too",
     EmulatedRate: "{rate} is emulated at the fp32 rate",
     Fp16OnCudaCores: "fp16 without tensor cores",
-    GradientsUnknown: (
-        "data parallel: the size of the gradients is unknown and their exchange not counted; record with"
-        " record_shapes=True"
-    ),
-    HostBound: "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
-    HostHidden: "not bound by the host: launching hides behind kernels for the most part",
-    LearnedElsewhere: (
-        "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
-    ),
     LearnedRates: "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)",
-    LoadingNotCounted: (
-        "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration"
-        " as"
-        " short as this one may wait for it"
-    ),
-    MemoryNotCounted: (
-        "memory: the profile does not show how much the script needs, so nothing was excluded"
-    ),
     PowerLimitCalibrated: (
         "each GPU may draw {limit_w:g} of {tdp_w:g} W, which is not counted: this GPU was calibrated,"
         " under a"
@@ -398,37 +357,6 @@ TEXTS |= {
         " streams through memory are counted as one kernel each"
     ),
     TimeOfUnsupportedGpu: "{gpu}: {why}; its time is what the hardware could do",
-    WaveResourcesUnknown: (
-        "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to"
-        " limit"
-        " occupancy"
-    ),
-    WhatIfFedFaster: "what if: the input pipeline was changed on paper, the script was not run so",
-    WhatIfAutocast: (
-        "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for the"
-        " backward pass follow from the operators; not profiled so"
-    ),
-    WhatIfRewritten: "what if: {change}, written into the trace by its rules; not profiled so",
-    WhatIfAlready: "the script does so already",
-    WhatIfBatchNotSeen: (
-        "the shapes of its operators do not show the {batch_size:,} samples of a step: it may take"
-        " several"
-        " batches, as with two optimizers"
-    ),
-    WhatIfBatchUnknown: "how many samples a step takes is unknown",
-    WhatIfBf16Instead: "bf16 is as fast on {gpu} and needs no gradient scaler",
-    WhatIfCopied: "the plan copies the data to the machine's own disks already",
-    WhatIfGraphBreaks: (
-        "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it saves"
-        " is unknown"
-    ),
-    WhatIfNoMachine: "no machine is recommended for the script as it is",
-    WhatIfNoRate: "{gpu} has no tensor cores for {rate}",
-    WhatIfNotCopied: "the machine's own disks do not hold the data, or a copy there saves no time",
-    WhatIfNotFed: "the GPU does not wait for its input, or nothing is known of it",
-    WhatIfNothing: "the script has no {lacking}",
-    WhatIfParametersUnknown: "which tensors its optimizer trains is unknown",
-    WhatIfTf32: "what if: products in TF32 instead of FP32; not profiled so",
 }
 
 
@@ -481,3 +409,38 @@ def _(it: MoreVcpus) -> str:
         f" {format_duration(it.time_s)} for {format_usd(it.cost_usd)} instead of"
         f" {format_duration(it.instead_of_time_s)} for {format_usd(it.instead_of_cost_usd)}"
     )
+
+
+TEXTS[NoGain] = {
+    "already": "the script does so already",
+    "batch-not-seen": "the shapes of its operators do not show the {batch_size:,} samples of a step: it may"
+    " take"
+    " several"
+    " batches, as with two optimizers",
+    "batch-unknown": "how many samples a step takes is unknown",
+    "bf16-instead": "bf16 is as fast on {gpu} and needs no gradient scaler",
+    "copied": "the plan copies the data to the machine's own disks already",
+    "graph-breaks": "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it"
+    " saves"
+    " is unknown",
+    "no-machine": "no machine is recommended for the script as it is",
+    "no-rate": "{gpu} has no tensor cores for {rate}",
+    "not-copied": "the machine's own disks do not hold the data, or a copy there saves no time",
+    "not-fed": "the GPU does not wait for its input, or nothing is known of it",
+    "nothing": "the script has no {lacking}",
+    "parameters-unknown": "which tensors its optimizer trains is unknown",
+}
+
+TEXTS[WhatIf] = {
+    "autocast": "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for"
+    " the"
+    " backward pass follow from the operators; not profiled so",
+    "fed-faster": "what if: the input pipeline was changed on paper, the script was not run so",
+    "rewritten": "what if: {change}, written into the trace by its rules; not profiled so",
+    "tf32": "what if: products in TF32 instead of FP32; not profiled so",
+}
+
+TEXTS[HostLaunches] = {
+    "bound": "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
+    "hidden": "not bound by the host: launching hides behind kernels for the most part",
+}

@@ -17,7 +17,6 @@ from advisor.core.findings.options import (
     ApprovalNeeded,
     CommunityHost,
     CopiedLocally,
-    CostUnknown,
     DataInPlace,
     DataMoved,
     GangAssumed,
@@ -25,7 +24,6 @@ from advisor.core.findings.options import (
     GpuInUse,
     LaterStart,
     MemoryTight,
-    MemoryUnknown,
     NearTie,
     PriceDerived,
     RateAssumed,
@@ -34,26 +32,21 @@ from advisor.core.findings.options import (
     RatePublished,
     RateUnknown,
     Reading,
-    ReadingUnknown,
     RentOrWait,
-    RiskCapacity,
-    RiskNone,
+    Risk,
     RiskPreemption,
-    RiskWait,
     ScalingAssumed,
-    SharingUnknown,
     Tie,
+    Unknown,
     WaitAssumed,
     WaitOfAnySize,
     WaitOfLog,
     WaitOfOtherUnit,
     WaitOfStarts,
-    WaitUnknown,
 )
 from advisor.core.findings.prices import (
     GpuFamily,
     GpusNotInCatalog,
-    NoPriceMatches,
     PricesAhead,
     PricesComputed,
     PricesImplausible,
@@ -238,22 +231,12 @@ TEXTS |= {
         "community host: a third party's machine listed on {provider}; speed and security depend on its"
         " owner, so bring no secrets"
     ),
-    CostUnknown: "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
-    ReadingUnknown: (
-        "how many iterations an epoch has is unknown: what reading the data set takes is not counted"
-    ),
-    MemoryUnknown: "memory unknown: the profile does not show how much the script needs",
     PriceDerived: "price never quoted, {source}: it counts at its p90",
-    SharingUnknown: (
-        "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
-        " Set --scaling weak if each takes a batch of its own"
-    ),
     WaitOfAnySize: (
         "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
     ),
     WaitOfOtherUnit: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
-    WaitUnknown: "wait unknown: neither configured nor measured, so it is counted as 0",
 }
 
 
@@ -316,9 +299,6 @@ TEXTS |= {
     RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
     RateConfigured: "configured",
     RateOfLog: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
-    RiskCapacity: "capacity not checked",
-    RiskNone: "none known",
-    RiskWait: "wait",
 }
 
 
@@ -382,6 +362,46 @@ def _(it: PricesStale) -> str:
     )
 
 
-TEXTS |= {
-    NoPriceMatches: "no price matches these limits: see `advisor prices`",
+TEXTS |= {}
+
+TEXTS[Unknown] = {
+    "cost": "cost unknown: no hourly cost is configured, so it is counted as $0.00",
+    "wait": "wait unknown: neither configured nor measured, so it is counted as 0",
+    "memory": "memory unknown: the profile does not show how much the script needs",
+    "memory-of-profile": "memory: the profile does not show how much the script needs, so nothing was"
+    " excluded",
+    "loading": "loading takes less than 1 ms per iteration, too little to time, and is not counted: an"
+    " iteration"
+    " as"
+    " short as this one may wait for it",
+    "gradients": "data parallel: the size of the gradients is unknown and their exchange not counted; record"
+    " with"
+    " record_shapes=True",
+    "wave-resources": "wave scaling: registers or shared memory of some kernels are unknown, so they are"
+    " taken not to"
+    " limit"
+    " occupancy",
+    "reading": "how many iterations an epoch has is unknown: what reading the data set takes is not counted",
+    "sharing": "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
+    " Set --scaling weak if each takes a batch of its own",
+    "local-wait": "GPUs of this machine are in use: the wait until they are free counts as 0",
+    "data-place": "data set location unknown: assumed to be outside the clouds, from where transfer is not"
+    " billed"
+    " (set --data)",
+    "data-size": "data set size unknown: copying, storing and reading it are not included (set --dataset-gb"
+    " N; 0"
+    " if"
+    " nothing is copied)",
+    "curve-cost": "what an hour of these GPUs costs is unknown, and so is where more of them stop paying",
+    "calibration": "calibrated with networks of another version, so not corrected: run advisor calibrate"
+    " again",
+    "board": "not measured: learned from the boards nearest in power limit and generation, with a wider"
+    " interval",
+    "price": "no price matches these limits: see `advisor prices`",
+}
+
+TEXTS[Risk] = {
+    "capacity": "capacity not checked",
+    "none": "none known",
+    "wait": "wait",
 }

@@ -12,82 +12,47 @@ from advisor.core.findings.answers import (
 )
 from advisor.core.findings.estimates import (
     Accumulate,
-    AddGradScaler,
-    AllowTf32,
     ClocksDrifted,
-    CompileModel,
     DivideLayers,
+    EditScript,
     EnlargeBatch,
-    FuseOptimizer,
-    GatherSparseGradients,
-    InstallAarch64,
-    InstallForCuda12,
-    InstallForVendor,
     KernelsDisagree,
-    PackData,
-    PatchByHand,
-    PatchFusedNotClipped,
-    PatchLoopUnclear,
-    PatchNoModel,
-    PatchNoOptimizer,
-    PatchNotHelpful,
-    PatchNoTorch,
-    PatchSetAlready,
-    PatchSharedLine,
+    NotPatched,
     RetuneLearningRate,
     SaveCheckpoints,
     ShardModel,
     StartOnNodes,
     StartWithTorchrun,
-    UseAutocast,
-    UseChannelsLast,
-    UseFusedAttention,
-    UseNoSync,
-    UseNvme,
-    UseWorkers,
-    WrapInDdp,
 )
 from advisor.core.findings.traces import (
     BatchesDiffer,
     BatchesWarmUp,
-    BatchSizeUnknown,
-    CallsDropped,
     ClosureRepeated,
     CompileIgnored,
     CompileMeasured,
     CredentialsInSight,
-    DataParallelAlone,
     DataSetReplaced,
     DataWithoutEnd,
-    DataWithoutLength,
     EndedEarly,
     EvaluationBetween,
     EvaluationCut,
     EvaluationInside,
     EvaluationLeftOut,
     ExchangeLeftOut,
-    ExportFailed,
-    ExportPutOff,
     FakeDataFed,
     FakeDataUnused,
-    FilesKept,
-    FilesThrownAway,
-    FlagsAssumed,
     GraphBreaks,
     KernelsUnjoined,
     KernelsUnmarked,
-    NoBatchLoaded,
-    NoDataLoader,
-    NoDtypes,
+    LengthUnknown,
     NoFlopFormula,
     NoShapeRule,
-    NoShapes,
     NoStep,
-    NotDownloaded,
+    NotDone,
     OffloadUncounted,
     OptimizerIdle,
     ProfiledWithoutGpu,
-    RecurrentMemory,
+    ProfileLacks,
     RolloutsLeftOut,
     SamplerWithoutLength,
     SeveralLoaders,
@@ -95,12 +60,8 @@ from advisor.core.findings.traces import (
     StepsUnequal,
     StepTaken,
     TorchUntested,
-    TrackerSilent,
     VariablesWithheld,
-    WorldOfOne,
-    WorldOfScript,
-    WorldOfShards,
-    WorldUnused,
+    World,
 )
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.table import TEXTS, in_names
@@ -173,45 +134,7 @@ def _(it: StartWithTorchrun) -> str:
 
 TEXTS |= {
     Accumulate: "add up the gradients of {passes} batches before each step of the optimizer",
-    AddGradScaler: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
-    AllowTf32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
-    CompileModel: "compile the model (torch.compile)",
     EnlargeBatch: "make the batch {factor} times as large",
-    FuseOptimizer: "make the optimizer with fused=True",
-    GatherSparseGradients: (
-        "NCCL reduces no sparse gradients, so DistributedDataParallel fails on them: gather their rows by"
-        " hand (more bytes than are counted here), or make them dense (sparse=False, no SparseAdam)"
-    ),
-    InstallAarch64: "the host is Arm: every package needs an aarch64 build",
-    InstallForCuda12: ("install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {architecture}"),
-    InstallForVendor: "install a PyTorch build for {vendor}: CUDA extensions will not run",
-    PackData: (
-        "store the samples as training wants them (decoded and resized, or tokenised), so that workers"
-        " only read"
-    ),
-    PatchByHand: "{change} needs more than a line, which only the author can place",
-    PatchFusedNotClipped: (
-        "Lightning clips no gradients of a fused optimizer under mixed precision, and the script lets it clip"
-    ),
-    PatchLoopUnclear: (
-        "no one loop calls the model, makes the loss and calls loss.backward() in plain statements"
-    ),
-    PatchNoModel: "no one variable is the model whose parameters the one optimizer takes",
-    PatchNoOptimizer: "no call of Adam, AdamW or SGD was found",
-    PatchNoTorch: "the script's top level does not import torch",
-    PatchNotHelpful: "it is not sure to save time there",
-    PatchSetAlready: "the script speaks of {name} itself",
-    PatchSharedLine: "the statement shares its line with another",
-    UseAutocast: (
-        'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
-        + _CHECK_LOSS
-    ),
-    UseChannelsLast: ("move the model and its images to memory_format=torch.channels_last"),
-    UseFusedAttention: "call torch.nn.functional.scaled_dot_product_attention for attention",
-    UseNoSync: "accumulate gradients under no_sync(), or every pass exchanges them",
-    UseNvme: "copy the data to a local NVMe disk first, so that workers do not wait for it",
-    UseWorkers: "load by a DataLoader with as many workers as the machine has vCPUs for each GPU",
-    WrapInDdp: ("wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun"),
 }
 
 
@@ -436,8 +359,6 @@ def _(it: VariablesWithheld) -> str:
 
 
 TEXTS |= {
-    BatchSizeUnknown: "the size of the script's batches is unknown: " + _GIVE,
-    CallsDropped: "{function} did nothing while profiling",
     ClosureRepeated: (
         "the optimizer evaluated the model {num_evaluations} times in the recorded"
         " iteration; how often it does so depends on values, which are made up here"
@@ -451,8 +372,6 @@ TEXTS |= {
     CredentialsInSight: (
         "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
     ),
-    DataParallelAlone: "nn.DataParallel was profiled on one GPU",
-    DataWithoutLength: "the script's data has no length: " + _GIVE,
     EvaluationBetween: (
         "between earlier steps the model was tried without gradients (forward passes: {num_passes:,}):"
         " the"
@@ -467,8 +386,6 @@ TEXTS |= {
         "an evaluation of {num_batches:,} batches without gradients ran between the two steps of"
         " the recorded iteration: the trace is without it, and its time comes on top"
     ),
-    ExportFailed: "torch.export failed here ({error}): the model took its graph's place",
-    ExportPutOff: ("{function} was put off: what it makes of the model is no part of a training iteration"),
     FakeDataFed: (
         "{num_loaders} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
         " is assumed by the kind of its samples"
@@ -476,9 +393,6 @@ TEXTS |= {
     FakeDataUnused: (
         "`profile.fake_data` replaced nothing: the script makes no torch DataLoader, so its data is its own"
     ),
-    FilesKept: "files that were there before were kept, although the script removed or replaced them",
-    FilesThrownAway: "what {library} wrote was thrown away after profiling",
-    FlagsAssumed: "the profile does not record TF32 flags: PyTorch's defaults were assumed",
     KernelsUnjoined: (
         "{share_of_kernels:.1%} of the kernels ({share_of_time:.1%} of their time)"
         " could not be joined to an operator; they are scaled as kernels without one"
@@ -487,25 +401,12 @@ TEXTS |= {
         "{num_kernels} kernels ({share_of_time:.1%} of the GPU's time) were launched by no operator that"
         " torch dispatches; they are left out"
     ),
-    NoBatchLoaded: ("no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE),
-    NoDataLoader: (
-        "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
-    ),
-    NoDtypes: "the profile has no dtypes: float32 was assumed",
     NoFlopFormula: "{operator} has no FLOP formula: only its memory traffic is counted",
     NoShapeRule: (
         "{operator} has no shape rule for fake tensors ({error}); its result's shape comes from"
         " the CPU kernel on zeros"
     ),
-    NoShapes: (
-        "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
-        " memory: record with record_shapes=True"
-    ),
-    NotDownloaded: "{name} was not downloaded: the model keeps the weights it began with",
     ProfiledWithoutGpu: "profiled without the GPU: {reason}",
-    RecurrentMemory: (
-        "what cuDNN keeps for the backward pass of recurrent layers is estimated from their sizes"
-    ),
     RolloutsLeftOut: (
         "{num_passes:,} forward passes without gradients ran before the optimizer's first"
         " step. Work between phases of updates (rollouts, generation, evaluation) is not part of the"
@@ -521,15 +422,79 @@ TEXTS |= {
         " `iterations` counts the former"
     ),
     StepTaken: "{step} was taken, the median of {num_steps} recorded steps",
-    TrackerSilent: "{tracker} recorded nothing while profiling",
-    WorldOfOne: ("the script was the only process of its group: `world_size` N profiles it as one of N"),
-    WorldOfScript: (
-        "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}"
-    ),
-    WorldOfShards: (
-        "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
-        " steps of"
-        " {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them"
-    ),
-    WorldUnused: "`world_size` {world_size} had no effect: the script made no process group",
+}
+
+TEXTS[EditScript] = {
+    "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
+    "allow-tf32": f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
+    "compile-model": "compile the model (torch.compile)",
+    "fuse-optimizer": "make the optimizer with fused=True",
+    "gather-sparse-gradients": "NCCL reduces no sparse gradients, so DistributedDataParallel fails on them:"
+    " gather their rows by"
+    " hand (more bytes than are counted here), or make them dense (sparse=False, no SparseAdam)",
+    "install-aarch64": "the host is Arm: every package needs an aarch64 build",
+    "install-for-cuda-12": "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {name}",
+    "install-for-vendor": "install a PyTorch build for {name}: CUDA extensions will not run",
+    "pack-data": "store the samples as training wants them (decoded and resized, or tokenised), so that"
+    " workers"
+    " only read",
+    "use-autocast": 'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{name}), and '
+    + _CHECK_LOSS,
+    "use-channels-last": "move the model and its images to memory_format=torch.channels_last",
+    "use-fused-attention": "call torch.nn.functional.scaled_dot_product_attention for attention",
+    "use-no-sync": "accumulate gradients under no_sync(), or every pass exchanges them",
+    "use-nvme": "copy the data to a local NVMe disk first, so that workers do not wait for it",
+    "use-workers": "load by a DataLoader with as many workers as the machine has vCPUs for each GPU",
+    "wrap-in-ddp": "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun",
+}
+
+TEXTS[NotPatched] = {
+    "by-hand": "{name} needs more than a line, which only the author can place",
+    "fused-not-clipped": "Lightning clips no gradients of a fused optimizer under mixed precision, and the"
+    " script lets it clip",
+    "loop-unclear": "no one loop calls the model, makes the loss and calls loss.backward() in plain"
+    " statements",
+    "no-model": "no one variable is the model whose parameters the one optimizer takes",
+    "no-optimizer": "no call of Adam, AdamW or SGD was found",
+    "no-torch": "the script's top level does not import torch",
+    "not-helpful": "it is not sure to save time there",
+    "set-already": "the script speaks of {name} itself",
+    "shared-line": "the statement shares its line with another",
+}
+
+TEXTS[NotDone] = {
+    "call": "{name} did nothing while profiling",
+    "export": "{name} was put off: what it makes of the model is no part of a training iteration",
+    "export-failed": "torch.export failed here ({name}): the model took its graph's place",
+    "tracking": "{name} recorded nothing while profiling",
+    "writing": "what {name} wrote was thrown away after profiling",
+    "removal": "files that were there before were kept, although the script removed or replaced them",
+    "download": "{name} was not downloaded: the model keeps the weights it began with",
+}
+
+TEXTS[LengthUnknown] = {
+    "batch-size": "the size of the script's batches is unknown: " + _GIVE,
+    "no-length": "the script's data has no length: " + _GIVE,
+    "no-batch": "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE,
+    "no-loader": "the script uses no torch DataLoader: batch size and samples per epoch are unknown; "
+    + _GIVE,
+}
+
+TEXTS[World] = {
+    "one": "the script was the only process of its group: `world_size` N profiles it as one of N",
+    "script": "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}",
+    "shards": "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
+    " steps of"
+    " {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them",
+    "unused": "`world_size` {world_size} had no effect: the script made no process group",
+    "data-parallel": "nn.DataParallel was profiled on one GPU",
+}
+
+TEXTS[ProfileLacks] = {
+    "dtypes": "the profile has no dtypes: float32 was assumed",
+    "shapes": "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
+    " memory: record with record_shapes=True",
+    "flags": "the profile does not record TF32 flags: PyTorch's defaults were assumed",
+    "recurrent-memory": "what cuDNN keeps for the backward pass of recurrent layers is estimated from their"
+    " sizes",
 }

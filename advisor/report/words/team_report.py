@@ -8,7 +8,6 @@ from advisor.core.findings.reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,
-    ForecastUnknown,
     JobsUnpriced,
     LeakAboveP90,
     LeakFailed,
@@ -17,10 +16,10 @@ from advisor.core.findings.reports import (
     LeakLost,
     LeakUnadvised,
     LongCharges,
-    NoRunsInPeriod,
     OtherCurrency,
     PricesNotRemembered,
     RecordsImpossible,
+    ReportGap,
     RunCostsEstimated,
     RunCostsUnknown,
     RunMachinesUnknown,
@@ -225,13 +224,12 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS |= {
-    ForecastUnknown: (
-        "how the month will end is not known: a forecast draws from at least {least_weeks} weeks of"
-        " recorded"
-        " runs"
-    ),
-    NoRunsInPeriod: (
-        "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further back"
-    ),
+TEXTS |= {}
+
+TEXTS[ReportGap] = {
+    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
+    " recorded"
+    " runs",
+    "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
+    " back",
 }

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, did_you_mean
 from advisor.core.findings import Finding, quoted
-from advisor.core.findings.answers import DataPlaceUnknown, DataRegionUnknown, DataSizeUnknown
+from advisor.core.findings.answers import DataRegionUnknown
+from advisor.core.findings.options import Unknown
 from advisor.core.globs import same_name
 from advisor.core.values import DataPlace, DataSet
 
@@ -38,9 +39,9 @@ def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tup
         place = place_of(cloud.data, listener.name_of("cloud.data"))
     if not cloud.dataset_gb:
         is_said = "cloud.dataset_gb" in config.origins
-        return None, () if is_said else (DataSizeUnknown(),)
+        return None, () if is_said else (Unknown(what="data-size"),)
     if place is None:
-        return DataSet(gib=cloud.dataset_gb), (DataPlaceUnknown(),)
+        return DataSet(gib=cloud.dataset_gb), (Unknown(what="data-place"),)
     place, warnings = _looked_up(place, config)
     return DataSet(gib=cloud.dataset_gb, place=place), warnings
 

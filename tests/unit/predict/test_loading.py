@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.estimates import LoadingNotCounted
+from advisor.core.findings.options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.core.input_time import (
     ASSUMED_VCPUS_PER_GPU,
@@ -27,7 +27,7 @@ from tests.builders import exactly, make_estimate, make_op, make_trace
 from tests.findings import said, sample
 
 V100 = resolve_gpu("V100-PCIE-32GB")
-NOT_COUNTED = sample(LoadingNotCounted)
+NOT_COUNTED = sample(Unknown, what="loading")
 # p90 over p50 of loading that was measured on another machine.
 FACTOR = math.exp(Z90 * SIGMA_LOADING)
 

@@ -9,20 +9,19 @@ import pytest
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
     AttentionUnfused,
-    LearnedElsewhere,
     LearnedRates,
     RecurrentOfUnknownSize,
     RecurrentStepwise,
     RooflineConstants,
 )
-from advisor.core.findings.options import RemovedByAttention
+from advisor.core.findings.options import RemovedByAttention, Unknown
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
 from advisor.predict.iteration import predict
 from advisor.report.words import sentences
 from tests.attention import make_attention
 from tests.builders import make_op, make_trace
-from tests.findings import said
+from tests.findings import among, said
 from tests.recordings import make_measurement
 from tests.recurrent import make_layers
 
@@ -33,8 +32,8 @@ def assumptions(gpu: str, *ops: Op) -> tuple[Finding, ...]:
     return predict(make_trace(ops=ops), resolve_gpu(gpu)).assumptions
 
 
-def codes(findings: tuple[Finding, ...]) -> set[type[Finding]]:
-    return {type(one) for one in findings}
+def codes(findings: tuple[Finding, ...]) -> set[object]:
+    return among(findings)
 
 
 def constants(findings: tuple[Finding, ...]) -> list[str]:
@@ -124,8 +123,8 @@ def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart() ->
 
 
 def test_gpus_that_were_not_measured_say_so() -> None:
-    assert LearnedElsewhere in codes(assumptions("L4", LEARNED_OP))
-    assert LearnedElsewhere not in codes(assumptions("T4", LEARNED_OP))
+    assert Unknown(what="board") in codes(assumptions("L4", LEARNED_OP))
+    assert Unknown(what="board") not in codes(assumptions("T4", LEARNED_OP))
 
 
 def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short() -> None:

@@ -17,7 +17,7 @@ from advisor.core.findings.answers import (
     ComparedSame,
     ComparedTrade,
 )
-from advisor.core.findings.estimates import WrapInDdp
+from advisor.core.findings.estimates import EditScript
 from advisor.core.findings.options import RemovedByDeadline, RemovedByMemory
 from advisor.core.units import HOUR_S
 from advisor.core.values import Means, Option, Quantiles
@@ -60,7 +60,7 @@ def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, 
 
 
 def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
-    parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(WrapInDdp),))
+    parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     facts = pair(parallel, SLOW).verdict.facts
     assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
     assert "1.1 x dearer than B ($25.00 to change the script for A counted): worth" in sentence(
@@ -71,7 +71,7 @@ def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
 
 def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
     """Rents of 140 and 110 dollars come to 5 dollars of difference; of 90 and 100 to 35."""
-    changes = (sample(WrapInDdp),)
+    changes = (sample(EditScript, what="wrap-in-ddp"),)
     slow = replace(make_option("Slow", 20, 110), script_changes=changes)
     assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
     best = make_option("Best", 5, 90)
@@ -104,7 +104,7 @@ def test_a_plan_beside_itself_is_the_same() -> None:
 
 
 def test_changing_the_script_counts_as_money_and_as_time() -> None:
-    changed = make_option("Fast", 10, 140, script_changes=(sample(WrapInDdp),))
+    changed = make_option("Fast", 10, 140, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     answer = pair(changed, SLOW, change_usd=25.0)
     whole, plain = answer.whole
     assert (whole.usd, whole.time_s) == (165.0, 10.5 * HOUR_S)

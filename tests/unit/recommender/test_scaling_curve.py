@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops, CurveUnpriced
-from advisor.core.findings.estimates import WrapInDdp
-from advisor.core.findings.options import RemovedByMemory, RemovedByQuota
+from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.options import RemovedByMemory, RemovedByQuota, Unknown
 from advisor.core.values import Market, Option
 from advisor.report.words import sentence
 from recommender.ranking.value import Worth
@@ -64,7 +64,7 @@ def test_where_the_largest_pays_nothing_stops() -> None:
 
 
 def test_the_work_of_a_first_step_to_several_gpus_is_told_apart_from_their_rent() -> None:
-    change = (sample(WrapInDdp),)
+    change = (sample(EditScript, what="wrap-in-ddp"),)
     wrapped = [replace(option, script_changes=change) for option in (of(2, 8, 11), of(4, 5, 20))]
     first = scaling_curve([of(1, 16, 10), wrapped[0]], Worth(hour_usd=2.0)).verdict
     # Half an hour and 25 dollars of work: 26 dollars for 7.5 hours.
@@ -104,7 +104,7 @@ def test_of_one_number_the_best_place_counts() -> None:
 def test_an_unknown_rent_has_no_end_of_paying() -> None:
     own = make_option("L4", 4, 0, plan=make_plan("L4", None, num_gpus=4))
     curve = scaling_curve([of(1, 16, 10), own], WORTH)
-    assert (type(curve.verdict), curve.best) == (CurveUnpriced, None)
+    assert (type(curve.verdict), curve.best) == (Unknown, None)
 
 
 @pytest.mark.parametrize("name", ["L4", "L4:2", "aws/g2/us-east-1/spot", "g8", "aws L4 spot"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from advisor.core.findings.options import RateUnknown, WaitAssumed, WaitOfStarts
-from advisor.core.findings.traces import NoDataLoader, NoDtypes
+from advisor.core.findings.traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
@@ -30,7 +30,10 @@ def recommended(*plans: Plan, trace: Trace, job: Job) -> str | None:
 
 
 def test_a_length_that_was_given_is_not_asked_for() -> None:
-    trace = make_trace(warnings=(sample(NoDataLoader), sample(NoDtypes)), iterations_per_epoch=9)
+    trace = make_trace(
+        warnings=(sample(LengthUnknown, why="no-loader"), sample(ProfileLacks, what="dtypes")),
+        iterations_per_epoch=9,
+    )
     job = make_job(iterations=None, epochs=2.0)
     plan = make_plan("A")
     assert "give --iterations" in warnings(plan, trace=trace, job=job)
@@ -41,7 +44,7 @@ def test_a_length_that_was_given_is_not_asked_for() -> None:
 
 
 def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> None:
-    trace = make_trace(batch_size=None, warnings=(sample(NoDataLoader),))
+    trace = make_trace(batch_size=None, warnings=(sample(LengthUnknown, why="no-loader"),))
     one, eight = make_plan("A", 1.0), make_plan("B", 4.0, num_gpus=8)
     assert "no DataLoader shows how several GPUs would share a step" in warnings(one, eight, trace=trace)
     assert "DataLoader" not in warnings(one, trace=trace)

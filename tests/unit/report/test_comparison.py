@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.estimates import WrapInDdp
+from advisor.core.findings.estimates import EditScript
 from advisor.core.findings.options import RemovedByMemory, RemovedBySpot
 from advisor.core.findings.prices import PricesNotLive
 from advisor.core.values import Option, Quantiles, Recommendation
@@ -71,7 +71,7 @@ def test_an_unknown_rent_is_no_number() -> None:
 
 
 def test_changing_the_script_has_lines_where_one_plan_asks_for_it() -> None:
-    changed = replace(FAST, script_changes=(sample(WrapInDdp),))
+    changed = replace(FAST, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert (lines_of(changed, SLOW)["change_s"].a, lines_of(changed, SLOW)["change_s"].b) == (1800.0, 0.0)
     assert "change_s" not in lines_of(FAST, SLOW)
 

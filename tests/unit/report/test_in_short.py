@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.findings import Finding
 from advisor.core.findings.answers import Machine, NothingTips, SummaryChoice, SummaryDoubt
-from advisor.core.findings.options import RiskCapacity, RiskPreemption, RiskWait
+from advisor.core.findings.options import Risk, RiskPreemption
 from advisor.core.findings.traces import EvaluationBetween, EvaluationLeftOut, RolloutsLeftOut
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
@@ -124,18 +124,18 @@ def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> N
 @pytest.mark.parametrize(
     ("risk", "one", "two"),
     [
-        (RiskCapacity, "no machine is free", "fewer than 2 machines are free when you ask for them"),
+        (Risk(of="capacity"), "no machine is free", "fewer than 2 machines are free when you ask for them"),
         (
-            RiskPreemption,
+            sample(RiskPreemption),
             "the machine is taken away",
             "one of the 2 machines is taken away, which stops",
         ),
-        (RiskWait, "the queue takes longer", "the queue takes longer"),
+        (Risk(of="wait"), "the queue takes longer", "the queue takes longer"),
     ],
 )
-def test_what_could_go_wrong_with_several_nodes(risk: type[Finding], one: str, two: str) -> None:
+def test_what_could_go_wrong_with_several_nodes(risk: Finding, one: str, two: str) -> None:
     for num_nodes, words in ((1, one), (2, two)):
-        doubt = SummaryDoubt(risk=sample(risk), num_nodes=num_nodes, tipped_by=NothingTips())
+        doubt = SummaryDoubt(risk=risk, num_nodes=num_nodes, tipped_by=NothingTips())
         assert f"What could go wrong: {words}" in sentences([doubt])[0]
 
 

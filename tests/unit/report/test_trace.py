@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.traces import WorldUnused
+from advisor.core.findings.traces import World
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.estimates import summary, trace_document
@@ -92,7 +92,7 @@ def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = make_trace(ops=OPS, warnings=(*texts("mind this"), sample(WorldUnused)))
+    trace = make_trace(ops=OPS, warnings=(*texts("mind this"), sample(World, of="unused")))
     print_document(trace_document(trace, Path("x.trace")), Format.JSON)
     document = read_json(capsys)
     assert document["trace"] == {"path": "x.trace", **summary(trace)}

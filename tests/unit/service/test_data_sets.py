@@ -10,7 +10,8 @@ import pytest
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import CloudError, InputError
-from advisor.core.findings.answers import DataPlaceUnknown, DataRegionUnknown, DataSizeUnknown
+from advisor.core.findings.answers import DataRegionUnknown
+from advisor.core.findings.options import Unknown
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account, calls
 from advisor.service.listening import Silence
@@ -64,7 +65,7 @@ def test_no_place(text: str, words: str) -> None:
 
 def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
     data, (warning,) = data_set_of(config(), Silence())
-    assert (data, type(warning)) == (None, DataSizeUnknown)
+    assert (data, warning) == (None, Unknown(what="data-size"))
     assert "are not included" in said([warning])
     assert data_set_of(config(dataset_gb=0), Silence()) == (None, ())
     assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
@@ -77,7 +78,7 @@ def test_a_place_without_a_size_is_half_a_question() -> None:
 
 def test_a_size_without_a_place_says_what_is_assumed() -> None:
     data, (warning,) = data_set_of(config(dataset_gb=5), Silence())
-    assert (data, type(warning)) == (DataSet(gib=5), DataPlaceUnknown)
+    assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
 
 
 @pytest.fixture

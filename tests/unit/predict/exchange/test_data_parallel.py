@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.estimates import GradientsUnknown
+from advisor.core.findings.options import Unknown
 from advisor.core.values import (
     Bound,
     Collective,
@@ -153,5 +153,5 @@ def test_unknown_gradients_cost_the_latency_and_widen_the_interval() -> None:
     one, several = two(trace_of(None), Scaling(slowdown=0.0))
     assert several.communication_s == pytest.approx(bucket_s(0, Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
-    assert sample(GradientsUnknown) in several.assumptions
-    assert sample(GradientsUnknown) not in one.assumptions
+    assert sample(Unknown, what="gradients") in several.assumptions
+    assert sample(Unknown, what="gradients") not in one.assumptions

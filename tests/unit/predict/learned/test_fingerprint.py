@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import CalibrationOutdated
+from advisor.core.findings.options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
@@ -47,16 +47,16 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     assert work_s() == pytest.approx(before)
     constants = constants_for(T4, KNOWLEDGE)
     assert (constants.learned_share, constants.fractions["streaming_fraction"]) == ({}, 0.5)
-    assert sample(CalibrationOutdated) in assumptions()
+    assert sample(Unknown, what="calibration") in assumptions()
 
 
 def test_corrections_of_these_networks_count() -> None:
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=THESE)
     assert work_s() == pytest.approx(before / [0.5, 1])
-    assert sample(CalibrationOutdated) not in assumptions()
+    assert sample(Unknown, what="calibration") not in assumptions()
 
 
 def test_a_calibration_without_corrections_needs_no_networks() -> None:
     write_calibration("T4", "today", {"streaming_fraction": 0.5})
-    assert sample(CalibrationOutdated) not in assumptions()
+    assert sample(Unknown, what="calibration") not in assumptions()

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import Launching, RetuneLearningRate, WrapInDdp
+from advisor.core.findings.estimates import EditScript, Launching, RetuneLearningRate
 from advisor.core.findings.options import (
     GpuInUse,
     InputAssumed,
@@ -22,7 +22,7 @@ from advisor.core.findings.options import (
     RemovedByMemory,
     RemovedBySharding,
     RemovedBySoftware,
-    RiskWait,
+    Risk,
     ScalingAssumed,
 )
 from advisor.core.units import GIB
@@ -56,7 +56,7 @@ from tests.builders import (
     make_price,
     make_trace,
 )
-from tests.findings import said, sample
+from tests.findings import among, said, sample
 from tests.recommending import evaluate, num_iterations
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -192,8 +192,8 @@ def test_moving_the_data_is_a_line_of_its_own() -> None:
     assert lines == pytest.approx({"training": lines["training"], "start-up": 1.0, "moving the data": 6.0})
 
 
-def codes_of(option: Option) -> set[type[Finding]]:
-    return {type(one) for one in (*option.reasons, *option.script_changes)}
+def codes_of(option: Option) -> set[object]:
+    return among((*option.reasons, *option.script_changes))
 
 
 def on_four(**changes: Any) -> Option:
@@ -230,8 +230,8 @@ def test_who_holds_the_global_batch_retunes_nothing() -> None:
 
 def test_a_script_that_made_a_group_elsewhere_needs_no_wrapping() -> None:
     work = RankWork(world_size=2, batch_size=32, accumulation=1, flops=0)
-    assert WrapInDdp in codes_of(on_four())
-    assert WrapInDdp not in codes_of(on_four(work_elsewhere=work))
+    assert EditScript(what="wrap-in-ddp") in codes_of(on_four())
+    assert EditScript(what="wrap-in-ddp") not in codes_of(on_four(work_elsewhere=work))
 
 
 def test_notes_on_the_place_are_among_the_reasons() -> None:
@@ -474,7 +474,7 @@ def test_a_run_within_the_interval_and_one_that_saves_none_need_no_checkpoint() 
 def test_each_tier_has_its_risk() -> None:
     risks = {tier: option_of(make_plan(tier=tier)).risk for tier in Tier}
     assert len(set(risks.values())) == 3
-    assert risks[Tier.CLUSTER] == sample(RiskWait)
+    assert risks[Tier.CLUSTER] == sample(Risk, of="wait")
     spot = option_of(make_plan(market=Market.SPOT), terms=SpotTerms(preemptions_per_h=0.25))
     assert "preemption" in sentence(spot.risk)
     assert "0.25" in sentence(spot.risk)

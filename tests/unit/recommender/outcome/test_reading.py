@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.options import Reading, ReadingUnknown
+from advisor.core.findings.options import Reading, Unknown
 from advisor.core.input_time import reading
 from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan
@@ -17,6 +17,7 @@ from advisor.pricing.instance_types import load_instances
 from advisor.report.words.sentences import sentence
 from recommender.outcome.feeding import MOST_BITS_PER_S, network_bits_per_s, read_s
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import among
 from tests.recommending import recommend
 
 GIBS = st.floats(0.1, 1e5)
@@ -73,7 +74,7 @@ def test_an_unknown_network_has_no_more_than_any_known_one_for_its_vcpus(num_vcp
 def test_without_a_data_set_nothing_is_read() -> None:
     plain = option(machine("g5.xlarge"))
     assert plain.estimate.input_s is None
-    assert not {Reading, ReadingUnknown} & {type(reason) for reason in plain.reasons}
+    assert not {Reading, Unknown(what="reading")} & among(plain.reasons)
 
 
 def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
@@ -107,8 +108,8 @@ def test_what_reads_faster_than_it_computes_takes_as_long_as_before() -> None:
 
 
 def test_an_epoch_without_a_length_is_said_not_to_be_counted() -> None:
-    codes = [type(reason) for reason in option(machine("g5.xlarge", 1000.0), per_epoch=None).reasons]
-    assert ReadingUnknown in codes
+    codes = among(option(machine("g5.xlarge", 1000.0), per_epoch=None).reasons)
+    assert Unknown(what="reading") in codes
 
 
 def test_seconds_by_family_and_method_still_add_up_to_the_iteration() -> None:

@@ -8,22 +8,20 @@ import pytest
 
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
-    GatherSparseGradients,
+    EditScript,
     RetuneLearningRate,
     SaveCheckpoints,
     StartWithTorchrun,
-    UseNoSync,
-    WrapInDdp,
 )
-from advisor.core.findings.options import GlobalBatchHeld, ScalingAssumed, SharingUnknown
-from advisor.core.findings.traces import NoDataLoader
+from advisor.core.findings.options import GlobalBatchHeld, ScalingAssumed, Unknown
+from advisor.core.findings.traces import LengthUnknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Collective, Job, Market, Plan, Scaling, Split, Trace
 from advisor.report.words import sentence
 from recommender.outcome.reasons import changes_of, reasons_of
 from recommender.outcome.spot import SpotTerms
 from tests.builders import make_estimate, make_gpu, make_plan, make_trace
-from tests.findings import sample
+from tests.findings import among, sample
 from tests.recommending import workloads_of
 
 TRACE = make_trace()
@@ -34,11 +32,11 @@ GROUP = (Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1),)
 
 def changes(
     plan: Plan, terms: SpotTerms = TERMS, trace: Trace = TRACE, *, train_h: float = 10.0
-) -> dict[type[Finding], Finding]:
+) -> dict[object, Finding]:
     estimate, job = make_estimate("X", num_gpus=plan.num_gpus), Job(iterations=1)
     (workload,) = workloads_of(trace, [estimate], {"X": make_gpu("X")}, job)
-    found = changes_of(plan, workload, terms, train_h * HOUR_S)
-    return {type(one): one for one in found}
+    found = tuple(changes_of(plan, workload, terms, train_h * HOUR_S))
+    return {type(one): one for one in found} | {one: one for one in found}
 
 
 def test_checkpoints_are_for_what_can_be_preempted() -> None:
@@ -59,25 +57,28 @@ def test_a_job_of_one_interval_has_nothing_to_save() -> None:
 
 def test_several_gpus_need_a_group_that_one_has_not() -> None:
     two = make_plan("X", num_gpus=2)
-    assert WrapInDdp not in changes(make_plan("X"))
-    assert WrapInDdp in changes(two)
-    assert WrapInDdp not in changes(two, trace=replace(TRACE, collectives=GROUP))
-    assert UseNoSync not in changes(two)
-    assert UseNoSync in changes(two, trace=replace(TRACE, accumulation=2))
+    assert EditScript(what="wrap-in-ddp") not in changes(make_plan("X"))
+    assert EditScript(what="wrap-in-ddp") in changes(two)
+    assert EditScript(what="wrap-in-ddp") not in changes(two, trace=replace(TRACE, collectives=GROUP))
+    assert EditScript(what="use-no-sync") not in changes(two)
+    assert EditScript(what="use-no-sync") in changes(two, trace=replace(TRACE, accumulation=2))
 
 
 def test_sparse_gradients_are_no_matter_for_nccl() -> None:
     sparse, two = replace(TRACE, has_sparse_gradients=True), make_plan("X", num_gpus=2)
-    assert GatherSparseGradients in changes(two, trace=sparse)
-    assert GatherSparseGradients not in changes(make_plan("X"), trace=sparse)
-    assert GatherSparseGradients not in changes(two)
+    assert EditScript(what="gather-sparse-gradients") in changes(two, trace=sparse)
+    assert EditScript(what="gather-sparse-gradients") not in changes(make_plan("X"), trace=sparse)
+    assert EditScript(what="use-no-sync") not in changes(two)
 
 
 def test_a_library_that_makes_a_script_parallel_wants_another_start_alone() -> None:
     trainer = replace(TRACE, parallel_by="transformers", accumulation=2)
     two = make_plan("X", num_gpus=2)
     assert changes(two, trace=trainer)[StartWithTorchrun].facts == {"library": "transformers"}
-    assert not {WrapInDdp, UseNoSync} & changes(two, trace=trainer).keys()
+    assert (
+        not {EditScript(what="wrap-in-ddp"), EditScript(what="use-no-sync")}
+        & changes(two, trace=trainer).keys()
+    )
     assert StartWithTorchrun not in changes(make_plan("X"), trace=trainer)
     assert StartWithTorchrun not in changes(two, trace=replace(trainer, collectives=GROUP))
 
@@ -100,21 +101,21 @@ def test_a_larger_batch_wants_another_learning_rate() -> None:
 
 
 def test_what_gpus_cannot_share_asks_for_no_change() -> None:
-    alone = replace(TRACE, batch_size=None, warnings=(sample(NoDataLoader),))
+    alone = replace(TRACE, batch_size=None, warnings=(sample(LengthUnknown, why="no-loader"),))
     two = make_plan("X", num_gpus=2)
-    assert WrapInDdp not in changes(two, trace=alone)
-    assert SharingUnknown in reasons(2, Job(), alone)
-    assert SharingUnknown not in reasons(1, Job(), alone)
-    assert SharingUnknown not in reasons(2, Job(scaling=Scaling.UNSHARED), alone)
+    assert EditScript(what="wrap-in-ddp") not in changes(two, trace=alone)
+    assert Unknown(what="sharing") in reasons(2, Job(), alone)
+    assert Unknown(what="sharing") not in reasons(1, Job(), alone)
+    assert Unknown(what="sharing") not in reasons(2, Job(scaling=Scaling.UNSHARED), alone)
     # A divided model shares the step in another way.
-    assert SharingUnknown not in reasons(2, Job(split=Split(tensor=2)), alone)
+    assert Unknown(what="sharing") not in reasons(2, Job(split=Split(tensor=2)), alone)
 
 
-def reasons(num_gpus: int, job: Job, trace: Trace = TRACE) -> set[type[Finding]]:
+def reasons(num_gpus: int, job: Job, trace: Trace = TRACE) -> set[object]:
     plan, estimate = make_plan("X", num_gpus=num_gpus), make_estimate("X", num_gpus=num_gpus)
     (workload,) = workloads_of(trace, [estimate], {"X": make_gpu("X")}, replace(job, iterations=1))
     found = reasons_of(plan, workload, estimate)
-    return {type(one) for one in found}
+    return among(found)
 
 
 def test_how_it_scales_is_told_where_the_number_of_gpus_differs() -> None:

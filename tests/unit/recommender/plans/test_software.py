@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.findings.estimates import InstallAarch64
+from advisor.core.findings.estimates import EditScript
 from advisor.core.gpus import resolve_gpu
 from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.protocol import OfferQuery
@@ -71,6 +71,6 @@ def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Pa
             codes = {
                 type(needed) for needed in software_changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))
             }
-            assert InstallAarch64 in codes, offer
+            assert EditScript(what="install-aarch64") in codes, offer
             x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))
             assert software_changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.estimates import DivideLayers, ShardModel, Supposed, WrapInDdp
+from advisor.core.findings.estimates import DivideLayers, EditScript, ShardModel, Supposed
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
 from recommender.ranking.variants import best_what_if
@@ -40,7 +40,7 @@ def test_eight_gpus_run_what_none_of_them_holds() -> None:
     for option in answer.what_ifs:
         assert option.feasible
         assert ShardModel in [type(change) for change in option.script_changes]
-        assert WrapInDdp not in [type(change) for change in option.script_changes]
+        assert EditScript(what="wrap-in-ddp") not in option.script_changes
     assert not {option.plan.id for option in answer.options} & {o.plan.id for o in answer.what_ifs}
 
 

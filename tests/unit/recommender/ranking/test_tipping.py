@@ -16,7 +16,7 @@ from advisor.core.findings.answers import (
     TippedByValue,
     TippedByWait,
 )
-from advisor.core.findings.estimates import WrapInDdp
+from advisor.core.findings.estimates import EditScript
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence
@@ -210,7 +210,7 @@ def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s: float, 
 
 def test_the_cost_of_changes_counts_where_an_hour_s_worth_tips() -> None:
     """10 USD and 25 for the change against 60 and 4 hours less: even at 25 / 3.5 USD an hour."""
-    changed = replace(CHOSEN, script_changes=(sample(WrapInDdp),))
+    changed = replace(CHOSEN, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     found = tipped(changed, certain("C", 1.5, 60.0))
     assert found.facts["value_usd_per_h"] == pytest.approx((60 - 10 - 25) / (5 + 0.5 - 1.5))
 
