@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from advisor.core.findings import Fact, Finding
+from advisor.core.findings import Finding
 from advisor.core.findings.answers import (
     ComparedBetter,
     ComparedByTime,
@@ -180,7 +181,7 @@ def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
     )
 
 
-def _faster(faster: _Side, slower: _Side) -> dict[str, Fact]:
+def _faster(faster: _Side, slower: _Side) -> dict[str, Any]:
     return {
         "faster": faster.name,
         "slower": slower.name,

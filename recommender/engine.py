@@ -20,10 +20,8 @@ from advisor.core.findings.answers import (
 from advisor.core.findings.estimates import Supposed
 from advisor.core.findings.options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
 from advisor.core.findings.traces import (
-    EvaluationBetween,
-    EvaluationLeftOut,
+    EvaluationSeen,
     LengthUnknown,
-    RolloutsLeftOut,
 )
 from advisor.core.limits import (
     MAX_EPOCHS,
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
-_MORE_THAN_STEPS = {EvaluationBetween, EvaluationLeftOut, RolloutsLeftOut}
+_MORE_THAN_STEPS = {"between", "left-out", "rollouts"}
 
 __all__ = ["Nearest", "check_job", "judge", "nearest", "recommend"]
 
@@ -112,7 +110,9 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
     """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
     late = [item.option for item in judged if item.option.removed_by == (RemovedByDeadline.code,)]
-    is_whole = _MORE_THAN_STEPS.isdisjoint(type(warning) for warning in script.warnings)
+    is_whole = not any(
+        isinstance(one, EvaluationSeen) and one.where in _MORE_THAN_STEPS for one in script.warnings
+    )
     feasible = [item for item in judged if item.option.feasible]
     ranking = rank(feasible, job, late, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}

@@ -123,9 +123,9 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) 
     place = next(i for i, point in enumerate(feasible) if point.option is best)
     following = feasible[place + 1] if place + 1 < len(feasible) else None
     own = feasible[place].usd_per_h_saved
-    if following is None and own is None:
-        return CurveOfOne(machine=machine(best))
     if following is None:
+        if own is None:
+            return CurveOfOne(machine=machine(best))
         before = feasible[place - 1].option
         return CurvePays(
             machine=machine(best),

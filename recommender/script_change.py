@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from advisor.core.findings import Fact, Finding
+from advisor.core.findings import Finding
 from advisor.core.findings.answers import (
     ChangeCosts,
     ChangeEnables,
@@ -114,7 +115,7 @@ def _findings(change: ScriptChange) -> Iterator[Finding]:
 
 def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:
     same = change.same
-    facts = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
+    facts: dict[str, Any] = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
     if same is not None and same.feasible:
         yield ChangeCosts(machine=machine(base), **facts, **_figures("head", same))
         return
@@ -144,7 +145,7 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
         )
 
 
-def _figures(name: str, option: Option) -> dict[str, Fact]:
+def _figures(name: str, option: Option) -> dict[str, Any]:
     is_known = option.plan.usd_per_h is not None
     return {
         f"{name}_usd": option.cost_usd.p50 if is_known else None,

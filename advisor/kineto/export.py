@@ -12,8 +12,7 @@ from pathlib import Path
 from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
 from advisor.core.findings.traces import (
-    ExchangeLeftOut,
-    KernelsUnjoined,
+    KernelsLeftOut,
     ProfileLacks,
     StepTaken,
 )
@@ -331,7 +330,7 @@ def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
     if not calls:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
-    return [ExchangeLeftOut(num_kernels=len(calls), time_s=seconds)]
+    return [KernelsLeftOut(which="exchange", num_kernels=len(calls), time_s=seconds)]
 
 
 def _median_step(steps: Sequence[Step]) -> Step:
@@ -405,13 +404,15 @@ def _memory(recording: Recording, num_steps: int) -> MemoryUse:
 def _warnings(
     steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording
 ) -> tuple[Finding, ...]:
-    warnings = [StepTaken(step=step.name, num_steps=len(steps))]
+    warnings: list[Finding] = [StepTaken(step=step.name, num_steps=len(steps))]
     if unjoined.kernels:
-        shares = {
-            "share_of_kernels": unjoined.share_of_kernels,
-            "share_of_time": unjoined.share_of_time,
-        }
-        warnings.append(KernelsUnjoined(**shares))
+        warnings.append(
+            KernelsLeftOut(
+                which="unjoined",
+                share_of_kernels=unjoined.share_of_kernels,
+                share_of_time=unjoined.share_of_time,
+            )
+        )
     if not any(operator.args.get("input dims") for operator in recording.operators):
         warnings.append(ProfileLacks(what="shapes"))
     elif not any(operator.args.get("input type") for operator in recording.operators):

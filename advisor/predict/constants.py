@@ -9,11 +9,7 @@ from typing import NamedTuple
 
 from advisor.core.findings import Finding
 from advisor.core.findings.estimates import (
-    ConstantAssumed,
-    ConstantCalibrated,
-    ConstantMeasured,
-    ConstantMedian,
-    ConstantOfHalfRate,
+    Constant,
     RooflineConstants,
 )
 from advisor.core.gpus import load_gpus
@@ -80,9 +76,9 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
-            if not isinstance(source, ConstantCalibrated):
+            if not (isinstance(source, Constant) and source.of == "calibrated"):
                 uncalibrated.setdefault(name, value)
-    measured = frozenset(name for name, source in origin.items() if type(source) in _OF_THIS_GPU)
+    measured = frozenset(name for name, source in origin.items() if source.facts.get("of") in _OF_THIS_GPU)
     corrections = {} if is_outdated else corrections_of(calibration)
     kernels = {} if is_outdated or board.name in knowledge.corrections else kernels_of(calibration)
     return FittedConstants(
@@ -101,7 +97,7 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
     return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
-_OF_THIS_GPU = frozenset({ConstantCalibrated, ConstantMeasured})
+_OF_THIS_GPU = frozenset({"calibrated", "measured"})
 # What boards with such tensor cores have in common, beside architectures among what is assumed.
 _HALF_RATE = "half_rate"
 # PCI Express Card Electromechanical Specification: what a x16 slot supplies.
@@ -115,11 +111,11 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
         other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
     ]
     relatives = [other.name for other in alike if other.architecture == board.architecture]
-    calibrated = ConstantCalibrated(source=str(calibration.get("source")))
+    calibrated = Constant(of="calibrated", source=str(calibration.get("source")))
     return [
         *([(calibrated, calibration)] if calibration else []),
-        (ConstantMeasured(), fitted.get(board.name, {})),
-        *([(ConstantOfHalfRate(), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
+        (Constant(of="measured"), fitted.get(board.name, {})),
+        *([(Constant(of="half-rate"), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
         (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
         (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
         (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),
@@ -128,7 +124,8 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
 
 
 def _of_median(board: _Board, architecture: str | None) -> Finding:
-    return ConstantMedian(
+    return Constant(
+        of="median",
         architecture=architecture,
         is_on_slot_power=board.is_on_slot,
         slot_power_w=_SLOT_W,
@@ -136,7 +133,7 @@ def _of_median(board: _Board, architecture: str | None) -> Finding:
 
 
 def _of_assumption(architecture: str | None) -> Finding:
-    return ConstantAssumed(architecture=architecture)
+    return Constant(of="assumed", architecture=architecture)
 
 
 @lru_cache(maxsize=32)

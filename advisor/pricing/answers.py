@@ -296,7 +296,7 @@ def providers_of(source: PriceSource) -> tuple[str, ...]:
 def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
     """The query with catalog names, and which families were widened."""
     names: dict[str, None] = {}
-    families = []
+    families: list[Finding] = []
     for text in query.gpus:
         members = [gpu.name for gpu in resolve_gpus(text)]
         names |= dict.fromkeys(members)
@@ -322,7 +322,7 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
 def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
     if not offers:
         return [Unknown(what="price")]
-    warnings = []
+    warnings: list[Finding] = []
     if dated:
         ages = freshness_of(dated)
         warnings.append(

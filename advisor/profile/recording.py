@@ -29,7 +29,7 @@ from typing_extensions import TypedDict, is_typeddict
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Finding, Text
-from advisor.core.findings.traces import KernelsUnmarked
+from advisor.core.findings.traces import KernelsLeftOut
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
@@ -440,4 +440,4 @@ def _timeline_warnings(timeline: Timeline) -> list[Finding]:
     if not timeline.unmarked:
         return []
     unmarked = len(timeline.unmarked)
-    return [KernelsUnmarked(num_kernels=unmarked, share_of_time=timeline.unmarked_share)]
+    return [KernelsLeftOut(which="unmarked", num_kernels=unmarked, share_of_time=timeline.unmarked_share)]

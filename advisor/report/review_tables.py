@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.reports import Saving
+from advisor.core.findings.reports import SavingFound
 from advisor.core.values import Interval
 from advisor.report.cells import CENTS, COUNT, DECIMALS, PLAIN, SHARE, USD_PER_H, Cell, Kind
 from advisor.report.document import Column, Row, Table, Tone, columns, rounded
@@ -51,7 +51,7 @@ def saving_finding(saving: Saving) -> Finding:
     """What a saving is, as a finding."""
     plan, job = saving.plan, saving.job
     offer = plan.offer
-    return Saving(
+    return SavingFound(
         script=job.script,
         project=job.project,
         rhythm=rhythm(job.every_s),

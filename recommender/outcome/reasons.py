@@ -72,7 +72,7 @@ def why_unsupported(gpu: GpuSpec) -> Finding | None:
 
 def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     """What the user's environment needs to run there."""
-    needed = []
+    needed: list[Finding] = []
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
         needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))

@@ -163,7 +163,7 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> Wait
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
-    warnings = []
+    warnings: list[Finding] = []
     if fitted.size_unit != GPUS:
         warnings.append(WaitOfOtherUnit(size_unit=fitted.size_unit, size=size))
     if alike.size is None:

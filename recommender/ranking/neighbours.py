@@ -39,7 +39,7 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
     marked = []
     for i, option in enumerate(options):
         other = options[tied[i]].plan.id if i in tied else None
-        near = [Tie(plan_id=other, within_share=EPSILON)] if other else []
+        near: list[Finding] = [Tie(plan_id=other, within_share=EPSILON)] if other else []
         near += [unsure[i]] if i in unsure else []
         marked.append(replace(option, tie_with=other, reasons=(*near, *option.reasons)) if near else option)
     return marked

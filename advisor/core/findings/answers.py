@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from advisor.core.findings import Caution, Fault, Finding, Note
 
@@ -83,70 +84,23 @@ class SummaryDoubt(Note):
     tipped_by: Finding
 
 
-class TippedByDataPlace(Note):
+TippedBy = Literal[
+    "data-place", "deadline", "later-deadline", "objective", "price", "quote", "step", "value", "wait"
+]
+
+
+class Tipping(Note):
+    by: TippedBy
     instead: Finding
     time_s: float
     cost_usd: float | None
-    data_provider: str
-    data_region: str
-
-
-class TippedByDeadline(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    below_s: float
-
-
-class TippedByLaterDeadline(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    from_s: float
-
-
-class TippedByObjective(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-
-
-class TippedByPrice(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    usd_per_h: float
-
-
-class TippedByQuote(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    usd_per_h: float
-
-
-class TippedByStep(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    step_s: float
-    expected_s: float
-
-
-class TippedByValue(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    value_usd_per_h: float
-    is_above: bool
-
-
-class TippedByWait(Note):
-    instead: Finding
-    time_s: float
-    cost_usd: float | None
-    wait_s: float
-    is_known: bool
+    usd_per_h: float = 0.0
+    limit_s: float = 0.0
+    expected_s: float = 0.0
+    is_known: bool = True
+    is_above: bool = True
+    data_provider: str | None = None
+    data_region: str | None = None
 
 
 # What a change of the script does to its job.

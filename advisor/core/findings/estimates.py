@@ -257,24 +257,12 @@ class NotPatched(Note):
 # Where a fitted constant comes from.
 
 
-class ConstantAssumed(Note):
-    architecture: str | None
-
-
-class ConstantCalibrated(Note):
-    source: str
-
-
-class ConstantMeasured(Note): ...
-
-
-class ConstantMedian(Note):
-    architecture: str | None
-    is_on_slot_power: bool
-    slot_power_w: float
-
-
-class ConstantOfHalfRate(Note): ...
+class Constant(Note):
+    of: Literal["assumed", "calibrated", "measured", "median", "half-rate"]
+    architecture: str | None = None
+    source: str | None = None
+    is_on_slot_power: bool = False
+    slot_power_w: float = 0.0
 
 
 # What makes measured kernels doubtful.

@@ -10,7 +10,7 @@ from advisor.core.findings import Caution, Change, Note
 # What a team's report tells: what would cost less, and where money leaks.
 
 
-class Saving(Change):
+class SavingFound(Change):
     script: str
     project: str
     rhythm: str
@@ -25,14 +25,8 @@ class Saving(Change):
     deadline_s: float | None
 
 
-class LeakAboveP90(Caution):
-    usd: float
-    num_runs: int
-    num_unknown: int
-    scripts: Sequence[str]
-
-
-class LeakFailed(Caution):
+class Leak(Caution):
+    of: Literal["failed", "interrupted", "lost", "unadvised", "above-p90"]
     usd: float
     num_runs: int
     num_unknown: int
@@ -45,27 +39,6 @@ class LeakIdle(Caution):
     usd: float
     billed_usd: float
     num_runs: int
-
-
-class LeakInterrupted(Caution):
-    usd: float
-    num_runs: int
-    num_unknown: int
-    scripts: Sequence[str]
-
-
-class LeakLost(Caution):
-    usd: float
-    num_runs: int
-    num_unknown: int
-    scripts: Sequence[str]
-
-
-class LeakUnadvised(Note):
-    usd: float
-    num_runs: int
-    num_unknown: int
-    scripts: Sequence[str]
 
 
 # What a report does not know, or counts nowhere.

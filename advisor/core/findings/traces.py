@@ -33,14 +33,10 @@ class NotDone(TraceWarning):
     name: str | None = None
 
 
-class ClosureRepeated(TraceWarning):
-    num_evaluations: int
-
-
-class CompileIgnored(TraceWarning): ...
-
-
-class CompileMeasured(TraceWarning): ...
+class CompileSeen(TraceWarning):
+    how: Literal["ignored", "measured", "breaks"]
+    num_breaks: int = 0
+    operators: Sequence[str] = ()
 
 
 class CredentialsInSight(TraceWarning):
@@ -58,67 +54,39 @@ class DataWithoutEnd(TraceWarning):
     num_batches: int
 
 
-class EndedEarly(TraceWarning):
-    num_iterations: int
+class IterationSeen(TraceWarning):
+    of: Literal["ended-early", "steps-unequal", "closure-repeated"]
+    num: int
 
 
-class EvaluationBetween(TraceWarning):
-    num_passes: int
+class EvaluationSeen(TraceWarning):
+    where: Literal["between", "left-out", "rollouts", "cut", "inside"]
+    num_passes: int = 0
+    num_batches: int | None = None
+    num_given: int = 0
+    num_calls: int = 0
+    num_calls_of_all: int = 0
 
 
-class EvaluationCut(TraceWarning):
-    num_given: int
-    num_batches: int | None
+class FakeData(TraceWarning):
+    num_loaders: int = 0
 
 
-class EvaluationInside(TraceWarning):
-    num_passes: int
-    num_calls: int
-    num_calls_of_all: int
-
-
-class EvaluationLeftOut(TraceWarning):
-    num_batches: int
-
-
-class ExchangeLeftOut(TraceWarning):
-    num_kernels: int
-    time_s: float
-
-
-class FakeDataFed(TraceWarning):
-    num_loaders: int
-
-
-class FakeDataUnused(TraceWarning): ...
-
-
-class GraphBreaks(TraceWarning):
-    num_breaks: int
-    operators: Sequence[str]
-
-
-class KernelsUnjoined(TraceWarning):
-    share_of_kernels: float
-    share_of_time: float
-
-
-class KernelsUnmarked(TraceWarning):
-    num_kernels: int
-    share_of_time: float
+class KernelsLeftOut(TraceWarning):
+    which: Literal["unjoined", "unmarked", "exchange"]
+    num_kernels: int = 0
+    share_of_kernels: float = 0.0
+    share_of_time: float = 0.0
+    time_s: float = 0.0
 
 
 class ProfileLacks(TraceWarning):
     what: Literal["dtypes", "shapes", "flags", "recurrent-memory"]
 
 
-class NoFlopFormula(TraceWarning):
+class OperatorUnknown(TraceWarning):
     operator: str
-
-
-class NoShapeRule(TraceWarning):
-    operator: str
-    error: str
+    error: str | None = None
 
 
 class NoStep(TraceWarning):
@@ -138,10 +106,6 @@ class ProfiledWithoutGpu(TraceWarning):
     reason: str
 
 
-class RolloutsLeftOut(TraceWarning):
-    num_passes: int
-
-
 class SamplerWithoutLength(TraceWarning):
     num_iterations: int
 
@@ -153,10 +117,6 @@ class SeveralLoaders(TraceWarning):
 
 class SizesAssumed(TraceWarning):
     assumptions: Sequence[str]
-
-
-class StepsUnequal(TraceWarning):
-    most_steps: int
 
 
 class StepTaken(TraceWarning):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import ConstantCalibrated
+from advisor.core.findings.estimates import Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,9 @@ class FittedConstants:
     @property
     def is_calibrated(self) -> bool:
         """Whether kernels that this machine's user measured told any of it."""
-        told = (isinstance(source, ConstantCalibrated) for source in self.origin.values())
+        told = (
+            (isinstance(source, Constant) and source.of == "calibrated") for source in self.origin.values()
+        )
         return bool(self.learned_share or self.learned_kernels) or any(told)
 
     @property

@@ -2,83 +2,45 @@
 
 from __future__ import annotations
 
-from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
-    CloudWaitAssumed,
-    ClusterWaitUnknown,
-    ComparedBetter,
-    ComparedByTime,
-    ComparedNeither,
-    ComparedOne,
-    ComparedSame,
-    ComparedTrade,
-    CurveOfNone,
-    CurveOfOne,
-    CurvePays,
-    CurveStops,
-    DataRegionUnknown,
-    EpochLengthUnknown,
-    HourlyCostUnknown,
-    Machine,
-    NothingTips,
-    NothingToChooseFrom,
-    OptInRegions,
-    RatesUnknown,
-    SummaryChoice,
-    SummaryCostAndTime,
-    SummaryDoubt,
-    TippedByDataPlace,
-    TippedByDeadline,
-    TippedByLaterDeadline,
-    TippedByObjective,
-    TippedByPrice,
-    TippedByQuote,
-    TippedByStep,
-    TippedByValue,
-    TippedByWait,
-    TooManyEpochs,
-)
-from advisor.core.findings.options import Risk, RiskPreemption
+from advisor.core.findings import Finding, answers, options
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
 from advisor.report.words.table import TEXTS, in_names
 
 
 @in_names.register
-def _(it: HourlyCostUnknown) -> str:
+def _(it: answers.HourlyCostUnknown) -> str:
     return f"no hourly cost is configured for {', '.join(it.providers)}: counted as $0, which flatters it"
 
 
 @in_names.register
-def _(it: ClusterWaitUnknown) -> str:
+def _(it: answers.ClusterWaitUnknown) -> str:
     names = ", ".join(it.clusters)
     return f"no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0"
 
 
 @in_names.register
-def _(it: OptInRegions) -> str:
+def _(it: answers.OptInRegions) -> str:
     return (
         f"{it.num_offers:,} offers are left out, in regions that an account must enable first"
         f" ({', '.join(it.regions)}): include them with --region NAME or cloud.opt_in_regions"
     )
 
 
-TEXTS |= {
-    CloudWaitAssumed: (
-        "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
-        " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
-    ),
-    DataRegionUnknown: (
-        "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
-        " from"
-        " every machine (write {place}@REGION)"
-    ),
-    RatesUnknown: (
-        "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
-        " that of"
-        " their place is unknown (see their notes; rates in the settings replace it)"
-    ),
-}
+TEXTS[answers.CloudWaitAssumed] = (
+    "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
+    " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
+)
+TEXTS[answers.DataRegionUnknown] = (
+    "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
+    " from"
+    " every machine (write {place}@REGION)"
+)
+TEXTS[answers.RatesUnknown] = (
+    "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
+    " that of"
+    " their place is unknown (see their notes; rates in the settings replace it)"
+)
 
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.
@@ -86,7 +48,7 @@ _UNSURE = (0.1, 0.9)
 
 
 @in_names.register
-def _(it: ComparedBetter) -> str:
+def _(it: answers.ComparedBetter) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     cost = _times(it.times_cheaper, format_usd(it.less_usd), "cheaper")
     gains = " and ".join(filter(None, (time, cost)))
@@ -99,7 +61,7 @@ def _(it: ComparedBetter) -> str:
 
 
 @in_names.register
-def _(it: ComparedTrade) -> str:
+def _(it: answers.ComparedTrade) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     cost = _times(it.times_dearer, format_usd(it.more_usd), "dearer")
     counted = _counted(it.change_usd, it.faster, it.slower)
@@ -113,7 +75,7 @@ def _(it: ComparedTrade) -> str:
 
 
 @in_names.register
-def _(it: ComparedByTime) -> str:
+def _(it: answers.ComparedByTime) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     than = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
     return (
@@ -123,17 +85,17 @@ def _(it: ComparedByTime) -> str:
 
 
 @in_names.register
-def _(it: ComparedOne) -> str:
+def _(it: answers.ComparedOne) -> str:
     return f"only {it.take} does the job: {it.other} does not ({in_names(it.why)})"
 
 
 @in_names.register
-def _(it: ComparedNeither) -> str:
+def _(it: answers.ComparedNeither) -> str:
     return f"neither does the job: not A ({in_names(it.why_a)}), nor B ({in_names(it.why_b)})"
 
 
 @in_names.register
-def _(it: ComparedSame) -> str:
+def _(it: answers.ComparedSame) -> str:
     return f"A and B come to the same: {format_usd(it.usd)} and {format_duration(it.time_s)}"
 
 
@@ -155,7 +117,7 @@ def _sure(p_sooner: float) -> str:
 
 
 @in_names.register
-def _(it: CurvePays) -> str:
+def _(it: answers.CurvePays) -> str:
     return (
         f"more GPUs pay up to the largest number there is, {in_names(it.machine)}: the last step"
         f" {_price(it.usd_per_h_saved, it.change_usd)}, and an hour is worth {format_usd(it.value_usd_per_h)}"
@@ -164,7 +126,7 @@ def _(it: CurvePays) -> str:
 
 
 @in_names.register
-def _(it: CurveStops) -> str:
+def _(it: answers.CurveStops) -> str:
     step = f"the step to {it.next_num_gpus} GPUs"
     if it.usd_per_h_saved is None:
         return f"more GPUs stop paying after {in_names(it.machine)}: {step} saves no time"
@@ -190,14 +152,12 @@ def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
     return f" ({format_usd(abs(change_usd))} to change the script{place} counted)"
 
 
-TEXTS |= {
-    CurveOfNone: "no number of these GPUs does the job",
-    CurveOfOne: "there is one number alone that does the job: {machine}",
-}
+TEXTS[answers.CurveOfNone] = "no number of these GPUs does the job"
+TEXTS[answers.CurveOfOne] = "there is one number alone that does the job: {machine}"
 
 
 @in_names.register
-def _(it: Machine) -> str:
+def _(it: answers.Machine) -> str:
     gpus = Layout(gpus_per_node=it.num_gpus // it.num_nodes, num_nodes=it.num_nodes).of(it.gpu)
     if it.instance_type is not None:
         machines = it.instance_type if it.num_nodes == 1 else f"{it.num_nodes} x {it.instance_type}"
@@ -206,7 +166,7 @@ def _(it: Machine) -> str:
 
 
 @in_names.register
-def _(it: SummaryChoice) -> str:
+def _(it: answers.SummaryChoice) -> str:
     steps = (
         f"{it.num_iterations:,} step{'' if it.num_iterations == 1 else 's'} of"
         f" {format_duration(it.iteration_s)}"
@@ -216,7 +176,7 @@ def _(it: SummaryChoice) -> str:
 
 
 @in_names.register
-def _(it: SummaryCostAndTime) -> str:
+def _(it: answers.SummaryCostAndTime) -> str:
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     time = f"it is done in about {done} (90 % chance within {late})"
     less = "" if it.is_whole else ", not counting what else runs between steps (see the warning)"
@@ -227,56 +187,27 @@ def _(it: SummaryCostAndTime) -> str:
 
 
 @in_names.register
-def _(it: SummaryDoubt) -> str:
+def _(it: answers.SummaryDoubt) -> str:
     words = _in_plain_words(it.risk, it.num_nodes)
     return f"What could go wrong: {words}. What would change this advice: {in_names(it.tipped_by)}"
 
 
 def _in_plain_words(risk: Finding, num_nodes: int) -> str:
     match risk:
-        case Risk(of="capacity") if num_nodes > 1:
+        case options.Risk(of="capacity") if num_nodes > 1:
             return f"fewer than {num_nodes} machines are free when you ask for them"
-        case Risk(of="capacity"):
+        case options.Risk(of="capacity"):
             return "no machine is free when you ask for one"
-        case RiskPreemption() if num_nodes > 1:
+        case options.RiskPreemption() if num_nodes > 1:
             return (
                 f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
             )
-        case RiskPreemption():
+        case options.RiskPreemption():
             return "the machine is taken away while it trains, and the job goes on later"
-        case Risk(of="wait"):
+        case options.Risk(of="wait"):
             return "the queue takes longer"
         case _:
             return "nothing that is known"
-
-
-@in_names.register
-def _(it: TippedByPrice) -> str:
-    would_be = _would_be(in_names(it.instead), it.time_s, it.cost_usd)
-    return f"if it costs more than {format_usd(it.usd_per_h)} an hour when you ask, {would_be}"
-
-
-@in_names.register
-def _(it: TippedByQuote) -> str:
-    return (
-        f"if a quote for another falls below {format_usd(it.usd_per_h)} an hour,"
-        f" {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
-
-
-@in_names.register
-def _(it: TippedByWait) -> str:
-    wait = "the wait for it" if it.is_known else "its unknown wait"
-    would_be = _would_be(in_names(it.instead), it.time_s, it.cost_usd)
-    return f"if {wait} is longer than {format_duration(it.wait_s)} on average, {would_be}"
-
-
-@in_names.register
-def _(it: TippedByStep) -> str:
-    than = _told_apart(it.step_s, it.expected_s)
-    return (
-        f"if you measure more than {than} a step, {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
 
 
 def _told_apart(longer_s: float, expected_s: float) -> str:
@@ -289,58 +220,16 @@ def _told_apart(longer_s: float, expected_s: float) -> str:
     return format_duration(longer_s)
 
 
-@in_names.register
-def _(it: TippedByDeadline) -> str:
-    than = format_duration(it.below_s)
-    return (
-        f"with a deadline below {than} (--deadline),"
-        f" {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
-
-
-@in_names.register
-def _(it: TippedByDataPlace) -> str:
-    return (
-        f"if the data is in {it.data_region} of {it.data_provider} (--data),"
-        f" {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
-
-
-@in_names.register
-def _(it: TippedByValue) -> str:
-    than = f"{'more' if it.is_above else 'less'} than {format_usd(it.value_usd_per_h)}"
-    return (
-        f"if an hour is worth {than} (--value-of-time),"
-        f" {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
-
-
-@in_names.register
-def _(it: TippedByLaterDeadline) -> str:
-    would_be = _would_be(in_names(it.instead), it.time_s, it.cost_usd)
-    return f"with a deadline of {format_duration(it.from_s)} or later (--deadline), {would_be}"
-
-
-@in_names.register
-def _(it: TippedByObjective) -> str:
-    return (
-        "if the policy's objective were the best value,"
-        f" {_would_be(in_names(it.instead), it.time_s, it.cost_usd)}"
-    )
-
-
 def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
     cost = "at a cost that is not configured" if cost_usd is None else f"for {format_usd(cost_usd)}"
     return f"{instead} would be recommended, {format_duration(time_s)} {cost}"
 
 
-TEXTS |= {
-    NothingTips: "nothing that is in doubt: no other option comes close",
-}
+TEXTS[answers.NothingTips] = "nothing that is in doubt: no other option comes close"
 
 
 @in_names.register
-def _(it: EpochLengthUnknown) -> str:
+def _(it: answers.EpochLengthUnknown) -> str:
     why = "its data has no length" if it.has_loader else "it uses no torch DataLoader"
     # What is made up in the place of data has the length that is given for it.
     instead = "; --samples N is the length of --fake-data" if it.has_loader else ""
@@ -353,13 +242,44 @@ def _(it: EpochLengthUnknown) -> str:
     )
 
 
-TEXTS |= {
-    NothingToChooseFrom: (
-        "there is nothing to choose from: no local GPU, no cluster and no offer matches. Widen --gpu,"
-        " --provider, --region or --market, or give --local-gpu NAME"
-    ),
-    TooManyEpochs: (
-        "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than {most_iterations:,}"
-        " iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end"
-    ),
-}
+TEXTS[answers.NothingToChooseFrom] = (
+    "there is nothing to choose from: no local GPU, no cluster and no offer matches. Widen --gpu,"
+    " --provider, --region or --market, or give --local-gpu NAME"
+)
+TEXTS[answers.TooManyEpochs] = (
+    "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than {most_iterations:,}"
+    " iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end"
+)
+
+
+@in_names.register
+def _(it: answers.Tipping) -> str:
+    cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
+    then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}"
+    return f"{_condition(it)}, {then}"
+
+
+def _condition(it: answers.Tipping) -> str:
+    usd_per_h, limit = format_usd(it.usd_per_h), format_duration(it.limit_s)
+    match it.by:
+        case "price":
+            return f"if it costs more than {usd_per_h} an hour when you ask"
+        case "quote":
+            return f"if a quote for another falls below {usd_per_h} an hour"
+        case "value":
+            return (
+                f"if an hour is worth {'more' if it.is_above else 'less'} than {usd_per_h} (--value-of-time)"
+            )
+        case "wait":
+            wait = "the wait for it" if it.is_known else "its unknown wait"
+            return f"if {wait} is longer than {limit} on average"
+        case "step":
+            return f"if you measure more than {_told_apart(it.limit_s, it.expected_s)} a step"
+        case "deadline":
+            return f"with a deadline below {limit} (--deadline)"
+        case "later-deadline":
+            return f"with a deadline of {limit} or later (--deadline)"
+        case "data-place":
+            return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
+        case "objective":
+            return "if the policy's objective were the best value"

@@ -4,55 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from advisor.core.findings.answers import (
-    BestOfTotal,
-    Cheapest,
-    CostOfPickUnknown,
-    Fastest,
-    ObjectiveOfPolicy,
-    Safest,
-)
-from advisor.core.findings.options import (
-    Alike,
-    ApprovalNeeded,
-    CommunityHost,
-    CopiedLocally,
-    DataInPlace,
-    DataMoved,
-    GangAssumed,
-    GlobalBatchHeld,
-    GpuInUse,
-    LaterStart,
-    MemoryTight,
-    NearTie,
-    PriceDerived,
-    RateAssumed,
-    RateConfigured,
-    RateOfLog,
-    RatePublished,
-    RateUnknown,
-    Reading,
-    RentOrWait,
-    Risk,
-    RiskPreemption,
-    ScalingAssumed,
-    Tie,
-    Unknown,
-    WaitAssumed,
-    WaitOfAnySize,
-    WaitOfLog,
-    WaitOfOtherUnit,
-    WaitOfStarts,
-)
-from advisor.core.findings.prices import (
-    GpuFamily,
-    GpusNotInCatalog,
-    PricesAhead,
-    PricesComputed,
-    PricesImplausible,
-    PricesNotLive,
-    PricesStale,
-)
+from advisor.core.findings import answers, options, prices
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
@@ -62,7 +14,7 @@ _MOST_GPUS = 3
 
 
 @in_names.register
-def _(it: Alike) -> str:
+def _(it: options.Alike) -> str:
     times = {"faster": it.faster_s, "slower": it.slower_s}
     parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
     sums = {"cheaper": it.cheaper_usd, "dearer": it.dearer_usd}
@@ -76,7 +28,7 @@ def _(it: Alike) -> str:
 
 
 @in_names.register
-def _(it: Reading) -> str:
+def _(it: options.Reading) -> str:
     giver = "object storage gives one machine" if it.by_storage else "its network gives"
     return (
         f"reading {it.gib:,.10g} GiB each epoch takes {format_duration(it.read_s)} per iteration at"
@@ -86,7 +38,7 @@ def _(it: Reading) -> str:
 
 
 @in_names.register
-def _(it: CopiedLocally) -> str:
+def _(it: options.CopiedLocally) -> str:
     return (
         f"{it.gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
         f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
@@ -96,7 +48,7 @@ def _(it: CopiedLocally) -> str:
 
 
 @in_names.register
-def _(it: DataMoved) -> str:
+def _(it: options.DataMoved) -> str:
     paid = f" for {format_usd(it.usd)}" if it.usd else ""
     return (
         f"{it.gib:,.10g} GiB of data come from {it.place}{paid} in {format_duration(it.time_s)}, once a run"
@@ -104,7 +56,7 @@ def _(it: DataMoved) -> str:
 
 
 @in_names.register
-def _(it: GangAssumed) -> str:
+def _(it: options.GangAssumed) -> str:
     finds = (
         "" if it.p_at_once is None else f"{100 * it.p_at_once:.0f} % of starts find all of them at once, and "
     )
@@ -116,7 +68,7 @@ def _(it: GangAssumed) -> str:
 
 
 @in_names.register
-def _(it: RateUnknown) -> str:
+def _(it: options.RateUnknown) -> str:
     at = f"{it.provider} {it.region}" if it.region else f"an unknown region of {it.provider}"
     return (
         f"no rate of {it.line} is known for {at}: it counts at ${it.usd:g} per {it.unit}, the dearest known"
@@ -125,7 +77,7 @@ def _(it: RateUnknown) -> str:
 
 
 @in_names.register
-def _(it: GlobalBatchHeld) -> str:
+def _(it: options.GlobalBatchHeld) -> str:
     how = {"given": "as you said", "seen": "as two profiles show"}[it.source]
     batch = (
         "its global batch"
@@ -137,7 +89,7 @@ def _(it: GlobalBatchHeld) -> str:
 
 
 @in_names.register
-def _(it: ScalingAssumed) -> str:
+def _(it: options.ScalingAssumed) -> str:
     batch = "its profiled batch (of unknown size)" if it.batch_size is None else f"{it.batch_size:,} samples"
     return (
         f"assumed that each of {it.num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
@@ -146,7 +98,7 @@ def _(it: ScalingAssumed) -> str:
 
 
 @in_names.register
-def _(it: GpuInUse) -> str:
+def _(it: options.GpuInUse) -> str:
     if it.busy_share is not None:
         return f"GPU {it.gpu_index} is in use: {100 * it.busy_share:.0f} % busy"
     used, total = format_bytes(it.used_bytes or 0), format_bytes(it.memory_bytes or 0)
@@ -154,13 +106,13 @@ def _(it: GpuInUse) -> str:
 
 
 @in_names.register
-def _(it: MemoryTight) -> str:
+def _(it: options.MemoryTight) -> str:
     need, most, has = map(format_bytes, (it.needed_bytes, it.needed_p90_bytes, it.available_bytes))
     return f"may not fit: needs {need}, in one of ten cases {most}, and the GPU has {has}"
 
 
 @in_names.register
-def _(it: LaterStart) -> str:
+def _(it: options.LaterStart) -> str:
     start = datetime.fromisoformat(it.start_at)
     return (
         f"a start {it.delay_h} h later ({start:%H:%M} {start.tzname()}) was cheaper over the last"
@@ -171,13 +123,13 @@ def _(it: LaterStart) -> str:
 
 
 @in_names.register
-def _(it: NearTie) -> str:
+def _(it: options.NearTie) -> str:
     costs = "costs less" if it.is_on_frontier else "costs no more"
     return f"near tie in time: {it.plan_id} {costs} and is done sooner with probability {it.p_slower:.2f}"
 
 
 @in_names.register
-def _(it: RentOrWait) -> str:
+def _(it: options.RentOrWait) -> str:
     at, renting = f"at ${it.value_usd_per_h:g}/h", f"instead of {it.own_id}, renting {it.rented_id} pays"
     if it.break_even_wait_s <= 0:
         return f"{renting} even without a wait {at}"
@@ -187,7 +139,7 @@ def _(it: RentOrWait) -> str:
 
 
 @in_names.register
-def _(it: Tie) -> str:
+def _(it: options.Tie) -> str:
     return f"tie with {it.plan_id}: within {it.within_share * 100:g} % in time and cost"
 
 
@@ -200,7 +152,7 @@ def basis(*, num_jobs: int, size: str | None, size_unit: str, walltime: str | No
 
 
 @in_names.register
-def _(it: WaitOfLog) -> str:
+def _(it: options.WaitOfLog) -> str:
     jobs = basis(
         num_jobs=it.num_jobs, size=it.size, size_unit=it.size_unit, walltime=it.walltime, queue=it.queue
     )
@@ -208,7 +160,7 @@ def _(it: WaitOfLog) -> str:
 
 
 @in_names.register
-def _(it: WaitAssumed) -> str:
+def _(it: options.WaitAssumed) -> str:
     half, most = format_duration(it.later_p50_s), format_duration(it.later_p90_s)
     return (
         f"wait assumed: {100 * it.p_at_once:.0f} % of starts find a machine at once, half of the others"
@@ -218,30 +170,28 @@ def _(it: WaitAssumed) -> str:
 
 
 @in_names.register
-def _(it: WaitOfStarts) -> str:
+def _(it: options.WaitOfStarts) -> str:
     return (
         f"wait from your log of {it.watched_h:,.0f} h: {100 * it.p_at_once:.0f} % of starts find a machine at"
         " once"
     )
 
 
-TEXTS |= {
-    ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
-    CommunityHost: (
-        "community host: a third party's machine listed on {provider}; speed and security depend on its"
-        " owner, so bring no secrets"
-    ),
-    DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
-    PriceDerived: "price never quoted, {source}: it counts at its p90",
-    WaitOfAnySize: (
-        "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
-    ),
-    WaitOfOtherUnit: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
-}
+TEXTS[options.ApprovalNeeded] = "needs approval by {by}: {detail} ({file})"
+TEXTS[options.CommunityHost] = (
+    "community host: a third party's machine listed on {provider}; speed and security depend on its"
+    " owner, so bring no secrets"
+)
+TEXTS[options.DataInPlace] = "the data set ({place}) is in this region: moving it costs nothing"
+TEXTS[options.PriceDerived] = "price never quoted, {source}: it counts at its p90"
+TEXTS[options.WaitOfAnySize] = (
+    "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
+)
+TEXTS[options.WaitOfOtherUnit] = "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
 
 
 @in_names.register
-def _(it: BestOfTotal) -> str:
+def _(it: answers.BestOfTotal) -> str:
     cost, time = format_usd(it.cost_usd), format_duration(it.time_s)
     whole = f"the least expected cost and time at ${it.value_usd_per_h:g}/h: {cost} and {time} on average"
     if it.change_s:
@@ -250,13 +200,13 @@ def _(it: BestOfTotal) -> str:
 
 
 @in_names.register
-def _(it: Cheapest) -> str:
+def _(it: answers.Cheapest) -> str:
     guess = ", where a price that was never quoted counts at its p90" if it.is_guess_below else ""
     return f"the least median cost{guess}{_if_unknown(it.is_cost_known)}"
 
 
 @in_names.register
-def _(it: Safest) -> str:
+def _(it: answers.Safest) -> str:
     held = f"{' and '.join(it.limits)} met with p {it.p_met:.2f}, " if it.limits else ""
     can = "can be preempted" if it.is_preemptible else "is not preempted"
     least = f"the least cost at p90: {format_usd(it.cost_p90_usd)}{_if_unknown(it.is_cost_known)}"
@@ -267,15 +217,13 @@ def _if_unknown(is_cost_known: bool) -> str:
     return "" if is_cost_known else ", which is unknown and counts as 0"
 
 
-TEXTS |= {
-    CostOfPickUnknown: "{rule}; what it costs is unknown",
-    Fastest: "the least median time",
-    ObjectiveOfPolicy: "the policy's objective: {reason}",
-}
+TEXTS[answers.CostOfPickUnknown] = "{rule}; what it costs is unknown"
+TEXTS[answers.Fastest] = "the least median time"
+TEXTS[answers.ObjectiveOfPolicy] = "the policy's objective: {reason}"
 
 
 @in_names.register
-def _(it: RiskPreemption) -> str:
+def _(it: options.RiskPreemption) -> str:
     gang = f" of any of {it.num_nodes} nodes, which stops all" if it.num_nodes > 1 else ""
     times = (
         f", {it.times_of_one:.2g} times (assumed) that of one node, which is" if it.times_of_one > 1 else ""
@@ -287,7 +235,7 @@ def _(it: RiskPreemption) -> str:
 
 
 @in_names.register
-def _(it: RatePublished) -> str:
+def _(it: options.RatePublished) -> str:
     return (
         f"{'floor' if it.is_floor else 'assumed'}; {it.source} of {it.as_of}: {it.low_pct} to {it.high_pct} %"
         " of machines"
@@ -295,30 +243,28 @@ def _(it: RatePublished) -> str:
     )
 
 
-TEXTS |= {
-    RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
-    RateConfigured: "configured",
-    RateOfLog: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
-}
+TEXTS[options.RateAssumed] = "assumed ({basis} from {num_traces} {source}, {as_of})"
+TEXTS[options.RateConfigured] = "configured"
+TEXTS[options.RateOfLog] = "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows"
 
 
 @in_names.register
-def _(it: GpuFamily) -> str:
+def _(it: prices.GpuFamily) -> str:
     return f"{it.name} is a family: taken as {', '.join(it.gpus)}"
 
 
 @in_names.register
-def _(it: GpusNotInCatalog) -> str:
+def _(it: prices.GpusNotInCatalog) -> str:
     return f"the catalog does not know {', '.join(it.gpus)}: offers with it are left out"
 
 
 @in_names.register
-def _(it: PricesAhead) -> str:
+def _(it: prices.PricesAhead) -> str:
     return f"prices of {', '.join(it.providers)} are dated after today: check the clock"
 
 
 @in_names.register
-def _(it: PricesComputed) -> str:
+def _(it: prices.PricesComputed) -> str:
     return (
         f"{it.num_computed} of {it.num_prices} prices were never quoted but computed from others; their"
         " source"
@@ -327,7 +273,7 @@ def _(it: PricesComputed) -> str:
 
 
 @in_names.register
-def _(it: PricesImplausible) -> str:
+def _(it: prices.PricesImplausible) -> str:
     prices = f"{it.num_prices} {'price' if it.num_prices == 1 else 'prices'} of {it.source}"
     if it.is_kept:
         return f"{prices} far from what such machines cost elsewhere, taken as they are: {it.examples}"
@@ -335,7 +281,7 @@ def _(it: PricesImplausible) -> str:
 
 
 @in_names.register
-def _(it: PricesNotLive) -> str:
+def _(it: prices.PricesNotLive) -> str:
     some = "" if it.num_dated == it.num_prices else f"{it.num_dated} of {it.num_prices} "
     spans = "; ".join(
         f"{age['provider']} {_span(age['newest_days'], age['oldest_days'])} days old"
@@ -351,7 +297,7 @@ def _span(low: str | int, high: str | int) -> str:
 
 
 @in_names.register
-def _(it: PricesStale) -> str:
+def _(it: prices.PricesStale) -> str:
     rest = it.num_machines - len(it.examples)
     named = ", ".join(it.examples) + (f" and {rest} more" if rest else "")
     what = "stand in, of the day that they show" if it.is_kept else "are older than allowed and left out"
@@ -362,9 +308,7 @@ def _(it: PricesStale) -> str:
     )
 
 
-TEXTS |= {}
-
-TEXTS[Unknown] = {
+TEXTS[options.Unknown] = {
     "cost": "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     "wait": "wait unknown: neither configured nor measured, so it is counted as 0",
     "memory": "memory unknown: the profile does not show how much the script needs",
@@ -400,7 +344,7 @@ TEXTS[Unknown] = {
     "price": "no price matches these limits: see `advisor prices`",
 }
 
-TEXTS[Risk] = {
+TEXTS[options.Risk] = {
     "capacity": "capacity not checked",
     "none": "none known",
     "wait": "wait",

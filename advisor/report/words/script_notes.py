@@ -2,79 +2,19 @@
 
 from __future__ import annotations
 
-from advisor.core.findings.answers import (
-    ChangeCosts,
-    ChangeEnables,
-    ChangeEndsAll,
-    ChangeMoves,
-    ChangeOfMemory,
-    ChangeRulesOut,
-)
-from advisor.core.findings.estimates import (
-    Accumulate,
-    ClocksDrifted,
-    DivideLayers,
-    EditScript,
-    EnlargeBatch,
-    KernelsDisagree,
-    NotPatched,
-    RetuneLearningRate,
-    SaveCheckpoints,
-    ShardModel,
-    StartOnNodes,
-    StartWithTorchrun,
-)
-from advisor.core.findings.traces import (
-    BatchesDiffer,
-    BatchesWarmUp,
-    ClosureRepeated,
-    CompileIgnored,
-    CompileMeasured,
-    CredentialsInSight,
-    DataSetReplaced,
-    DataWithoutEnd,
-    EndedEarly,
-    EvaluationBetween,
-    EvaluationCut,
-    EvaluationInside,
-    EvaluationLeftOut,
-    ExchangeLeftOut,
-    FakeDataFed,
-    FakeDataUnused,
-    GraphBreaks,
-    KernelsUnjoined,
-    KernelsUnmarked,
-    LengthUnknown,
-    NoFlopFormula,
-    NoShapeRule,
-    NoStep,
-    NotDone,
-    OffloadUncounted,
-    OptimizerIdle,
-    ProfiledWithoutGpu,
-    ProfileLacks,
-    RolloutsLeftOut,
-    SamplerWithoutLength,
-    SeveralLoaders,
-    SizesAssumed,
-    StepsUnequal,
-    StepTaken,
-    TorchUntested,
-    VariablesWithheld,
-    World,
-)
+from advisor.core.findings import answers, estimates, traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
 
 @in_names.register
-def _(it: ClocksDrifted) -> str:
+def _(it: estimates.ClocksDrifted) -> str:
     seen = f"the same product took up to {it.drift:.0%} longer at times: the clocks changed"
     return f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"
 
 
 @in_names.register
-def _(it: KernelsDisagree) -> str:
+def _(it: estimates.KernelsDisagree) -> str:
     return (
         f"{it.constant}: the {it.num_kernels} kernels differ by {it.spread:.0%} from each other"
         " in how far predictions are off; the constant is a compromise"
@@ -85,7 +25,7 @@ _CHECK_LOSS = "check that the loss still falls as before"
 
 
 @in_names.register
-def _(it: RetuneLearningRate) -> str:
+def _(it: estimates.RetuneLearningRate) -> str:
     return (
         f"retune the learning rate: a step takes {it.global_batch_size:,} samples instead of"
         f" {it.batch_size:,}"
@@ -93,13 +33,13 @@ def _(it: RetuneLearningRate) -> str:
 
 
 @in_names.register
-def _(it: SaveCheckpoints) -> str:
+def _(it: estimates.SaveCheckpoints) -> str:
     best = f" (least is lost at {format_duration(it.best_interval_s)})" if it.best_interval_s else ""
     return f"save a checkpoint every {format_duration(it.interval_s)} and resume from it{best}"
 
 
 @in_names.register
-def _(it: ShardModel) -> str:
+def _(it: estimates.ShardModel) -> str:
     how = {
         "zero-1": "shard the optimizer's state (ZeroRedundancyOptimizer, or DeepSpeed's stage 1)",
         "zero-2": "shard gradients and optimizer state (DeepSpeed's stage 2)",
@@ -110,7 +50,7 @@ def _(it: ShardModel) -> str:
 
 
 @in_names.register
-def _(it: DivideLayers) -> str:
+def _(it: estimates.DivideLayers) -> str:
     within = f"divide each layer among {it.tensor} GPUs of a node" if it.tensor > 1 else ""
     stages = f"divide the layers into {it.pipeline} stages" if it.pipeline > 1 else ""
     both = " and ".join(filter(None, (within, stages)))
@@ -118,7 +58,7 @@ def _(it: DivideLayers) -> str:
 
 
 @in_names.register
-def _(it: StartOnNodes) -> str:
+def _(it: estimates.StartOnNodes) -> str:
     near = ", all in one zone (and one placement group, where the cloud has them)" if it.is_rented else ""
     return (
         f"start torchrun --nnodes {it.num_nodes} --nproc-per-node {it.gpus_per_node} --rdzv-backend c10d"
@@ -127,19 +67,17 @@ def _(it: StartOnNodes) -> str:
 
 
 @in_names.register
-def _(it: StartWithTorchrun) -> str:
+def _(it: estimates.StartWithTorchrun) -> str:
     named = ' (with devices="auto" and num_nodes set in the script)' if it.library == "lightning" else ""
     return f"start it with torchrun{named}: {it.library} wraps the model and shares out the data by itself"
 
 
-TEXTS |= {
-    Accumulate: "add up the gradients of {passes} batches before each step of the optimizer",
-    EnlargeBatch: "make the batch {factor} times as large",
-}
+TEXTS[estimates.Accumulate] = "add up the gradients of {passes} batches before each step of the optimizer"
+TEXTS[estimates.EnlargeBatch] = "make the batch {factor} times as large"
 
 
 @in_names.register
-def _(it: ChangeCosts) -> str:
+def _(it: answers.ChangeCosts) -> str:
     more = _more(it.measure, it.relative, it.base_usd, it.head_usd, it.base_s, it.head_s)
     return (
         f"{more} per run on {in_names(it.machine)}:"
@@ -148,7 +86,7 @@ def _(it: ChangeCosts) -> str:
 
 
 @in_names.register
-def _(it: ChangeRulesOut) -> str:
+def _(it: answers.ChangeRulesOut) -> str:
     more = _more(it.measure, it.relative, it.base_usd, it.head_usd, it.base_s, it.head_s)
     because = "" if it.why is None else f" ({in_names(it.why)})"
     return (
@@ -159,7 +97,7 @@ def _(it: ChangeRulesOut) -> str:
 
 
 @in_names.register
-def _(it: ChangeEnables) -> str:
+def _(it: answers.ChangeEnables) -> str:
     return (
         f"before the change no machine did the job; now {in_names(it.machine)} does it:"
         f" {_figures(it.head_usd, it.head_s)}"
@@ -167,7 +105,7 @@ def _(it: ChangeEnables) -> str:
 
 
 @in_names.register
-def _(it: ChangeEndsAll) -> str:
+def _(it: answers.ChangeEndsAll) -> str:
     before = (
         "no machine did the job before either"
         if it.machine is None
@@ -177,12 +115,12 @@ def _(it: ChangeEndsAll) -> str:
 
 
 @in_names.register
-def _(it: ChangeMoves) -> str:
+def _(it: answers.ChangeMoves) -> str:
     return f"after the change {in_names(it.machine)} is the one to take: {_figures(it.head_usd, it.head_s)}"
 
 
 @in_names.register
-def _(it: ChangeOfMemory) -> str:
+def _(it: answers.ChangeOfMemory) -> str:
     fits = [f"no longer fits {', '.join(it.no_longer)}"] if it.no_longer else []
     fits += [f"now fits {', '.join(it.newly)}"] if it.newly else []
     memory = f"memory of a GPU {format_bytes(it.base_bytes)} -> {format_bytes(it.head_bytes)}"
@@ -217,7 +155,7 @@ _GIVE = "give `iterations`, or `iterations_per_epoch` with `epochs`"
 
 
 @in_names.register
-def _(it: BatchesDiffer) -> str:
+def _(it: traces.BatchesDiffer) -> str:
     of_size = "an unknown number" if it.batch_size is None else f"{it.batch_size:,}"
     return (
         f"the script's batches differ in size, {it.smallest:,} to {it.largest:,} samples so far: time and"
@@ -227,7 +165,7 @@ def _(it: BatchesDiffer) -> str:
 
 
 @in_names.register
-def _(it: BatchesWarmUp) -> str:
+def _(it: traces.BatchesWarmUp) -> str:
     begins = (
         f"the script begins with {it.first_size:,} samples a step and warms up to its nominal batch size of"
         f" {it.nominal_size:,} ({it.num_batches} batches of {it.batch_size:,})"
@@ -238,7 +176,7 @@ def _(it: BatchesWarmUp) -> str:
 
 
 @in_names.register
-def _(it: DataSetReplaced) -> str:
+def _(it: traces.DataSetReplaced) -> str:
     failed = f"the data set {it.name} could not be made ({it.error})"
     if it.num_samples is not None:
         return f"{failed}: {it.num_samples:,} fake samples take its place"
@@ -249,7 +187,7 @@ def _(it: DataSetReplaced) -> str:
 
 
 @in_names.register
-def _(it: DataWithoutEnd) -> str:
+def _(it: traces.DataWithoutEnd) -> str:
     claimed = f"{it.num_samples:,} samples" if it.num_samples else f"{it.num_batches:,} batches"
     return (
         f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
@@ -258,29 +196,7 @@ def _(it: DataWithoutEnd) -> str:
 
 
 @in_names.register
-def _(it: EndedEarly) -> str:
-    first = ", set-up work included" if it.num_iterations == 1 else ""
-    return f"the script ended after {it.num_iterations} iteration(s): the trace is of the last one{first}"
-
-
-@in_names.register
-def _(it: EvaluationCut) -> str:
-    of_all = f" of its {it.num_batches:,}" if it.num_batches else ""
-    return (
-        f"an evaluation without gradients was ended after {it.num_given}{of_all} batches: it is not"
-        " part of a training iteration. If the script trains on what it computed there, give"
-        " `iterations_per_epoch`"
-    )
-
-
-@in_names.register
-def _(it: ExchangeLeftOut) -> str:
-    kernels = f"{it.num_kernels} NCCL kernels ({format_duration(it.time_s)})"
-    return f"{kernels} are left out: communication is modelled for each number of GPUs, not scaled"
-
-
-@in_names.register
-def _(it: NoStep) -> str:
+def _(it: traces.NoStep) -> str:
     if it.has_updates:
         return (
             "no torch optimizer stepped: an iteration is the span between two backward passes"
@@ -293,7 +209,7 @@ def _(it: NoStep) -> str:
 
 
 @in_names.register
-def _(it: OffloadUncounted) -> str:
+def _(it: traces.OffloadUncounted) -> str:
     return (
         f"DeepSpeed keeps {' and '.join(it.parts)} in main memory (offload): copies to it and the CPU's work"
         " are not counted, so that it is slower than predicted; without offload all is counted"
@@ -301,7 +217,7 @@ def _(it: OffloadUncounted) -> str:
 
 
 @in_names.register
-def _(it: OptimizerIdle) -> str:
+def _(it: traces.OptimizerIdle) -> str:
     return (
         f"an optimizer ({', '.join(it.optimizers)}) made no step while another made {it.num_steps}: the"
         " recorded iteration is without it"
@@ -309,7 +225,7 @@ def _(it: OptimizerIdle) -> str:
 
 
 @in_names.register
-def _(it: SeveralLoaders) -> str:
+def _(it: traces.SeveralLoaders) -> str:
     beside = ", ".join(map(_batches, it.others))
     return (
         f"{1 + len(it.others)} DataLoaders feed an iteration: the one with {_batches(it.num_batches)}"
@@ -323,7 +239,7 @@ def _batches(count: int | None) -> str:
 
 
 @in_names.register
-def _(it: SizesAssumed) -> str:
+def _(it: traces.SizesAssumed) -> str:
     return (
         "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
         + ", ".join(it.assumptions)
@@ -331,7 +247,7 @@ def _(it: SizesAssumed) -> str:
 
 
 @in_names.register
-def _(it: TorchUntested) -> str:
+def _(it: traces.TorchUntested) -> str:
     if it.is_newer:
         return (
             f"torch {it.version} is newer than {it.tested}, which advisor is tested with: compare with care"
@@ -340,17 +256,7 @@ def _(it: TorchUntested) -> str:
 
 
 @in_names.register
-def _(it: GraphBreaks) -> str:
-    names = ", ".join(name.removeprefix("aten::") for name in it.operators)
-    often = "once" if it.num_breaks == 1 else f"{it.num_breaks:,} times"
-    return (
-        f"torch.compile will break its graph {often} an iteration or more, where values are read"
-        f" or decide a shape ({names}): the step is predicted as if it did not"
-    )
-
-
-@in_names.register
-def _(it: VariablesWithheld) -> str:
+def _(it: traces.VariablesWithheld) -> str:
     return (
         f"the script asked for variables of yours that scripts do not get ({', '.join(it.names)}): hand on"
         " what"
@@ -358,73 +264,17 @@ def _(it: VariablesWithheld) -> str:
     )
 
 
-TEXTS |= {
-    ClosureRepeated: (
-        "the optimizer evaluated the model {num_evaluations} times in the recorded"
-        " iteration; how often it does so depends on values, which are made up here"
-    ),
-    CompileIgnored: (
-        "torch.compile was ignored: most of the forward pass runs outside of what it was given, so the"
-        " step"
-        " is predicted as it was recorded, in eager mode"
-    ),
-    CompileMeasured: ("the time is that of what torch.compile made, the operators are those before fusion"),
-    CredentialsInSight: (
-        "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
-    ),
-    EvaluationBetween: (
-        "between earlier steps the model was tried without gradients (forward passes: {num_passes:,}):"
-        " the"
-        " trace is without them. How often that happens is unknown, and its time comes on top"
-    ),
-    EvaluationInside: (
-        "the recorded iteration holds {num_passes:,} forward passes of a model in evaluation"
-        " mode, without gradients: {num_calls:,} of its {num_calls_of_all:,} operator calls. If they"
-        " are an evaluation, let the script evaluate less often while it is profiled"
-    ),
-    EvaluationLeftOut: (
-        "an evaluation of {num_batches:,} batches without gradients ran between the two steps of"
-        " the recorded iteration: the trace is without it, and its time comes on top"
-    ),
-    FakeDataFed: (
-        "{num_loaders} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
-        " is assumed by the kind of its samples"
-    ),
-    FakeDataUnused: (
-        "`profile.fake_data` replaced nothing: the script makes no torch DataLoader, so its data is its own"
-    ),
-    KernelsUnjoined: (
-        "{share_of_kernels:.1%} of the kernels ({share_of_time:.1%} of their time)"
-        " could not be joined to an operator; they are scaled as kernels without one"
-    ),
-    KernelsUnmarked: (
-        "{num_kernels} kernels ({share_of_time:.1%} of the GPU's time) were launched by no operator that"
-        " torch dispatches; they are left out"
-    ),
-    NoFlopFormula: "{operator} has no FLOP formula: only its memory traffic is counted",
-    NoShapeRule: (
-        "{operator} has no shape rule for fake tensors ({error}); its result's shape comes from"
-        " the CPU kernel on zeros"
-    ),
-    ProfiledWithoutGpu: "profiled without the GPU: {reason}",
-    RolloutsLeftOut: (
-        "{num_passes:,} forward passes without gradients ran before the optimizer's first"
-        " step. Work between phases of updates (rollouts, generation, evaluation) is not part of the"
-        " recorded iteration: `iterations` counts optimizer steps, and what comes between them is to be"
-        " added. advisor.profile.profile_callable profiles it as a function"
-    ),
-    SamplerWithoutLength: (
-        "the script's sampler has no length: {num_iterations:,} iterations, one pass over the data set,"
-        " count as an epoch; `iterations_per_epoch` says otherwise"
-    ),
-    StepsUnequal: (
-        "an iteration is one step of the optimizer that steps least, and {most_steps} steps of another:"
-        " `iterations` counts the former"
-    ),
-    StepTaken: "{step} was taken, the median of {num_steps} recorded steps",
-}
+TEXTS[traces.CredentialsInSight] = (
+    "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
+)
+TEXTS[traces.ProfiledWithoutGpu] = "profiled without the GPU: {reason}"
+TEXTS[traces.SamplerWithoutLength] = (
+    "the script's sampler has no length: {num_iterations:,} iterations, one pass over the data set,"
+    " count as an epoch; `iterations_per_epoch` says otherwise"
+)
+TEXTS[traces.StepTaken] = "{step} was taken, the median of {num_steps} recorded steps"
 
-TEXTS[EditScript] = {
+TEXTS[estimates.EditScript] = {
     "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
     "allow-tf32": f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
     "compile-model": "compile the model (torch.compile)",
@@ -448,7 +298,7 @@ TEXTS[EditScript] = {
     "wrap-in-ddp": "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun",
 }
 
-TEXTS[NotPatched] = {
+TEXTS[estimates.NotPatched] = {
     "by-hand": "{name} needs more than a line, which only the author can place",
     "fused-not-clipped": "Lightning clips no gradients of a fused optimizer under mixed precision, and the"
     " script lets it clip",
@@ -462,7 +312,7 @@ TEXTS[NotPatched] = {
     "shared-line": "the statement shares its line with another",
 }
 
-TEXTS[NotDone] = {
+TEXTS[traces.NotDone] = {
     "call": "{name} did nothing while profiling",
     "export": "{name} was put off: what it makes of the model is no part of a training iteration",
     "export-failed": "torch.export failed here ({name}): the model took its graph's place",
@@ -472,7 +322,7 @@ TEXTS[NotDone] = {
     "download": "{name} was not downloaded: the model keeps the weights it began with",
 }
 
-TEXTS[LengthUnknown] = {
+TEXTS[traces.LengthUnknown] = {
     "batch-size": "the size of the script's batches is unknown: " + _GIVE,
     "no-length": "the script's data has no length: " + _GIVE,
     "no-batch": "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE,
@@ -480,7 +330,7 @@ TEXTS[LengthUnknown] = {
     + _GIVE,
 }
 
-TEXTS[World] = {
+TEXTS[traces.World] = {
     "one": "the script was the only process of its group: `world_size` N profiles it as one of N",
     "script": "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}",
     "shards": "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
@@ -490,7 +340,7 @@ TEXTS[World] = {
     "data-parallel": "nn.DataParallel was profiled on one GPU",
 }
 
-TEXTS[ProfileLacks] = {
+TEXTS[traces.ProfileLacks] = {
     "dtypes": "the profile has no dtypes: float32 was assumed",
     "shapes": "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
     " memory: record with record_shapes=True",
@@ -498,3 +348,123 @@ TEXTS[ProfileLacks] = {
     "recurrent-memory": "what cuDNN keeps for the backward pass of recurrent layers is estimated from their"
     " sizes",
 }
+
+
+@in_names.register
+def _(it: traces.EvaluationSeen) -> str:
+    match it.where:
+        case "between":
+            return (
+                "between earlier steps the model was tried without gradients (forward passes:"
+                f" {it.num_passes:,}): the trace is without them. How often that happens is unknown, and its"
+                " time comes on top"
+            )
+        case "left-out":
+            return (
+                f"an evaluation of {it.num_batches or 0:,} batches without gradients ran between the two"
+                " steps"
+                " of the recorded iteration: the trace is without it, and its time comes on top"
+            )
+        case "rollouts":
+            return (
+                f"{it.num_passes:,} forward passes without gradients ran before the optimizer's first step."
+                " Work between phases of updates (rollouts, generation, evaluation) is not part of the"
+                " recorded iteration: `iterations` counts optimizer steps, and what comes between them is to"
+                " be added. advisor.profile.profile_callable profiles it as a function"
+            )
+        case "cut":
+            of_all = f" of its {it.num_batches:,}" if it.num_batches else ""
+            return (
+                f"an evaluation without gradients was ended after {it.num_given}{of_all} batches: it is not"
+                " part of a training iteration. If the script trains on what it computed there, give"
+                " `iterations_per_epoch`"
+            )
+        case "inside":
+            return (
+                f"the recorded iteration holds {it.num_passes:,} forward passes of a model in evaluation"
+                " mode,"
+                f" without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls. If they"
+                " are an evaluation, let the script evaluate less often while it is profiled"
+            )
+
+
+@in_names.register
+def _(it: traces.IterationSeen) -> str:
+    match it.of:
+        case "ended-early":
+            first = ", set-up work included" if it.num == 1 else ""
+            return f"the script ended after {it.num} iteration(s): the trace is of the last one{first}"
+        case "steps-unequal":
+            return (
+                f"an iteration is one step of the optimizer that steps least, and {it.num} steps of another:"
+                " `iterations` counts the former"
+            )
+        case "closure-repeated":
+            return (
+                f"the optimizer evaluated the model {it.num} times in the recorded iteration; how often it"
+                " does so depends on values, which are made up here"
+            )
+
+
+@in_names.register
+def _(it: traces.CompileSeen) -> str:
+    match it.how:
+        case "ignored":
+            return (
+                "torch.compile was ignored: most of the forward pass runs outside of what it was given, so"
+                " the"
+                " step is predicted as it was recorded, in eager mode"
+            )
+        case "measured":
+            return "the time is that of what torch.compile made, the operators are those before fusion"
+        case "breaks":
+            names = ", ".join(name.removeprefix("aten::") for name in it.operators)
+            often = "once" if it.num_breaks == 1 else f"{it.num_breaks:,} times"
+            return (
+                f"torch.compile will break its graph {often} an iteration or more, where values are read or"
+                f" decide a shape ({names}): the step is predicted as if it did not"
+            )
+
+
+@in_names.register
+def _(it: traces.FakeData) -> str:
+    if it.num_loaders:
+        return (
+            f"{it.num_loaders} DataLoader(s) were fed fake data: how long loading takes is unknown, and is"
+            " assumed by the kind of its samples"
+        )
+    return (
+        "`profile.fake_data` replaced nothing: the script makes no torch DataLoader, so its data is its own"
+    )
+
+
+@in_names.register
+def _(it: traces.OperatorUnknown) -> str:
+    if it.error is None:
+        return f"{it.operator} has no FLOP formula: only its memory traffic is counted"
+    return (
+        f"{it.operator} has no shape rule for fake tensors ({it.error}); its result's shape comes from the"
+        " CPU"
+        " kernel on zeros"
+    )
+
+
+@in_names.register
+def _(it: traces.KernelsLeftOut) -> str:
+    match it.which:
+        case "unjoined":
+            return (
+                f"{it.share_of_kernels:.1%} of the kernels ({it.share_of_time:.1%} of their time) could not"
+                " be"
+                " joined to an operator; they are scaled as kernels without one"
+            )
+        case "unmarked":
+            return (
+                f"{it.num_kernels} kernels ({it.share_of_time:.1%} of the GPU's time) were launched by no"
+                " operator that torch dispatches; they are left out"
+            )
+        case "exchange":
+            return (
+                f"{it.num_kernels} NCCL kernels ({format_duration(it.time_s)}) are left out: communication is"
+                " modelled for each number of GPUs, not scaled"
+            )

@@ -4,28 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.core.findings.reports import (
-    BillRowsLeftOut,
-    BillsOverlap,
-    ChargesUntagged,
-    JobsUnpriced,
-    LeakAboveP90,
-    LeakFailed,
-    LeakIdle,
-    LeakInterrupted,
-    LeakLost,
-    LeakUnadvised,
-    LongCharges,
-    OtherCurrency,
-    PricesNotRemembered,
-    RecordsImpossible,
-    ReportGap,
-    RunCostsEstimated,
-    RunCostsUnknown,
-    RunMachinesUnknown,
-    Saving,
-    TaxApart,
-)
+from advisor.core.findings import reports
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
@@ -59,7 +38,7 @@ def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
 
 
 @in_names.register
-def _(it: Saving) -> str:
+def _(it: reports.SavingFound) -> str:
     whose = f" of {it.project}" if it.project else ""
     machine = f"{it.num_gpus} x {it.gpu}" if it.num_gpus > 1 else it.gpu
     kept = (
@@ -77,44 +56,7 @@ def _(it: Saving) -> str:
 
 
 @in_names.register
-def _(it: LeakFailed) -> str:
-    return (
-        f"{_runs(it.num_runs)} failed and cost"
-        f" {_cost(it.usd, it.num_unknown, it.num_runs)}{_of_scripts(it.scripts)}"
-    )
-
-
-@in_names.register
-def _(it: LeakInterrupted) -> str:
-    cost = _cost(it.usd, it.num_unknown, it.num_runs)
-    return f"{_runs(it.num_runs)} {_were(it.num_runs)} interrupted and cost {cost}{_of_scripts(it.scripts)}"
-
-
-@in_names.register
-def _(it: LeakLost) -> str:
-    cost = _cost(it.usd, it.num_unknown, it.num_runs)
-    return f"{_runs(it.num_runs)} ended unseen, for {cost}{_of_scripts(it.scripts)}"
-
-
-@in_names.register
-def _(it: LeakUnadvised) -> str:
-    cost = _cost(it.usd, it.num_unknown, it.num_runs)
-    return (
-        f"{_runs(it.num_runs)} for {cost} followed no recommendation{_of_scripts(it.scripts)}:"
-        " `advisor recommend --record` gives one"
-    )
-
-
-@in_names.register
-def _(it: LeakAboveP90) -> str:
-    return (
-        f"{_runs(it.num_runs)} cost more than predicted at p90, by"
-        f" {format_usd(it.usd)}{_of_scripts(it.scripts)}"
-    )
-
-
-@in_names.register
-def _(it: LeakIdle) -> str:
+def _(it: reports.LeakIdle) -> str:
     return (
         f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
         " explain"
@@ -125,7 +67,7 @@ def _(it: LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: BillRowsLeftOut) -> str:
+def _(it: reports.BillRowsLeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     return (
@@ -136,7 +78,7 @@ def _(it: BillRowsLeftOut) -> str:
 
 
 @in_names.register
-def _(it: BillsOverlap) -> str:
+def _(it: reports.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
         " of"
@@ -145,7 +87,7 @@ def _(it: BillsOverlap) -> str:
 
 
 @in_names.register
-def _(it: OtherCurrency) -> str:
+def _(it: reports.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
         " converted and"
@@ -154,14 +96,14 @@ def _(it: OtherCurrency) -> str:
 
 
 @in_names.register
-def _(it: RunCostsUnknown) -> str:
+def _(it: reports.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
     return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
 
 
 @in_names.register
-def _(it: RecordsImpossible) -> str:
+def _(it: reports.RecordsImpossible) -> str:
     num_more = it.num_records - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     return (
@@ -172,12 +114,12 @@ def _(it: RecordsImpossible) -> str:
 
 
 @in_names.register
-def _(it: RunCostsEstimated) -> str:
+def _(it: reports.RunCostsEstimated) -> str:
     return f"the cost of {_runs(it.num_runs)} is price x time, and no bill"
 
 
 @in_names.register
-def _(it: RunMachinesUnknown) -> str:
+def _(it: reports.RunMachinesUnknown) -> str:
     return (
         f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
         " and"
@@ -186,14 +128,14 @@ def _(it: RunMachinesUnknown) -> str:
 
 
 @in_names.register
-def _(it: PricesNotRemembered) -> str:
+def _(it: reports.PricesNotRemembered) -> str:
     return (
         f"no price of {', '.join(it.gpus)} is remembered for this period: `advisor prices refresh` pulls them"
     )
 
 
 @in_names.register
-def _(it: JobsUnpriced) -> str:
+def _(it: reports.JobsUnpriced) -> str:
     some = f"{', '.join(it.scripts)}{', ...' if it.num_jobs > len(it.scripts) else ''}"
     return (
         f"{_runs(it.num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation has"
@@ -203,7 +145,7 @@ def _(it: JobsUnpriced) -> str:
 
 
 @in_names.register
-def _(it: LongCharges) -> str:
+def _(it: reports.LongCharges) -> str:
     return (
         f"{_charges(it.num_charges)} cover{'s' if it.num_charges == 1 else ''} more than a day and count"
         f"{'s' if it.num_charges == 1 else ''} whole on the first of it"
@@ -211,12 +153,12 @@ def _(it: LongCharges) -> str:
 
 
 @in_names.register
-def _(it: ChargesUntagged) -> str:
+def _(it: reports.ChargesUntagged) -> str:
     return f"{format_usd(it.usd)} of charges name no project, so they count for no team (report.project_tag)"
 
 
 @in_names.register
-def _(it: TaxApart) -> str:
+def _(it: reports.TaxApart) -> str:
     return f"{format_usd(it.usd)} of tax was billed besides: all sums are before tax"
 
 
@@ -224,12 +166,28 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS |= {}
-
-TEXTS[ReportGap] = {
+TEXTS[reports.ReportGap] = {
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
     " recorded"
     " runs",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
 }
+
+
+@in_names.register
+def _(it: reports.Leak) -> str:
+    runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
+    mostly = _of_scripts(it.scripts)
+    match it.of:
+        case "failed":
+            return f"{runs} failed and cost {cost}{mostly}"
+        case "interrupted":
+            return f"{runs} {_were(it.num_runs)} interrupted and cost {cost}{mostly}"
+        case "lost":
+            return f"{runs} ended unseen, for {cost}{mostly}"
+        case "unadvised":
+            advice = "`advisor recommend --record` gives one"
+            return f"{runs} for {cost} followed no recommendation{mostly}: {advice}"
+        case _:
+            return f"{runs} cost more than predicted at p90, by {format_usd(it.usd)}{mostly}"

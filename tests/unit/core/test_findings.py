@@ -54,7 +54,7 @@ def test_facts_tell_findings_apart() -> None:
 
 def test_a_finding_has_its_facts_and_keeps_them() -> None:
     with pytest.raises(TypeError, match="lacks within_share"):
-        Tie(**{"plan_id": "A"})
+        Tie(plan_id="A")
     with pytest.raises(TypeError, match="has no usd"):
         Tie(plan_id="A", within_share=0.05, usd=1)
     with pytest.raises(AttributeError, match="cannot be changed"):

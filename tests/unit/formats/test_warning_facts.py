@@ -10,7 +10,7 @@ import pytest
 from advisor.core.errors import TraceError
 from advisor.core.findings import Finding, Text, TraceWarning
 from advisor.core.findings.options import RemovedByBudget
-from advisor.core.findings.traces import EvaluationLeftOut, ExchangeLeftOut, NoStep, World
+from advisor.core.findings.traces import EvaluationSeen, KernelsLeftOut, NoStep, World
 from advisor.formats.trace_checks import check_warning, known_warning, warning_of
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.payload.protocol import Warned
@@ -51,8 +51,10 @@ def test_numbers_and_truth_are_not_mixed_up() -> None:
         with pytest.raises(ValueError, match="has_updates"):
             warning_of(NoStep, facts)
     with pytest.raises(ValueError, match="num_batches"):
-        warning_of(EvaluationLeftOut, {"num_batches": True})
-    assert warning_of(ExchangeLeftOut, {"num_kernels": 1, "time_s": 0}).facts["time_s"] == 0
+        warning_of(EvaluationSeen, {"where": "left-out", "num_batches": True})
+    assert (
+        warning_of(KernelsLeftOut, {"which": "exchange", "num_kernels": 1, "time_s": 0}).facts["time_s"] == 0
+    )
 
 
 @pytest.fixture

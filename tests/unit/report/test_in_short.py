@@ -10,7 +10,7 @@ import pytest
 from advisor.core.findings import Finding
 from advisor.core.findings.answers import Machine, NothingTips, SummaryChoice, SummaryDoubt
 from advisor.core.findings.options import Risk, RiskPreemption
-from advisor.core.findings.traces import EvaluationBetween, EvaluationLeftOut, RolloutsLeftOut
+from advisor.core.findings.traces import EvaluationSeen
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -92,10 +92,10 @@ def test_an_unknown_cost_is_said() -> None:
     assert sentences(alone.summary)[1].startswith("The cost is unknown and counted as $0.00; it is done")
 
 
-@pytest.mark.parametrize("code", [RolloutsLeftOut, EvaluationLeftOut, EvaluationBetween])
-def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(code: type[Finding]) -> None:
+@pytest.mark.parametrize("where", ["rollouts", "left-out", "between"])
+def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where: str) -> None:
     recommendation = answer()
-    more = make_trace(warnings=(sample(code),))
+    more = make_trace(warnings=(sample(EvaluationSeen, where=where),))
     estimates = {("LAB", ONE_GPU): recommendation.options[0].estimate}
     plans = [option.plan for option in recommendation.options[:1]]
     said = {}

@@ -99,7 +99,7 @@ def test_charges_without_a_project_are_a_teams_matter() -> None:
 def test_an_empty_period_is_told_first() -> None:
     late = make_run(started_at=WEEK.until + timedelta(days=1))
     assert isinstance(reviewed(late).unknown[0], ReportGap)
-    assert reviewed(late).unknown[0].what == "runs"
+    assert reviewed(late).unknown[0].facts["what"] == "runs"
 
 
 def test_prices_and_a_forecast_that_nobody_knows_are_told() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings.estimates import StepCompiled
-from advisor.core.findings.traces import CompileIgnored
+from advisor.core.findings.traces import CompileSeen
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Launch, Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
@@ -77,7 +77,7 @@ def test_the_change_is_a_fact_that_the_prediction_acts_on() -> None:
 def test_what_compiles_already_or_has_nothing_to_fuse_gains_nothing() -> None:
     assert compiled(make_trace(ops=(PRODUCT, STEP))) is None
     assert compiled(make_trace(ops=(PRODUCT, GELU), compile_mode="max-autotune")) is None
-    warned = make_trace(ops=(PRODUCT, GELU), warnings=(CompileIgnored(),))
+    warned = make_trace(ops=(PRODUCT, GELU), warnings=(CompileSeen(how="ignored"),))
     assert compiled(warned) is None
     assert as_run(warned, NVIDIA) is warned
     assert compiled(replace(warned, warnings=())) is not None
