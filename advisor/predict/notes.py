@@ -21,7 +21,6 @@ from advisor.core.findings.estimates import (
     MemoryByPart,
     NotLearned,
     OtherWorld,
-    PowerLimitCalibrated,
     PowerLimited,
     Sharded,
     StateShared,
@@ -119,7 +118,7 @@ def _caveats(times: OpTimes) -> list[Finding]:
 def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     if not times.by(Method.LEARNED):
         return []
-    notes = [LearnedRates()]
+    notes: list[Finding] = [LearnedRates()]
     if constants.learned_share:
         notes.append(CalibratedRates(reached_share=dict(constants.learned_share)))
     if constants.is_share_outdated:
@@ -146,7 +145,9 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         has_memory: whether its memory is known.
     """
     trace, num_gpus = step.trace, step.layout.num_gpus
-    notes = [KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])]
+    notes: list[Finding] = [
+        KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
+    ]
     if step.measured_s is None:
         notes.append(Launching(launching_s=asdict(launching_s(trace, step.stepping))))
     notes += _power(step)
@@ -165,10 +166,8 @@ def _power(step: RankStep) -> Iterator[Finding]:
     gpu, stated_w, limit_w = step.gpu, step.layout.power_limit_w, step.power_limit_w
     if step.measured_s is not None or not lowers(stated_w, gpu):
         return
-    if limit_w is None:
-        yield PowerLimitCalibrated(limit_w=stated_w, tdp_w=gpu.tdp_w)
-    else:
-        yield PowerLimited(limit_w=limit_w, tdp_w=gpu.tdp_w, slowdown=slowdown(gpu, limit_w))
+    slower = None if limit_w is None else slowdown(gpu, limit_w)
+    yield PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:

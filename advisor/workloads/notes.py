@@ -89,16 +89,17 @@ def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noti
 
 def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
     num_gpus = estimate.layout.num_gpus
-    if not is_known_at(trace, num_gpus):
+    num_ranks = sharded_over(trace)
+    if num_ranks is not None and not is_known_at(trace, num_gpus):
         # The trace is of a rank that holds a part of the model, and says nothing of so many ranks.
-        yield RemovedBySharding(num_ranks=sharded_over(trace), num_gpus=num_gpus)
+        yield RemovedBySharding(num_ranks=num_ranks, num_gpus=num_gpus)
     elif estimate.fits_memory is None:
         yield Unknown(what="memory")
     if estimate.fits_memory is False:
         yield _does_not_fit(estimate, trace)
     elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
         yield MemoryTight(
-            needed_bytes=estimate.memory_bytes,
+            needed_bytes=estimate.memory_bytes or 0,
             needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,
         )
@@ -107,7 +108,7 @@ def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
 def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
     largest = estimate.largest_batch
     return RemovedByMemory(
-        needed_bytes=estimate.memory_bytes,
+        needed_bytes=estimate.memory_bytes or 0,
         available_bytes=estimate.memory_limit_bytes,
         fitting_share=None if largest is None else largest.share,
         batch_size=trace.batch_size,
@@ -173,5 +174,5 @@ def _division(split: Split) -> Iterator[Finding]:
 
 def _tuning(steps: Steps, num_gpus: int) -> Iterator[Finding]:
     batch_size, profiled = (steps.global_batch_size(count) for count in (num_gpus, steps.num_ranks))
-    if batch_size != profiled:
+    if batch_size is not None and profiled is not None and batch_size != profiled:
         yield RetuneLearningRate(global_batch_size=batch_size, batch_size=profiled)

@@ -165,14 +165,9 @@ class OtherWorld(Caution):
 
 
 class PowerLimited(Note):
-    limit_w: float
+    limit_w: float | None
     tdp_w: float
-    slowdown: float
-
-
-class PowerLimitCalibrated(Note):
-    limit_w: float
-    tdp_w: float
+    slowdown: float | None
 
 
 class RecurrentOfUnknownSize(Caution):

@@ -217,11 +217,10 @@ def _(it: estimates.MemoryByPart) -> str:
 
 @in_names.register
 def _(it: estimates.PowerLimited) -> str:
-    return (
-        f"each GPU may draw {it.limit_w:g} of {it.tdp_w:g} W: what its cores bind takes {it.slowdown - 1:.0%}"
-        " longer,"
-        " by what other boards lose"
-    )
+    draws = f"each GPU may draw {it.limit_w:g} of {it.tdp_w:g} W"
+    if it.slowdown is None:
+        return f"{draws}, which is not counted: this GPU was calibrated, under a limit that is not known"
+    return f"{draws}: what its cores bind takes {it.slowdown - 1:.0%} longer, by what other boards lose"
 
 
 @in_names.register
@@ -272,11 +271,6 @@ TEXTS[estimates.AttentionUnfused] = (
 TEXTS[estimates.EmulatedRate] = "{rate} is emulated at the fp32 rate"
 TEXTS[estimates.Fp16OnCudaCores] = "fp16 without tensor cores"
 TEXTS[estimates.LearnedRates] = "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
-TEXTS[estimates.PowerLimitCalibrated] = (
-    "each GPU may draw {limit_w:g} of {tdp_w:g} W, which is not counted: this GPU was calibrated,"
-    " under a"
-    " limit that is not known"
-)
 TEXTS[estimates.RecurrentStepwise] = "recurrent layers: modelled step by step, not measured"
 TEXTS[estimates.StateShared] = (
     "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the others;"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import PowerLimitCalibrated, PowerLimited
+from advisor.core.findings.estimates import PowerLimited
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Interval, IterationEstimate, Layout, Op, Trace
@@ -84,10 +84,10 @@ def test_kernels_of_this_board_told_under_its_limit(tmp_path, monkeypatch) -> No
     limited, whole = of(DENSE, limit_w=300), of(DENSE, limit_w=None)
     assert before_s > whole.iteration_s.p50
     assert limited.iteration_s == whole.iteration_s
-    assert PowerLimited not in codes(limited)
-    (note,) = (note for note in limited.assumptions if isinstance(note, PowerLimitCalibrated))
+    (note,) = (note for note in limited.assumptions if isinstance(note, PowerLimited))
+    assert note.slowdown is None
     assert "this GPU was calibrated" in sentence(note)
-    assert PowerLimitCalibrated not in codes(whole)
+    assert PowerLimited not in codes(whole)
 
 
 def codes(estimate: IterationEstimate) -> set[type[Finding]]:
