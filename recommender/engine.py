@@ -12,8 +12,6 @@ from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding
 from advisor.core.findings.answers import (
     CloudWaitAssumed,
-    ClusterWaitUnknown,
-    HourlyCostUnknown,
     NothingToChooseFrom,
     RatesUnknown,
 )
@@ -209,7 +207,7 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
         warnings.append(Unknown(what="sharing"))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
-        warnings.append(HourlyCostUnknown(providers=free))
+        warnings.append(Unknown(what="hourly-cost", names=free))
     assumed = [o for o in options if any(isinstance(note, WaitAssumed) for note in o.plan.notes)]
     if assumed:
         rented = sum(o.plan.offer is not None for o in options)
@@ -222,5 +220,5 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
         warnings.append(Unknown(what="local-wait"))
     queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
     if queued:
-        warnings.append(ClusterWaitUnknown(clusters=queued))
+        warnings.append(Unknown(what="cluster-wait", names=queued))
     return tuple(warnings)

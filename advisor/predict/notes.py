@@ -12,7 +12,6 @@ from advisor.core.findings.estimates import (
     AttentionUnfused,
     BatchVariation,
     CalibratedRates,
-    CustomOperators,
     DataParallel,
     HostLaunches,
     KernelFloor,
@@ -66,7 +65,7 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     if scaled and rests_on_unknown_resources(scaled):
         notes.append(Unknown(what="wave-resources"))
     if times.columns.custom:
-        notes.append(CustomOperators(names=list(times.columns.custom)))
+        notes.append(Unknown(what="operator", names=list(times.columns.custom)))
     return notes
 
 

@@ -13,7 +13,6 @@ from advisor.core.findings import Finding
 from advisor.core.findings.options import Unknown
 from advisor.core.findings.prices import (
     GpuFamily,
-    PricesAhead,
     PricesComputed,
     PricesNotLive,
     PricesStale,
@@ -339,7 +338,7 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
     latest = now + timedelta(hours=14)
     ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > latest)
     if ahead:
-        warnings.append(PricesAhead(providers=ahead))
+        warnings.append(Unknown(what="price-date", names=ahead))
     num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
     if num_derived:
         warnings.append(

@@ -11,8 +11,7 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RemovedByQuota
-from advisor.core.findings.prices import GpusNotInCatalog
+from advisor.core.findings.options import RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -344,7 +343,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
             unknown.add(offer.gpu)
     if not unknown:
         return kept, ()
-    return kept, (GpusNotInCatalog(gpus=sorted(unknown)),)
+    return kept, (Unknown(what="gpu", names=sorted(unknown)),)
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:

@@ -240,17 +240,9 @@ class CloudWaitAssumed(Caution):
     num_rented: int
 
 
-class ClusterWaitUnknown(Caution):
-    clusters: Sequence[str]
-
-
 class DataRegionUnknown(Caution):
     place: str
     provider: str
-
-
-class HourlyCostUnknown(Caution):
-    providers: Sequence[str]
 
 
 class OptInRegions(Note):

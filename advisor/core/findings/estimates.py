@@ -112,10 +112,6 @@ class RooflineConstants(Note):
     rates_by_constant: Mapping[str, Sequence[str]]
 
 
-class CustomOperators(Caution):
-    names: Sequence[str]
-
-
 class DataParallel(Note):
     bucket_bytes: float
     slowdown: float

@@ -110,7 +110,13 @@ class Unknown(Caution):
         "calibration",
         "board",
         "price",
+        "hourly-cost",
+        "cluster-wait",
+        "gpu",
+        "price-date",
+        "operator",
     ]
+    names: Sequence[str] = ()
 
 
 class CopiedLocally(Note):

@@ -14,14 +14,6 @@ class GpuFamily(Note):
     gpus: Sequence[str]
 
 
-class GpusNotInCatalog(Caution):
-    gpus: Sequence[str]
-
-
-class PricesAhead(Caution):
-    providers: Sequence[str]
-
-
 class PricesComputed(Caution):
     num_computed: int
     num_prices: int

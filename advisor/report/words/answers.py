@@ -9,17 +9,6 @@ from advisor.report.words.table import TEXTS, in_names
 
 
 @in_names.register
-def _(it: answers.HourlyCostUnknown) -> str:
-    return f"no hourly cost is configured for {', '.join(it.providers)}: counted as $0, which flatters it"
-
-
-@in_names.register
-def _(it: answers.ClusterWaitUnknown) -> str:
-    names = ", ".join(it.clusters)
-    return f"no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0"
-
-
-@in_names.register
 def _(it: answers.OptInRegions) -> str:
     return (
         f"{it.num_offers:,} offers are left out, in regions that an account must enable first"

@@ -154,11 +154,6 @@ def _(it: estimates.RooflineConstants) -> str:
 
 
 @in_names.register
-def _(it: estimates.CustomOperators) -> str:
-    return f"custom operators, only their bytes are known: {', '.join(it.names)}"
-
-
-@in_names.register
 def _(it: estimates.Supposed) -> str:
     return (
         f"supposes a script that divides its model ({it.split}): the one that was profiled does not, and its"

@@ -254,16 +254,6 @@ def _(it: prices.GpuFamily) -> str:
 
 
 @in_names.register
-def _(it: prices.GpusNotInCatalog) -> str:
-    return f"the catalog does not know {', '.join(it.gpus)}: offers with it are left out"
-
-
-@in_names.register
-def _(it: prices.PricesAhead) -> str:
-    return f"prices of {', '.join(it.providers)} are dated after today: check the clock"
-
-
-@in_names.register
 def _(it: prices.PricesComputed) -> str:
     return (
         f"{it.num_computed} of {it.num_prices} prices were never quoted but computed from others; their"
@@ -309,6 +299,11 @@ def _(it: prices.PricesStale) -> str:
 
 
 TEXTS[options.Unknown] = {
+    "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
+    "cluster-wait": "no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0",
+    "gpu": "the catalog does not know {names}: offers with it are left out",
+    "price-date": "prices of {names} are dated after today: check the clock",
+    "operator": "custom operators, only their bytes are known: {names}",
     "cost": "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     "wait": "wait unknown: neither configured nor measured, so it is counted as 0",
     "memory": "memory unknown: the profile does not show how much the script needs",

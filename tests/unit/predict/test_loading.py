@@ -24,10 +24,10 @@ from advisor.predict.iteration import predict
 from advisor.predict.loading import SHORTEST_S, input_work
 from advisor.report.words import sentence
 from tests.builders import exactly, make_estimate, make_op, make_trace
-from tests.findings import said, sample
+from tests.findings import said
 
 V100 = resolve_gpu("V100-PCIE-32GB")
-NOT_COUNTED = sample(Unknown, what="loading")
+NOT_COUNTED = Unknown(what="loading")
 # p90 over p50 of loading that was measured on another machine.
 FACTOR = math.exp(Z90 * SIGMA_LOADING)
 

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import ClusterWaitUnknown, EpochLengthUnknown
+from advisor.core.findings.answers import EpochLengthUnknown
 from advisor.core.findings.estimates import DataParallel, KernelFloor, Launching, MemoryByPart, OtherWorld
 from advisor.core.findings.options import (
     ApprovalNeeded,
@@ -20,6 +20,7 @@ from advisor.core.findings.options import (
     RentOrWait,
     RiskPreemption,
     Tie,
+    Unknown,
 )
 from advisor.core.findings.prices import PricesImplausible, PricesNotLive, PricesStale
 from advisor.report.words import error_text, finding_json, sentence, warnings_json
@@ -67,10 +68,10 @@ def test_braces_in_a_name_are_no_part_of_the_words() -> None:
 
 
 def test_warnings_stand_beside_their_findings() -> None:
-    warnings = [*texts("one"), sample(ClusterWaitUnknown)]
+    warnings = [*texts("one"), Unknown(what="cluster-wait", names=["lab"])]
     document = json.loads(json.dumps(warnings_json(warnings)))
-    assert document["warnings"] == ["one", sentence(sample(ClusterWaitUnknown))]
-    assert [one["code"] for one in document["warning_findings"]] == ["text", "cluster-wait-unknown"]
+    assert document["warnings"] == ["one", sentence(Unknown(what="cluster-wait", names=["lab"]))]
+    assert [one["code"] for one in document["warning_findings"]] == ["text", "unknown"]
 
 
 def variant(kind: type[Finding], **facts: object) -> str:
