@@ -18,7 +18,7 @@ def in_names(finding: Finding) -> str:
     """The sentence for Python: what it names in backquotes is the name of an argument or setting."""
     facts = {name: _told(fact) for name, fact in finding.facts.items()}
     text = TEXTS[type(finding)]
-    return (text if isinstance(text, str) else text[facts[finding.fact_names[0]]]).format(**facts)
+    return (text if isinstance(text, str) else text[str(facts[finding.fact_names[0]])]).format(**facts)
 
 
 def _told(fact: Fact) -> Fact:
