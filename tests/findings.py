@@ -110,6 +110,7 @@ from advisor.core.findings.options import (
     RemovedBySoftware,
     RemovedBySpot,
     RentOrWait,
+    Risk,
     RiskPreemption,
     ScalingAssumed,
     Tie,
@@ -508,7 +509,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "is_cost_known": True,
         "is_whole": True,
     },
-    SummaryDoubt: {"risk": "risk-capacity", "num_nodes": 1, "tipped_by": NothingTips()},
+    SummaryDoubt: {"risk": Risk(of="capacity"), "num_nodes": 1, "tipped_by": NothingTips()},
     GpuFamily: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
     PricesComputed: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
     PricesImplausible: {

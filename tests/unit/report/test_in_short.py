@@ -77,7 +77,7 @@ def test_a_program_reads_sentences_and_findings() -> None:
     codes = [item["code"] for item in document["summary_findings"]]
     assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
     tip = document["summary_findings"][2]["facts"]["tipped_by"]
-    assert tip["code"].startswith("tipped-by-")
+    assert tip["code"].startswith("tipping")
     assert tip["facts"]["instead"]["facts"]["plan_id"] in {o["id"] for o in document["options"]}
 
 
