@@ -10,7 +10,7 @@ from advisor.core.findings import Caution, Change, Note
 # What a team's report tells: what would cost less, and where money leaks.
 
 
-class SavingFound(Change):
+class SavingFound(Change, code="saving"):
     script: str
     project: str
     rhythm: str
