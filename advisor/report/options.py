@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings import Code
+from advisor.core.findings.options import (
+    RemovedByAttention,
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedByPolicy,
+    RemovedByQuota,
+    RemovedBySharding,
+    RemovedBySoftware,
+    RemovedBySpot,
+)
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.report.words.table import named
+from advisor.report.words.table import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, worth_for
 
 # Of these the age says nothing.
@@ -42,15 +52,15 @@ def price_json(price: Price | None) -> Mapping[str, object] | None:
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
-    Code.MEMORY: "does not fit",
-    Code.SHARDING: "another world",
-    Code.SPOT: "hopeless on spot",
-    Code.SOFTWARE: "unsupported",
-    Code.ATTENTION: "attention refused",
-    Code.POLICY: "policy",
-    Code.QUOTA: "over quota",
-    Code.BUDGET: "over budget",
-    Code.DEADLINE: "too late",
+    RemovedByMemory.code: "does not fit",
+    RemovedBySharding.code: "another world",
+    RemovedBySpot.code: "hopeless on spot",
+    RemovedBySoftware.code: "unsupported",
+    RemovedByAttention.code: "attention refused",
+    RemovedByPolicy.code: "policy",
+    RemovedByQuota.code: "over quota",
+    RemovedByBudget.code: "over budget",
+    RemovedByDeadline.code: "too late",
 }
 
 
@@ -88,7 +98,7 @@ def status(option: Option, recommendation: Recommendation) -> str:
 
 def has_figures(option: Option) -> bool:
     """Whether its time and cost mean anything: what ranks of another number would do is unknown."""
-    return Code.SHARDING not in option.removed_by
+    return RemovedBySharding.code not in option.removed_by
 
 
 def numbered(recommendation: Recommendation) -> dict[str, tuple[int, Option]]:
@@ -158,7 +168,7 @@ def gpus(option: Option) -> str:
 
 def work_text(option: Option) -> str:
     """``DDP and checkpoints``; ``nothing`` for a script that runs there as it is."""
-    return named(option.work) or "nothing"
+    return named_work(option.work) or "nothing"
 
 
 # --- JSON ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from advisor.core.findings import Code
+from advisor.core.findings.options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
@@ -26,7 +26,7 @@ from advisor.report.options import (
 from advisor.report.options import (
     place as place_of,
 )
-from advisor.report.words.table import named
+from advisor.report.words.table import named_work
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -104,12 +104,12 @@ def _wait_s(row: Place) -> float | None:
 
 def _needs(option: Option) -> str:
     """What must be done to the script first."""
-    return f", needs {named(option.work)}" if option.work else ""
+    return f", needs {named_work(option.work)}" if option.work else ""
 
 
 def _alike(option: Option) -> str:
     """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
-    facts = next((reason.facts for reason in option.reasons if reason.code is Code.ALIKE), None)
+    facts = next((reason.facts for reason in option.reasons if isinstance(reason, Alike)), None)
     if facts is None:
         return ""
     others = facts["num_of_other_gpus"]

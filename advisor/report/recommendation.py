@@ -8,7 +8,8 @@ from functools import cache, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
 from advisor.edits.patch import Patch
@@ -38,7 +39,7 @@ from advisor.report.options import (
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
 from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
-from advisor.report.words.table import named
+from advisor.report.words.table import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
 
 if TYPE_CHECKING:
@@ -240,28 +241,33 @@ def assumptions_document(recommendation: Recommendation) -> Document:
     )
 
 
-# What an answer rests on, in as few words as a list of them has room for.
-ASSUMED = {
-    Code.CLOUD_WAIT_ASSUMED: "waits for machines",
-    Code.CLUSTER_WAIT_UNKNOWN: "no wait for the cluster",
-    Code.LOCAL_GPUS_BUSY: "GPUs in use are free at once",
-    Code.HOURLY_COST_UNKNOWN: "own machines cost $0",
-    Code.DATA_SIZE_UNKNOWN: "no data set to copy",
-    Code.DATA_PLACE_UNKNOWN: "data outside the clouds",
-    Code.DATA_REGION_UNKNOWN: "the region of the data",
-    Code.RATES_UNKNOWN: "some rates of disks and transfer",
-    Code.PRICES_NOT_LIVE: "that dated prices still hold",
-    Code.PRICES_COMPUTED: "some prices, from others",
-    Code.OPT_IN_REGIONS: "no regions that must be enabled first",
+# What an answer rests on, in as few words as a list of them has room for; by code, or by what is unknown.
+_ASSUMED = {
+    "cloud-wait-assumed": "waits for machines",
+    "cluster-wait": "no wait for the cluster",
+    "local-wait": "GPUs in use are free at once",
+    "hourly-cost": "own machines cost $0",
+    "data-size": "no data set to copy",
+    "data-place": "data outside the clouds",
+    "data-region-unknown": "the region of the data",
+    "rates-unknown": "some rates of disks and transfer",
+    "prices-not-live": "that dated prices still hold",
+    "prices-computed": "some prices, from others",
+    "opt-in-regions": "no regions that must be enabled first",
 }
 _MOST_ASSUMED = 3
 
 
-def _assumed_in_short(findings: Iterable[Finding]) -> str:
+def in_short(warning: Finding) -> str | None:
+    """What was assumed, in a few words; None for any other warning."""
+    return _ASSUMED.get(warning.what if isinstance(warning, Unknown) else warning.code)
+
+
+def _assumed_in_short(warnings: Iterable[Finding]) -> str:
     """``waits for machines, no data set to copy``; empty where nothing was assumed."""
-    named = [ASSUMED[one.code] for one in findings if one.code in ASSUMED]
-    more = [f"{len(named) - _MOST_ASSUMED} more"] if len(named) > _MOST_ASSUMED else []
-    return ", ".join([*named[:_MOST_ASSUMED], *more])
+    said = list(filter(None, map(in_short, warnings)))
+    more = [f"{len(said) - _MOST_ASSUMED} more"] if len(said) > _MOST_ASSUMED else []
+    return ", ".join([*said[:_MOST_ASSUMED], *more])
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -309,7 +315,7 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]
 
 
 def _in_short(option: Option) -> str:
-    needs = f", with {named(option.work)}" if option.work else ""
+    needs = f", with {named_work(option.work)}" if option.work else ""
     return f"{where(option)}{needs}, {_time_and_cost(option)}"
 
 

@@ -86,7 +86,6 @@ from advisor.core.values.workload import (
     Variant,
     Work,
     Workload,
-    works_of,
 )
 
 __all__ = [

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from advisor.core import notebook
-from advisor.core.findings import Code
+from advisor.core.findings.options import RemovedByBudget
 from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.python_face import html_of
 from recommender.ranking.shortlist import MOST_LISTED
@@ -76,7 +76,7 @@ def of_one(option: Option, recommended: str | None) -> Recommendation:
 
 
 def test_nothing_feasible_is_said() -> None:
-    dear = removed(make_option("X", 1, 1), Code.BUDGET)
+    dear = removed(make_option("X", 1, 1), RemovedByBudget)
     page = Page(of_one(dear, None)._repr_html_())
     assert "Nothing is feasible" in page.text
     assert "over budget" in page.text

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings.answers import Machine, SummaryCostAndTime, SummaryWork
+from advisor.core.findings.traces import EvaluationSeen
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -63,14 +64,14 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
     ],
 )
 def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
-    facts = {**sample(Code.SUMMARY_WORK).facts, "work": work, "saves": saves}
-    assert words in sentence(finding(Code.SUMMARY_WORK, **facts))
+    facts = {**sample(SummaryWork).facts, "work": work, "saves": saves}
+    assert words in sentence(SummaryWork(**facts))
 
 
 def test_steps_that_start_again_are_said_to() -> None:
     for restarts in (False, True):
-        facts = {**sample(Code.SUMMARY_COST_AND_TIME).facts, "restarts": restarts}
-        text = sentence(finding(Code.SUMMARY_COST_AND_TIME, **facts))
+        facts = {**sample(SummaryCostAndTime).facts, "restarts": restarts}
+        text = sentence(SummaryCostAndTime(**facts))
         assert ("start again from zero" in text) is restarts
 
 
@@ -95,7 +96,7 @@ def test_a_program_reads_sentences_and_findings() -> None:
     codes = [item["code"] for item in document["summary_findings"]]
     assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
     tip = document["summary_findings"][2]["facts"]["tipped_by"]
-    assert tip["code"].startswith("tipped-by-")
+    assert tip["code"].startswith("tipping")
     assert tip["facts"]["instead"]["facts"]["plan_id"] in {o["id"] for o in document["options"]}
 
 
@@ -110,10 +111,10 @@ def test_an_unknown_cost_is_said() -> None:
     assert sentences(alone.summary)[1].startswith("Expect an unknown cost (counted as $0.00) and ")
 
 
-@pytest.mark.parametrize("code", [Code.ROLLOUTS_LEFT_OUT, Code.EVALUATION_LEFT_OUT, Code.EVALUATION_BETWEEN])
-def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(code: Code) -> None:
+@pytest.mark.parametrize("where", ["rollouts", "left-out", "between"])
+def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where: str) -> None:
     recommendation = answer()
-    more = make_trace(warnings=(sample(code),))
+    more = make_trace(warnings=(sample(EvaluationSeen, where=where),))
     estimates = {("LAB", ONE_GPU): recommendation.options[0].estimate}
     plans = [option.plan for option in recommendation.options[:1]]
     said = {}
@@ -140,8 +141,8 @@ def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> N
 
 
 def test_several_nodes_of_a_machine_are_counted() -> None:
-    rented = sample(Code.MACHINE)
-    two = finding(Code.MACHINE, **{**rented.facts, "num_gpus": 16, "num_nodes": 2})
+    rented = sample(Machine)
+    two = Machine(**{**rented.facts, "num_gpus": 16, "num_nodes": 2})
     assert sentence(two) == "2 x 8 x L4 (aws 2 x g6.xlarge us-east-1 spot)"
     own = {"tier": "cluster", "provider": "lab", "instance_type": None}
-    assert sentence(finding(Code.MACHINE, **{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"
+    assert sentence(Machine(**{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.options import Alike
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.neighbours import with_folded
 from recommender.ranking.value import Worth
 from tests.builders import make_plan
-from tests.findings import sample
 from tests.recommendations import make_option
 
 
@@ -27,7 +27,7 @@ def folded(*options: Option, best: str, value: float = 2.0) -> dict[str, str | N
 def row(*options: Option, best: str) -> str:
     """What the row of the best says of others."""
     row_shown = next(option for option in with_folded(options, best, Worth()) if option.plan.id == best)
-    return ", ".join(sentence(reason) for reason in row_shown.reasons if reason.code is Code.ALIKE)
+    return ", ".join(sentence(reason) for reason in row_shown.reasons if isinstance(reason, Alike))
 
 
 R = minutes("R", 10.3, 0.05)
@@ -58,7 +58,7 @@ def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
 
 
 def test_other_work_on_the_script_keeps_its_row() -> None:
-    with_ddp = minutes("P", 10.3, 0.05, script_changes=(sample(Code.WRAP_IN_DDP),))
+    with_ddp = minutes("P", 10.3, 0.05, script_changes=(EditScript(what="wrap-in-ddp"),))
     assert folded(R, with_ddp, best="R") == {"R": None, "P": None}
 
 
