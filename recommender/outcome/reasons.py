@@ -11,8 +11,8 @@ from pathlib import PurePath
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
-from advisor.core.findings.options import (
+from advisor.core.findings.about_estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
+from advisor.core.findings.about_options import (
     CommunityHost,
     PriceDerived,
     RemovedByAttention,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding, quoted
-from advisor.core.findings.answers import OptInRegions
+from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.globs import is_any, same_name
 from advisor.core.limits import MAX_USD_PER_H, check_number
 from advisor.core.values import PriceOrder

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from advisor.core import notebook
-from advisor.core.findings.options import RemovedByBudget
+from advisor.core.findings.about_options import RemovedByBudget
 from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.python_face import html_of
 from recommender.ranking.shortlist import MOST_LISTED

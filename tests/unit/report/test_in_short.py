@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.answers import Machine, SummaryCostAndTime, SummaryWork
-from advisor.core.findings.traces import EvaluationSeen
+from advisor.core.findings.about_answers import Machine, SummaryCostAndTime, SummaryWork
+from advisor.core.findings.about_traces import EvaluationSeen
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
