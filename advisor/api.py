@@ -134,7 +134,7 @@ def recommend(
     config = config_of({**cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
-        keep_recommendation(answer, config, project)
+        keep_recommendation(answer, config.settings.store, project)
         hears.note(f"Recorded as {answer.entry_id}.")
     return answer.recommendation
 
@@ -307,8 +307,8 @@ def prices(
         StaleCatalogError: prices older than ``max_age``.
     """
     from advisor.core.errors import InputError
-    from advisor.service.prices import PriceOrder
     from advisor.service.prices.offers import PricesRequest, list_prices
+    from advisor.service.prices.order import PriceOrder
 
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")
@@ -318,7 +318,7 @@ def prices(
     hears = listener or Logged()
     given = {"providers": providers, "regions": regions, "markets": markets}
     config = config_of({**cloud(given), "prices.max_age": max_age}, settings, hears)
-    return list_prices(request, config, hears)
+    return list_prices(request, config.pricing, hears)
 
 
 def profile(

@@ -64,7 +64,8 @@ def measure(
         out=out,
         backend=backend,
     )
-    answer = measure_kernels(request, settings_with(profile__python=python), TERMINAL)
+    config = settings_with(profile__python=python)
+    answer = measure_kernels(request, config.settings.profile.python, TERMINAL)
     for line in skipped_lines(answer.recording):
         note(line)
     warn(sentences(answer.warnings))
@@ -92,6 +93,6 @@ def calibrate(
     from advisor.report.words import sentences
     from advisor.service.kernels import calibrate_gpu
 
-    calibration, path = calibrate_gpu(source, settings_with(profile__python=python), TERMINAL)
+    calibration, path = calibrate_gpu(source, settings_with(profile__python=python).tracing, TERMINAL)
     warn(sentences(calibration.warnings))
     print_document(calibration_document(calibration, path), chosen_format(output, as_json))

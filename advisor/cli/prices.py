@@ -23,7 +23,7 @@ from advisor.cli.options import (
 )
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
-from advisor.service.prices import PriceOrder
+from advisor.service.prices.order import PriceOrder
 
 SourceOption = Annotated[
     list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")
@@ -49,7 +49,7 @@ def refresh(
     from advisor.report.prices import refresh_document
     from advisor.service.prices.live import refresh_prices
 
-    kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
+    kept = refresh_prices(source or (), settings_with(cloud__regions=region).pricing, TERMINAL)
     print_document(refresh_document(kept), chosen_format(output, as_json))
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
@@ -82,7 +82,7 @@ def history(
         raise InputError("--plot draws in the terminal: leave --format and --json out.")
     request = HistoryRequest(gpus=tuple(gpu or ()), since_s=duration_s("--since", since))
     config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
-    series = price_history(request, config, TERMINAL)
+    series = price_history(request, config.pricing, TERMINAL)
     print_document(history_document(series, now(), plot=plot), output)
 
 
@@ -92,7 +92,7 @@ def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) ->
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 
-    states, warnings = source_states(settings_with())
+    states, warnings = source_states(settings_with().pricing)
     print_document(sources_document(states, warnings), chosen_format(output, as_json))
 
 
@@ -113,7 +113,7 @@ def check(
     from advisor.service.prices.history import doubtful_prices
 
     config = settings_with(cloud__providers=provider, cloud__regions=region)
-    doubts = doubtful_prices(gpu or (), config, TERMINAL)
+    doubts = doubtful_prices(gpu or (), config.pricing, TERMINAL)
     print_document(findings_document(doubts), chosen_format(output, as_json))
     if doubts:
         raise typer.Exit(1)
@@ -196,7 +196,7 @@ def prices(
         prices__max_age=max_age,
     )
     try:
-        answer = list_prices(request, config, TERMINAL)
+        answer = list_prices(request, config.pricing, TERMINAL)
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
@@ -232,7 +232,7 @@ def build(
     from advisor.report.prices import built_document
     from advisor.service.prices.live import write_snapshot
 
-    built = write_snapshot(out, settings_with(), TERMINAL, is_forced=force)
+    built = write_snapshot(out, settings_with().pricing, TERMINAL, is_forced=force)
     print_document(built_document(built), chosen_format(output, as_json))
 
 

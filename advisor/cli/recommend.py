@@ -35,7 +35,6 @@ from advisor.cli.options import (
 from advisor.report.printing import Format, check_page_path, print_document
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
@@ -84,7 +83,9 @@ def recommend(
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
     from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
+    from advisor.cli.listening import TERMINAL, note
+    from advisor.report.plain import print_lines
+    from advisor.service.recommend.ledger_entries import keep_recommendation
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
     from advisor.service.recommend.recommending import recommend as recommended
@@ -114,20 +115,18 @@ def recommend(
         **data_set.settings(),
         **script.settings(),
     )
-    out = outlet("recommend", to, preview=preview)
-    out.check(config)
+    out = outlet("recommend", to, config.settings, preview=preview)
     answer = recommended(request, config, TERMINAL)
     output = chosen_format(output, as_json)
-    deliveries = _show(answer, view, out, config, output)
+    deliveries = _show(answer, view, out, output)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
-        _keep(answer, config, project, output)
+        keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
+        (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 
-def _show(
-    answer: RecommendAnswer, view: ViewOptions, out: Outlet, config: Config, output: Format
-) -> list[Delivery]:
+def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format) -> list[Delivery]:
     from advisor.cli.answer import show
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
@@ -138,20 +137,11 @@ def _show(
     deliveries: list[Delivery] = []
 
     def hand_out(document: Document) -> None:
-        sent = out.hand_out(document, output, config, subject=subject, warnings=warnings, asked=asked)
+        sent = out.hand_out(document, output, subject=subject, warnings=warnings, asked=asked)
         deliveries.extend(sent)
 
     show(answer, view, output, hand_out)
     return deliveries
-
-
-def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format) -> None:
-    from advisor.cli.listening import note
-    from advisor.report.plain import print_lines
-    from advisor.service.recommend.ledger_entries import keep_recommendation
-
-    keep_recommendation(answer, config, project, arguments=sys.argv[1:])
-    (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
 
 
 ConfirmOption = Annotated[

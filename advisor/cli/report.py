@@ -110,8 +110,7 @@ def report(
     request = period.request()
     form = ReportFormat.JSON if as_json else output
     config = settings_with(report__cost_explorer=cost_explorer)
-    outbound = outlet("report", to, preview=preview)
-    outbound.check(config)
+    outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:
         _check_form_of_channels(form, out)
     document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
@@ -119,7 +118,7 @@ def report(
         _hand_out(document, form, out)
         return
     summary = Format(form.value)
-    check_delivered(outbound.hand_out(document, summary, config, subject=document.title, asked=period.asked))
+    check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
 
 
 def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:

@@ -223,7 +223,7 @@ def record(
 
     config = settings_with()
     if receipt is not None:
-        run, is_new = keep_receipt(receipt, config, TERMINAL)
+        run, is_new = keep_receipt(receipt, config.settings.store, TERMINAL)
     else:
         run, is_new = keep_run(ran.request(), config, TERMINAL)
     print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
@@ -247,6 +247,6 @@ def list_(
     request = RunsRequest(
         since=None if since is None else moment_or_duration_s("--since", since), project=project
     )
-    found = recorded_runs(request, settings_with(), TERMINAL)
+    found = recorded_runs(request, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
     print_document(document, chosen_format(output, as_json))

@@ -12,7 +12,7 @@ from advisor.service.traces import TraceRequest, holds_data, trace_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from advisor.config.layers import Config
+    from advisor.config.layers import TracingSettings
     from advisor.service.listening import Listener
 
 
@@ -39,7 +39,7 @@ def confirmation_of(
     trace: Trace,
     estimate: IterationEstimate,
     predicted: Callable[[Trace], IterationEstimate],
-    config: Config,
+    tracing: TracingSettings,
     listener: Listener,
 ) -> Confirmation:
     """What the script needs with the largest batch that is likely to fit.
@@ -49,7 +49,7 @@ def confirmation_of(
         trace: of it.
         estimate: of it on the GPU in question.
         predicted: the estimate of another trace there.
-        config: the settings.
+        tracing: how scripts are profiled.
         listener: hears progress.
 
     Raises:
@@ -66,5 +66,5 @@ def confirmation_of(
             f"{listener.name_of('confirm')}: the batch of {trace.script!r} cannot be set: no argument has its"
             " size and a name with 'batch', or not even a batch of one fits."
         )
-    again = trace_of(replace(request, arguments=tuple(arguments)), config, listener)
+    again = trace_of(replace(request, arguments=tuple(arguments)), tracing, listener)
     return Confirmation(arguments=tuple(arguments), batch_size=again.batch_size, estimate=predicted(again))

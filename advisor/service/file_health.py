@@ -10,15 +10,17 @@ from advisor.service.checks import Check
 from advisor.service.listening import Silence
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from pathlib import Path
+
+    from advisor.config.settings import ClusterSettings, PriceSettings
 
 
-def rates(config: Config) -> Check:
+def rates(settings: PriceSettings) -> Check:
     """Own rates, of all files that the patterns name."""
     from advisor.pricing.sources.custom import custom_source
     from advisor.pricing.sources.protocol import OfferQuery
 
-    options = config.settings.prices.options.get("custom", {})
+    options = settings.options.get("custom", {})
     parts = list(custom_source(options).offers(OfferQuery()))
     if not parts:
         return Check(name="rates", state="ok", detail="no rates of your own")
@@ -26,12 +28,12 @@ def rates(config: Config) -> Check:
     return Check(name="rates", state="ok", detail=counts)
 
 
-def clusters(config: Config) -> Check:
+def clusters(settings: Sequence[ClusterSettings]) -> Check:
     """Clusters, with the job logs of their waits."""
     from advisor.service.recommend.own_machines import cluster_machine
 
     good, faults = [], []
-    for cluster in config.settings.clusters:
+    for cluster in settings:
         try:
             machine = cluster_machine(cluster, Silence())
         except AdvisorError as error:
@@ -42,11 +44,10 @@ def clusters(config: Config) -> Check:
     return _check("clusters", faults, good)
 
 
-def policies(config: Config) -> Check:
+def policies(files: Sequence[Path]) -> Check:
     """Policy files, each fault with its place."""
     from advisor.site_files.policy_files import check_policies
 
-    files = config.settings.policy.files
     checked = check_policies(files)
     return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
 

@@ -15,8 +15,9 @@ from advisor.service.checks import Check, State
 from advisor.service.listening import Silence
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
     from advisor.config.project_layer import Refused
+    from advisor.config.settings import ProfileSettings, StoreSettings
 
 # Scripts find torch in the user's own folders, too, which count when all that is needed is imported.
 _TORCH_QUERY = """
@@ -42,13 +43,13 @@ def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -
         "settings": lambda: _settings(load(), in_words),
         "native": _native,
         "catalog": _catalog,
-        "store": lambda: _store(load()),
-        "rates": lambda: rates(load()),
-        "prices": lambda: _prices(load()),
-        "rules": lambda: _rules(load()),
-        "clusters": lambda: clusters(load()),
-        "policies": lambda: policies(load()),
-        "torch": lambda: _torch(load()),
+        "store": lambda: _store(load().settings.store),
+        "rates": lambda: rates(load().settings.prices),
+        "prices": lambda: _prices(load().pricing),
+        "rules": lambda: _rules(load().pricing),
+        "clusters": lambda: clusters(load().settings.clusters),
+        "policies": lambda: policies(load().settings.policy.files),
+        "torch": lambda: _torch(load().settings.profile),
         "gpu": _gpu,
         "calibration": _calibration,
     }
@@ -112,43 +113,43 @@ def _catalog() -> Check:
     return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
 
 
-def _prices(config: Config) -> Check:
+def _prices(pricing: PricingSettings) -> Check:
     from advisor.pricing.answers import load_offers
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import current_answers, now
 
-    answers = current_answers(config, OfferQuery(), Silence(), may_refresh=False)
+    answers = current_answers(pricing, OfferQuery(), Silence(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in offers.offers)
     detail = f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if offers.warnings else "ok", detail=detail)
 
 
-def _rules(config: Config) -> Check:
+def _rules(pricing: PricingSettings) -> Check:
     """Contracts and quotas, which change nothing where they are misspelt."""
     from advisor.service.prices.offers import idle_in_words
 
-    idle = idle_in_words(config)
+    idle = idle_in_words(pricing)
     if idle:
         return Check(name="rules", state="note", detail="; ".join(idle))
-    counts = f"{len(config.settings.contracts)} contracts and {len(config.settings.quotas)} quotas"
+    counts = f"{len(pricing.contracts)} contracts and {len(pricing.quotas)} quotas"
     return Check(name="rules", state="ok", detail=counts)
 
 
-def _store(config: Config) -> Check:
+def _store(settings: StoreSettings) -> Check:
     from advisor.store.database import open_store
 
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(settings.url, must_exist=True)
     if store is None:
         return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
     with store:
         return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
 
 
-def _torch(config: Config) -> Check:
+def _torch(settings: ProfileSettings) -> Check:
     from advisor.profile.environment import candidates
 
-    pythons = candidates(config.settings.profile.python, os.environ)
+    pythons = candidates(settings.python, os.environ)
     for python in pythons:
         version = _torch_version(python)
         if version:

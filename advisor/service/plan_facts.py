@@ -14,7 +14,8 @@ from advisor.core.limits import MAX_USD
 from advisor.core.values import Market, Offer, Tier
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import ClusterSettings
     from advisor.service.listening import Listener
     from recommender.policy import Facts
 
@@ -73,9 +74,9 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     _check_amounts(request)
     given = {name: getattr(request, name) for name in _FACTS if getattr(request, name) is not None}
     known = (
-        Facts(tier=_tier(config, request.provider))
+        Facts(tier=_tier(config.settings.clusters, request.provider))
         if request.plan is None
-        else _facts_of_id(request.plan, config, listener)
+        else _facts_of_id(request.plan, config.pricing, listener)
     )
     spot, spent = config.settings.spot, request.spent_usd
     facts = replace(
@@ -107,10 +108,10 @@ def _check_amounts(request: PlanRequest) -> None:
             )
 
 
-def _tier(config: Config, provider: str | None) -> Tier:
+def _tier(clusters: Sequence[ClusterSettings], provider: str | None) -> Tier:
     if provider is not None and same_name(provider, "local"):
         return Tier.LOCAL
-    is_cluster = provider in {cluster.name for cluster in config.settings.clusters}
+    is_cluster = provider in {cluster.name for cluster in clusters}
     return Tier.CLUSTER if is_cluster else Tier.CLOUD
 
 
@@ -125,7 +126,7 @@ def _with_gpu(facts: Facts, text: str) -> Facts:
     return replace(facts, gpu=name, num_gpus=num_gpus, num_nodes=request.num_nodes or facts.num_nodes)
 
 
-def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
+def _facts_of_id(plan: str, pricing: PricingSettings, listener: Listener) -> Facts:
     parts = plan.split("/")
     if parts[0] in ("local", "cluster") and len(parts) >= (2 if parts[0] == "local" else 3):
         facts = _facts_of_own(parts)
@@ -133,7 +134,7 @@ def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
             return facts
     if len(parts) != 4 or not all(parts):
         raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
-    return _facts_of_rented(parts, config, listener)
+    return _facts_of_rented(parts, pricing, listener)
 
 
 def _facts_of_own(parts: Sequence[str]) -> Facts | None:
@@ -155,7 +156,7 @@ def _facts_of_own(parts: Sequence[str]) -> Facts | None:
     )
 
 
-def _facts_of_rented(parts: Sequence[str], config: Config, listener: Listener) -> Facts:
+def _facts_of_rented(parts: Sequence[str], pricing: PricingSettings, listener: Listener) -> Facts:
     from recommender.policy import Facts
 
     provider, machine, place, market = *parts[:3], _market(parts[3])
@@ -168,7 +169,7 @@ def _facts_of_rented(parts: Sequence[str], config: Config, listener: Listener) -
         market=market.value,
         num_nodes=num_nodes,
     )
-    offer = cheapest_at(config, provider, instance_type, place, market, listener)
+    offer = cheapest_at(pricing, provider, instance_type, place, market, listener)
     if offer is not None:
         return replace(
             known,
@@ -191,7 +192,12 @@ def _market(text: str) -> Market:
 
 
 def cheapest_at(
-    config: Config, provider: str, instance_type: str, place: str, market: Market, listener: Listener
+    pricing: PricingSettings,
+    provider: str,
+    instance_type: str,
+    place: str,
+    market: Market,
+    listener: Listener,
 ) -> Offer | None:
     """The cheapest offer of a machine at a place, whatever places and clouds the settings look at.
 
@@ -203,7 +209,7 @@ def cheapest_at(
     from recommender.plans.candidates import place_in_id
 
     try:
-        offers = query_offers(_wherever(config, provider, market), OfferFilter(wanted={}), listener).offers
+        offers = query_offers(_wherever(pricing, provider, market), OfferFilter(wanted={}), listener).offers
     except NoOfferError:
         return None
     there = [
@@ -215,13 +221,10 @@ def cheapest_at(
     return min(there, key=lambda offer: offer.usd_per_h, default=None)
 
 
-def _wherever(config: Config, provider: str, market: Market) -> Config:
+def _wherever(pricing: PricingSettings, provider: str, market: Market) -> PricingSettings:
     """The settings for offers of a cloud in any region, as if the caller had asked for them."""
     given = {"providers": (provider,), "regions": ("*",), "markets": (market,)}
-    settings = config.settings
-    cloud = settings.cloud.model_copy(update=given)
+    origins = {**pricing.origins, **{f"cloud.{name}": ARGUMENT for name in given}}
     return replace(
-        config,
-        settings=settings.model_copy(update={"cloud": cloud}),
-        origins={**config.origins, **{f"cloud.{name}": ARGUMENT for name in given}},
+        pricing, cloud=pricing.cloud.model_copy(update=given), origins=origins, may_add_providers=True
     )

@@ -15,6 +15,7 @@ from advisor.service.traces import TraceRequest, check_exists, holds_data, trace
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import Settings
     from advisor.service.listening import Listener
 
 
@@ -101,7 +102,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     confirmed = None
     if request.confirm:
         confirmed = confirmation_of(
-            request.trace, trace, estimates[0], lambda again: of(again)[0], config, listener
+            request.trace, trace, estimates[0], lambda again: of(again)[0], config.tracing, listener
         )
     return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts, confirmed=confirmed)
 
@@ -110,14 +111,14 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     """A script takes minutes, so counts are checked before; a saved trace knows its own world."""
     is_script = not holds_data(request.trace.source)
     if is_script:
-        _check_counts(config, request.gpus, request.trace.world_size)
-    trace = trace_of(request.trace, config, listener)
+        _check_counts(config.settings, request.gpus, request.trace.world_size)
+    trace = trace_of(request.trace, config.tracing, listener)
     if not is_script:
-        _check_counts(config, request.gpus, trace.world_size)
+        _check_counts(config.settings, request.gpus, trace.world_size)
     return with_input(trace, config.settings.input, listener)
 
 
-def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:
+def _check_counts(settings: Settings, texts: Sequence[str], world: int | None) -> None:
     """Refuse more GPUs than any machine has, one's own included, unless whole nodes make them.
 
     Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
@@ -129,7 +130,7 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
     from advisor.service.predicted_layouts import layout_of, most_in_one
 
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
-    most = most_in_one(config.settings) if counted else 0
+    most = most_in_one(settings) if counted else 0
     for request in counted:
         count = request.counts[-1]
         layouts = [layout_of(gpu.name, count, request.num_nodes) for gpu in request.gpus]

@@ -9,7 +9,10 @@ from advisor.core.errors import InputError
 from advisor.core.values import Market
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from advisor.config.layers import Config
+    from advisor.config.settings import ClusterSettings
     from advisor.service.listening import Listener
     from advisor.service.plan_facts import PlanRequest
 
@@ -38,7 +41,9 @@ class Place:
             region=self.region or (None if is_elsewhere else other.region),
         )
 
-    def complete(self, config: Config, listener: Listener) -> tuple[str, str, int, Market | None]:
+    def complete(
+        self, clusters: Sequence[ClusterSettings], listener: Listener
+    ) -> tuple[str, str, int, Market | None]:
         """Provider, GPU, number of GPUs and market.
 
         Raises:
@@ -52,7 +57,7 @@ class Place:
                 f" {called('recommendation')} ID, {called('plan')} ID, or {called('provider')},"
                 f" {called('gpu')} and {called('market')}."
             )
-        is_own = self.provider in {"local", *(cluster.name for cluster in config.settings.clusters)}
+        is_own = self.provider in {"local", *(cluster.name for cluster in clusters)}
         if is_own and self.market is not None:
             raise InputError(f"{self.provider!r} is a machine of your own: leave {called('market')} out.")
         if not is_own and self.market is None:

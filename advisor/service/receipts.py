@@ -17,16 +17,20 @@ from advisor.core.files import temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.redaction import redact
 from advisor.core.values import Interval, RunStatus
+from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.machine_here import machine_here
+from advisor.service.plan_facts import PlanRequest
+from advisor.service.ran_on import Place, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
 from advisor.service.run_costs import cost_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.receipt.command import Ending
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
-    from advisor.service.ran_on import Place
+    from advisor.service.machine_here import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
@@ -97,23 +101,28 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
-    from advisor.receipt.receipt_files import steps_environment
+    from advisor.receipt.receipt_files import read_steps, steps_environment
 
+    database = config.settings.store
     given = _given_place(request, config, listener)
-    advised, doubts = _recommendation(request, config, listener)
+    advised, doubts = _recommendation(request.recommendation, database, listener)
     with temporary_folder("steps") as folder:
+
+        def begun_at(moment: datetime) -> Begun:
+            sent_to = None if advised is None else place_of_entry(advised)
+            where = machine_here(given, sent_to, os.environ, config.settings.run)
+            return begin(_unseen(request, where, advised, moment), where, folder, database)
+
         environment = steps_environment(os.environ, folder)
-        ending, begun = run_command(
-            request.command,
-            environment,
-            _or_why_not(
-                lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder)
-            ),
-        )
+        ending, begun = run_command(request.command, environment, _or_why_not(begun_at))
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
-            return _kept(request, config, listener, begun, ending, folder, advised=advised, doubts=doubts)
+            steps, strange = read_steps(folder, ending.duration_s)
+            run = _ended(begun, ending, steps, request, config)
+            is_recorded, trouble = keep(begun, run, database, also=request.receipt)
+            listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *trouble])
+            return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
 
 
 def _or_why_not(begin: Callable[[datetime], Begun]) -> Callable[[datetime], Begun | Exception]:
@@ -141,27 +150,6 @@ def _whatever_happens(ending: Ending) -> Iterator[None]:
         ) from error
 
 
-def _kept(
-    request: CommandRequest,
-    config: Config,
-    listener: Listener,
-    begun: Begun,
-    ending: Ending,
-    steps_folder: Path,
-    *,
-    advised: LedgerEntry | None,
-    doubts: Sequence[str],
-) -> Receipt:
-    from advisor.receipt.receipt_files import read_steps
-
-    steps, strange = read_steps(steps_folder, ending.duration_s)
-    run = _ended(begun, ending, steps, request, config)
-    is_recorded, trouble = keep(begun, run, config, also=request.receipt)
-    several = [] if steps is None or steps.num_processes < 2 else [_several(steps)]
-    listener.warn([*doubts, *begun.warnings, *strange, *several, *trouble])
-    return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
-
-
 def _check(request: CommandRequest, listener: Listener) -> None:
     if not request.command:
         raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
@@ -174,47 +162,33 @@ def _check(request: CommandRequest, listener: Listener) -> None:
 
 
 def _given_place(request: CommandRequest, config: Config, listener: Listener) -> Place:
-    from advisor.service.plan_facts import PlanRequest
-    from advisor.service.ran_on import Place, place_of
-
     if request.plan is None:
         return Place(provider=None, gpu=None, num_gpus=None, market=None)
     return place_of(PlanRequest(plan=request.plan), config, listener)
 
 
 def _recommendation(
-    request: CommandRequest, config: Config, listener: Listener
+    wanted: str | None, database: StoreSettings, listener: Listener
 ) -> tuple[LedgerEntry | None, list[str]]:
     """The recommendation that is followed; a database that is down keeps nothing from running."""
-    from advisor.service.ledger import recommendation_of
-
-    if request.recommendation is None:
+    if wanted is None:
         return None, []
     try:
-        return recommendation_of(config, request.recommendation, listener), []
+        return recommendation_of(database, wanted, listener), []
     except InputError:
         raise
     except AdvisorError as error:
         return None, [f"nothing is predicted, since the recommendation cannot be read: {error}"]
 
 
-def _begin(
-    request: CommandRequest,
-    config: Config,
-    given: Place,
-    advised: LedgerEntry | None,
-    *,
-    started_at: datetime,
-    steps_folder: Path,
-) -> Begun:
+def _unseen(
+    request: CommandRequest, where: MachineHere, advised: LedgerEntry | None, started_at: datetime
+) -> Run:
     """What is known while the command runs; if nothing more is heard of it, this is its receipt."""
-    from advisor.service.ledger import num_nodes_of, place_of_entry
     from advisor.store.ledger import Run
 
-    sent_to = None if advised is None else place_of_entry(advised)
-    where = machine_here(given, sent_to, os.environ, config.settings.run)
     place = where.place
-    run = Run(
+    return Run(
         recommendation_id=None if advised is None else advised.id,
         project=request.project or ("" if advised is None else advised.project),
         script=_script(request.command) if advised is None else advised.script,
@@ -233,7 +207,6 @@ def _begin(
         status=RunStatus.LOST,
         num_nodes=num_nodes_of(advised, place.gpu, place.num_gpus),
     )
-    return begin(run, where, steps_folder, config)
 
 
 def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRequest, config: Config) -> Run:
@@ -252,10 +225,12 @@ def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRe
     )
 
 
-def _several(steps: Steps) -> str:
-    return (
+def _several(steps: Steps | None) -> list[str]:
+    if steps is None or steps.num_processes < 2:
+        return []
+    return [
         f"{steps.num_processes} processes trained on their own: the steps are those of the one that made most"
-    )
+    ]
 
 
 def _script(command: Sequence[str]) -> str:

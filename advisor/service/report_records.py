@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.core.values import PricePoint
     from advisor.review.period import Period, Scope
     from advisor.review.team_review import Records
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
 
 
-def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
+def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records | None:
     """What the store holds of a period; None if there is no store, or nothing was ever recorded.
 
     Raises:
@@ -27,7 +27,7 @@ def records_of(config: Config, period: Period, scope: Scope) -> Records | None:
     from advisor.review.team_review import Records, runs_of
     from advisor.store.database import open_store
 
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(database.url, must_exist=True)
     if store is None:
         return None
     from advisor.store.ledger import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.settings import ReportSettings
+    from advisor.config.settings import ClusterSettings, ReportSettings
     from advisor.review.budgets import Budget
     from advisor.review.period import Period, Scope
     from advisor.review.team_review import TeamReview, Violation
@@ -63,14 +63,14 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     period = _period(request, listener)
     scope = _scope(request, config.settings.report, listener)
     policy = policy_of(config.settings.policy, request.policies)
-    bills = bills_of(config, request.bills, period, listener)
-    recorded = records_of(config, period, scope)
+    bills = bills_of(config.settings.report, config.settings.prices, request.bills, period, listener)
+    recorded = records_of(config.settings.store, period, scope)
     if recorded is None and not bills:
         return None
     records = recorded or Records(advised={}, prices={})
     runs = runs_of(records.runs, period, scope)
     jobs = recurring_jobs(runs, records.advised)
-    is_own = _is_own(config)
+    is_own = _is_own(config.settings.clusters)
     return review(
         records,
         period=period,
@@ -136,8 +136,8 @@ def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener)
     return Scope(team=request.team, projects=frozenset({request.project}))
 
 
-def _is_own(config: Config) -> Callable[[Run], bool]:
-    own = {"local", *(cluster.name for cluster in config.settings.clusters)}
+def _is_own(clusters: Iterable[ClusterSettings]) -> Callable[[Run], bool]:
+    own = {"local", *(cluster.name for cluster in clusters)}
     return lambda run: run.provider in own
 
 

@@ -11,7 +11,8 @@ from advisor.core.values import CostKind
 from advisor.service.listening import Silence
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import Settings
     from advisor.core.values import Offer
     from advisor.service.machine_here import MachineHere
     from advisor.service.ran_on import Place
@@ -61,10 +62,10 @@ def cost_of(
 
 def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
     """USD per hour of the GPUs that a command has, and when that was true."""
-    offer = _offer(where, config)
+    offer = _offer(where, config.pricing)
     if offer is not None:
         return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
-    return _own_price(where.place, config), None
+    return _own_price(where.place, config.settings), None
 
 
 def _num_nodes(place: Place, offer: Offer) -> float:
@@ -72,7 +73,7 @@ def _num_nodes(place: Place, offer: Offer) -> float:
     return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
 
 
-def _offer(where: MachineHere, config: Config) -> Offer | None:
+def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
     """The offer behind a rented machine: that of its zone, else the cheapest of its region."""
     from advisor.service.plan_facts import cheapest_at
 
@@ -81,7 +82,7 @@ def _offer(where: MachineHere, config: Config) -> Offer | None:
         return None
     for at in filter(None, (where.zone, place.region)):
         try:
-            offer = cheapest_at(config, place.provider, place.instance_type, at, place.market, Silence())
+            offer = cheapest_at(pricing, place.provider, place.instance_type, at, place.market, Silence())
         except AdvisorError:
             # Prices that cannot be read leave the cost unknown, as the receipt says.
             return None
@@ -90,12 +91,12 @@ def _offer(where: MachineHere, config: Config) -> Offer | None:
     return None
 
 
-def _own_price(place: Place, config: Config) -> float | None:
+def _own_price(place: Place, settings: Settings) -> float | None:
     """Of a machine of one's own."""
     from advisor.service.recommend.own_machines import own_machines
 
     try:
-        machines = own_machines(config.settings, Silence())
+        machines = own_machines(settings, Silence())
     except AdvisorError:
         return None
     for machine in machines:

@@ -12,6 +12,7 @@ from advisor.core.values import Quantiles
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.config.settings import Settings
     from advisor.core.values import Offer, Plan
     from advisor.review.savings import Recurring, TodaysMarket
     from advisor.service.listening import Listener
@@ -41,27 +42,27 @@ def todays_prices_for(
             wanted.setdefault(one.gpu, set()).add(one.num_gpus)
     try:
         offers = (
-            query_offers(config, OfferFilter(wanted=wanted), listener, only_open=True).offers
+            query_offers(config.pricing, OfferFilter(wanted=wanted), listener, only_open=True).offers
             if wanted
             else ()
         )
     except NoOfferError:  # the report names the jobs that cannot be priced
         offers = ()
-    plans = _plans(offers, config) if offers else ()
     spot = spot_terms(config.settings.spot)
+    plans = _plans(offers, config.settings, spot) if offers else ()
     return TodaysMarket(plans=plans, is_allowed=_judge(policy, spot), lasting=partial(_lasting, spot))
 
 
-def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
+def _plans(offers: Sequence[Offer], settings: Settings, spot: SpotTerms) -> Sequence[Plan]:
     from advisor.service.prices.offers import prices_of
-    from advisor.service.recommend.plan_sources import cloud_terms, quotas_of, rates_of, spot_terms
+    from advisor.service.recommend.plan_sources import cloud_terms, quotas_of, rates_of
     from recommender.plans.candidates import plans_of_offers
 
     return plans_of_offers(
         offers,
-        terms=cloud_terms(config.settings.cloud, None, spot_terms(config.settings.spot).history),
-        catalog=rates_of(config.settings),
-        quotas=quotas_of(config.settings),
+        terms=cloud_terms(settings.cloud, None, spot.history),
+        catalog=rates_of(settings.rates),
+        quotas=quotas_of(settings.quotas),
         prices=prices_of(offers),
     )
 

@@ -14,8 +14,8 @@ from advisor.core.limits import MAX_NODES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from advisor.config.layers import Config
-    from advisor.config.settings import CloudSettings, Settings, SpotSettings
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
@@ -66,9 +66,9 @@ def plans_of(
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    rates = rates_of(config.settings)
+    rates = rates_of(config.settings.rates)
     terms = cloud_terms(config.settings.cloud, data, spot.history)
-    nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
+    nodes = _node_limits(config.pricing, _num_nodes(gpus, num_nodes, listener), listener)
     own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = OfferFilter(
@@ -79,7 +79,7 @@ def plans_of(
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, terms, rates, listener)
+        rented, warnings = _rented(config.pricing, asked, terms, rates, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
@@ -105,7 +105,7 @@ def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -
     return next(iter(numbers), None)
 
 
-def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> NodeLimits:
+def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: Listener) -> NodeLimits:
     """How many nodes a plan may have: what is asked for within what the settings allow.
 
     Raises:
@@ -116,17 +116,17 @@ def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> N
     from advisor.service.prices.limits import setting_in_words
 
     name = "cloud.max_nodes"
-    most = config.settings.cloud.max_nodes if name in config.origins else None
+    most = pricing.cloud.max_nodes if name in pricing.origins else None
     if num_nodes is not None:
         called = listener.name_of("num_nodes")
         check_count(called, num_nodes, most=MAX_NODES)
         if most is not None and num_nodes > most:
-            where = setting_in_words(config, name, listener)
+            where = setting_in_words(pricing, name, listener)
             raise InputError(f"{called} is {num_nodes}, and {where} allows {most} at most.")
     return NodeLimits(most=most, exactly=num_nodes)
 
 
-def rates_of(settings: Settings) -> tuple[Rate, ...]:
+def rates_of(rates: Sequence[RateSettings]) -> tuple[Rate, ...]:
     """The rates of the settings, and behind them those that ship.
 
     Raises:
@@ -146,7 +146,7 @@ def rates_of(settings: Settings) -> tuple[Rate, ...]:
             source=f"rates of the settings, entry {number}",
             as_of=now().date(),
         )
-        for number, entry in enumerate(settings.rates, start=1)
+        for number, entry in enumerate(rates, start=1)
     )
     return (*own, *load_rates())
 
@@ -205,7 +205,7 @@ def _of_vendors(
 
 
 def _rented(
-    config: Config,
+    pricing: PricingSettings,
     asked: OfferFilter,
     terms: CloudTerms,
     rates: Sequence[Rate],
@@ -216,13 +216,13 @@ def _rented(
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
+    answer = query_offers(pricing, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
     plans = plans_of_offers(
         offers,
         terms=terms,
         catalog=rates,
-        quotas=quotas_of(config.settings),
+        quotas=quotas_of(pricing.quotas),
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
@@ -231,7 +231,7 @@ def _rented(
     return plans, (*answer.warnings, *unknown)
 
 
-def quotas_of(settings: Settings) -> list[Quota]:
+def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:
     """What the settings say that an account may run at once."""
     from recommender.plans.candidates import Quota
 
@@ -243,7 +243,7 @@ def quotas_of(settings: Settings) -> list[Quota]:
             regions=one.regions,
             markets=one.markets,
         )
-        for one in settings.quotas
+        for one in quotas
     ]
 
 

@@ -16,7 +16,7 @@ from advisor.service.recommend.script_patch import check_patchable, script_patch
 from advisor.service.traces import check_exists, trace_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
     from advisor.core.values import Plan
     from advisor.edits.patch import Patch
@@ -77,8 +77,8 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     from recommender.ranking.variants import best_what_if
 
     places, warnings = places_of(request, config, listener)
-    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
-    ranked = ranked_on(places, warnings, trace, request, config)
+    trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
+    ranked = ranked_on(places, warnings, trace, request, config.pricing)
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
         best_what_if=best_what_if(ranked),
@@ -106,7 +106,7 @@ def places_of(
     from recommender import Conditions
 
     rules = policy_of(config.settings.policy, request.policies)
-    data, doubts = data_set_of(config, listener)
+    data, doubts = data_set_of(config.pricing, listener)
     spent = spent_of(config.settings.store, rules, request.project, listener)
     spot = spot_terms(config.settings.spot)
     plans, warnings = plans_of(
@@ -171,7 +171,11 @@ def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
 
 
 def ranked_on(
-    places: Places, warnings: Sequence[Finding], trace: Trace, request: RecommendRequest, config: Config
+    places: Places,
+    warnings: Sequence[Finding],
+    trace: Trace,
+    request: RecommendRequest,
+    pricing: PricingSettings,
 ) -> Recommendation:
     """The places ranked for one script, with what changes of it would bring.
 
@@ -184,7 +188,7 @@ def ranked_on(
     from advisor.service.recommend.pipeline import recommendation_of, with_variants
 
     names = what_if_names(request, Silence())
-    ranked = with_later_starts(recommendation_of(trace, places), config)
+    ranked = with_later_starts(recommendation_of(trace, places), pricing)
     if names != ():
         ranked = with_variants(ranked, trace, places, names)
     return replace(ranked, warnings=(*ranked.warnings, *warnings))

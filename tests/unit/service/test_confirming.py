@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import advisor
-from advisor.config.layers import Config
+from advisor.config.layers import Config, TracingSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.units import GIB
@@ -49,7 +49,7 @@ def profiling(monkeypatch: pytest.MonkeyPatch, trace: Trace | None = None) -> li
     """No script is run; this fills with what would have been."""
     asked: list[TraceRequest] = []
 
-    def profiled(request: TraceRequest, _config: Config, _listener: object) -> Trace:
+    def profiled(request: TraceRequest, _tracing: TracingSettings, _listener: object) -> Trace:
         asked.append(request)
         if len(asked) == 1:
             return trace or trace_at(BATCH)

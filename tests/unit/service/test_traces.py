@@ -29,7 +29,7 @@ DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
 
 def load_trace(source: Any, arguments: Any, config: Config, listener: Any = TERMINAL, **asked: Any) -> Any:
     request = TraceRequest(source=source, arguments=tuple(arguments or ()), **asked)
-    return trace_of(request, config, listener)
+    return trace_of(request, config.tracing, listener)
 
 
 @pytest.fixture
