@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.help import WholeLines
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
@@ -156,7 +156,6 @@ app = typer.Typer(
 @app.command("list")
 def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show every channel, where its secrets are kept, and what became of its last delivery."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import channels_document
     from advisor.service.delivering import channel_states
 
@@ -173,7 +172,6 @@ def try_out(
     as_json: JsonOption = False,
 ) -> None:
     """Send a short message to channels, each time anew. Exits with 1 if it does not reach one of them."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import trial_document
     from advisor.report.writers.mail import message_of
     from advisor.service.prices.live import now

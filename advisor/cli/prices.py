@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, duration_s, settings_with
 from advisor.cli.help import WholeLines
+from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import (
     FormatOption,
     GpuOption,
@@ -21,6 +22,8 @@ from advisor.cli.options import (
     region_names,
     vendor_names,
 )
+from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import quoted
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
 from advisor.service.prices.order import PriceOrder
@@ -43,9 +46,6 @@ def refresh(
 
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
-    from advisor.core.errors import NoOfferError
     from advisor.report.prices import refresh_document
     from advisor.service.prices.live import refresh_prices
 
@@ -70,9 +70,6 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
-    from advisor.cli.common import duration_s, settings_with
-    from advisor.cli.listening import TERMINAL
-    from advisor.core.errors import InputError
     from advisor.report.prices import history_document
     from advisor.service.prices.history import HistoryRequest, price_history
     from advisor.service.prices.live import now
@@ -88,7 +85,6 @@ def history(
 
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show where prices come from: how many, how old, what is missing, and who would let us in."""
-    from advisor.cli.common import settings_with
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 
@@ -107,8 +103,6 @@ def check(
 
     Exits with 1 if there are any.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import findings_document
     from advisor.service.prices.history import doubtful_prices
 
@@ -137,8 +131,6 @@ def capacity(
 
     What the credentials do not allow is said, and the rest is shown.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
     from advisor.report.prices import capacity_document
     from advisor.report.words import sentences
     from advisor.service.capacity import CapacityRequest, ask_capacity
@@ -179,10 +171,6 @@ def prices(
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
         return
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.errors import NoOfferError
-    from advisor.core.findings import quoted
     from advisor.report.prices import offers_document
     from advisor.report.words import error_text, sentences
     from advisor.service.prices.offers import PricesRequest, list_prices
@@ -227,8 +215,6 @@ def build(
 
     It is checked against the snapshot in the folder before it takes its place.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import built_document
     from advisor.service.prices.live import write_snapshot
 
@@ -257,7 +243,6 @@ def gpus(
     as_json: JsonOption = False,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
-    from advisor.cli.listening import TERMINAL
     from advisor.core.gpus import resolve_gpu
     from advisor.report.gpus import gpus_document
     from advisor.service.gpu_list import GpusRequest, list_gpus

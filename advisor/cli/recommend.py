@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
+from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
     ArgumentsArgument,
@@ -32,6 +33,10 @@ from advisor.cli.options import (
     gpu_names,
     with_groups,
 )
+from advisor.core.changes import parse_split
+from advisor.core.errors import InputError
+from advisor.core.values import Job
+from advisor.report.plain import print_lines
 from advisor.report.printing import Format, check_page_path, print_document
 
 if TYPE_CHECKING:
@@ -82,9 +87,6 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, note
-    from advisor.report.plain import print_lines
     from advisor.service.recommend.ledger_entries import keep_recommendation
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
@@ -165,9 +167,6 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.changes import parse_split
     from advisor.report.estimates import estimates_document
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
@@ -220,9 +219,6 @@ def profile(
     as_json: JsonOption = False,
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.errors import InputError
     from advisor.formats.trace_files import write_trace
     from advisor.report.estimates import trace_document
     from advisor.report.words import in_names, sentences
@@ -274,8 +270,6 @@ def compare(
 
     Exits with 4 if neither does the job.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
     from advisor.report.comparison import comparison_document
     from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
@@ -330,9 +324,6 @@ def diff(
 
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.values import Job
     from advisor.report.comparison import diff_document
     from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core import processes
 from advisor.core.errors import AdvisorError, CatalogError
+from advisor.core.gpus import is_known, load_gpus, resolve_gpu
+from advisor.core.redaction import named_without_secrets
 from advisor.service.checks import Check, State
 from advisor.service.listening import Silence
 
@@ -82,7 +84,6 @@ def _settings(config: Config, in_words: Callable[[Refused], str]) -> Check:
 def exposed_passwords(config: Config) -> list[str]:
     """A note for each file with a password that others on this machine may read."""
     from advisor.config.settings import json_values
-    from advisor.core.redaction import named_without_secrets
 
     values = json_values(config.settings).items()
     secret = {
@@ -108,8 +109,6 @@ def _native() -> Check:
 
 
 def _catalog() -> Check:
-    from advisor.core.gpus import load_gpus
-
     return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
 
 
@@ -169,7 +168,6 @@ def _torch_version(python: Path) -> str | None:
 
 def _gpu() -> Check:
     from advisor.core.devices import detect_devices
-    from advisor.core.gpus import is_known, resolve_gpu
 
     devices = detect_devices()
     if not devices:
@@ -211,7 +209,6 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
     Raises:
         CatalogError: its file is damaged.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.predict.constants import constants_for
     from advisor.predict.knowledge import calibration_path, read_calibration
 
@@ -229,7 +226,6 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
 
 def _known_gpus() -> list[str]:
     from advisor.core.devices import detect_devices
-    from advisor.core.gpus import is_known, resolve_gpu
 
     names = {device.name for device in detect_devices() if is_known(device.name)}
     return sorted(resolve_gpu(name).name for name in names)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, RecordingError
 from advisor.core.files import temporary_folder
+from advisor.core.gpus import is_known
 
 if TYPE_CHECKING:
     from advisor.config.layers import TracingSettings
@@ -141,8 +142,6 @@ def _measured(python: Path | None, listener: Listener) -> Recording:
 
 def _check_known() -> None:
     """Refuse a GPU that the catalog lacks before a minute is spent on it."""
-    from advisor.core.errors import RecordingError
-    from advisor.core.gpus import is_known
     from advisor.predict.calibrating import why_unknown
     from advisor.profile.environment import first_device
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.config.layers import ARGUMENT
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import same_name
+from advisor.core.gpus import parse_gpu_request, resolve_gpu
 from advisor.core.limits import MAX_USD
 from advisor.core.values import Market, Offer, Tier
 
@@ -116,8 +117,6 @@ def _tier(clusters: Sequence[ClusterSettings], provider: str | None) -> Tier:
 
 
 def _with_gpu(facts: Facts, text: str) -> Facts:
-    from advisor.core.gpus import parse_gpu_request, resolve_gpu
-
     request = parse_gpu_request(text)
     if len(request.counts) > 1:
         raise InputError(f"{text!r} means several numbers of GPUs: a plan has one, such as L4:8.")
@@ -139,7 +138,6 @@ def _facts_of_id(plan: str, pricing: PricingSettings, listener: Listener) -> Fac
 
 def _facts_of_own(parts: Sequence[str]) -> Facts | None:
     """Of ``cluster/lab/8xL4``, or ``cluster/lab/2x8xL4`` for two nodes; None for another form."""
-    from advisor.core.gpus import resolve_gpu
     from recommender.policy import Facts
 
     counted = _COUNTED.fullmatch(parts[-1])

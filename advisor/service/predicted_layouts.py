@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import Fabric, Layout
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ def layouts_of(texts: Sequence[str], settings: Settings, listener: Listener) -> 
         UnknownGpuError: a name that no GPU and no family has.
         InputError: a number that cannot be read.
     """
-    from advisor.core.gpus import parse_gpu_request
-
     layouts: dict[str, dict[Layout, None]] = {}
     most_own, most = max(_own_sizes(settings)), most_in_one(settings)
     for request in map(parse_gpu_request, texts):
@@ -81,7 +80,6 @@ def _machines(gpu: str) -> list[InstanceType]:
 
 
 def _fabric(machine: InstanceType) -> Fabric:
-    from advisor.core.gpus import load_gpus
     from advisor.pricing.node_counts import fabric_of
 
     return fabric_of(machine.provider, machine.instance_type, load_gpus()[machine.gpu])

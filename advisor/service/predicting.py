@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import WHOLE, Confirmation, GpuSpec, IterationEstimate, Split, Trace
 from advisor.service.confirming import check_confirmable, confirmation_of
 from advisor.service.recommend.input_settings import with_input
@@ -53,8 +54,6 @@ def check(request: PredictRequest) -> None:
         InputError: there is no such script, or a number of GPUs cannot be read.
         UnknownGpuError: a name that no GPU and no family has.
     """
-    from advisor.core.gpus import parse_gpu_request
-
     for text in request.gpus:
         parse_gpu_request(text)
     check_exists(request.trace.source)
@@ -68,7 +67,6 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
         UnknownGpuError: a name that no GPU and no family has.
         ProfileError: the script yields no iteration.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
     from advisor.service.predicted_layouts import ONE, layouts_of
     from advisor.service.recommend.past_runs import past_runs
@@ -126,7 +124,6 @@ def _check_counts(settings: Settings, texts: Sequence[str], world: int | None) -
     Raises:
         InputError: names the largest machine.
     """
-    from advisor.core.gpus import parse_gpu_request
     from advisor.service.predicted_layouts import layout_of, most_in_one
 
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.files import temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
-from advisor.core.redaction import redact
+from advisor.core.redaction import redact, redact_words
 from advisor.core.values import Interval, RunStatus
 from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.machine_here import machine_here
@@ -235,8 +235,6 @@ def _several(steps: Steps | None) -> list[str]:
 
 def _script(command: Sequence[str]) -> str:
     """A name for the command: the Python file that it runs, else what was typed, without secrets."""
-    from advisor.core.redaction import redact_words
-
     script = next((argument for argument in command if argument.endswith(".py")), None)
     return Path(script).name if script else shlex.join(redact_words(command, os.environ))[:_MOST_NAME]
 

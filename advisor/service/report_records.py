@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from advisor.core.limits import EARLIEST
+
 if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
     from advisor.core.values import PricePoint
@@ -21,7 +23,6 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
     Raises:
         StoreError: the database cannot be read.
     """
-    from advisor.core.limits import EARLIEST
     from advisor.review.budgets import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of

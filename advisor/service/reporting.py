@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
+from advisor.core.limits import EARLIEST
+from advisor.core.values import Tier
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
@@ -85,7 +87,6 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
 
 
 def _period(request: ReportRequest, listener: Listener) -> Period:
-    from advisor.core.limits import EARLIEST
     from advisor.review.period import Period
 
     present = now()
@@ -165,7 +166,6 @@ def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], boo
 
 
 def _facts(run: Run, *, own: bool) -> Facts:
-    from advisor.core.values import Tier
     from recommender.policy.facts import Facts
 
     tier = Tier.CLOUD

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import NoOfferError
+from advisor.core.globs import is_any
 from advisor.core.units import DAY_S
 from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices.live import current_answers, known_answers, moment_ago
@@ -46,7 +48,6 @@ def price_history(
         NoOfferError: nothing is remembered of them.
         StoreError: the database cannot be read.
     """
-    from advisor.core.errors import NoOfferError
     from advisor.pricing.price_history import series_of
 
     wanted = wanted_counts(request.gpus, listener)
@@ -72,7 +73,6 @@ def doubtful_prices(
         NoOfferError: no live price is remembered.
         StoreError: the database cannot be read.
     """
-    from advisor.core.errors import NoOfferError
     from advisor.pricing.price_checks import doubtful_prices
     from advisor.pricing.sources.protocol import OfferQuery
 
@@ -96,7 +96,6 @@ def doubtful_prices(
 def _points(
     pricing: PricingSettings, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
 ) -> tuple[PricePoint, ...]:
-    from advisor.core.globs import is_any
     from advisor.pricing.price_history import seen_from
     from advisor.store.database import open_store
     from advisor.store.pulls import price_points

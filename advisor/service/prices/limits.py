@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Offer
 
 if TYPE_CHECKING:
@@ -168,8 +169,6 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     Raises:
         InputError: the catalog has no GPU of one.
     """
-    from advisor.core.gpus import load_gpus
-
     vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
     for name in names:
         if name.lower() not in vendors:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import InputError, StoreError
+
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.config.settings import CloudSettings, PriceSettings, StoreSettings
@@ -85,7 +87,6 @@ def current_answers(
         CatalogError: the data of a source cannot be read.
         StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
     """
-    from advisor.core.errors import StoreError
     from advisor.pricing.source_registry import answers_of
 
     sources = sources_for(pricing)
@@ -124,7 +125,6 @@ def known_answers(
 
 def _refresh_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener: Listener) -> None:
     """Pull what is due; trouble is a warning, since there are older prices to go on with."""
-    from advisor.core.errors import StoreError
     from advisor.pricing.refresh import due_sources
 
     live = refreshed_by_recommend(pricing, sources)
@@ -245,8 +245,6 @@ def live_sources(
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
     """
-    from advisor.core.errors import InputError
-
     if pricing.prices.offline:
         raise InputError("prices.offline is set: without a network there is nothing to refresh.")
     sources = sources_for(pricing, names)
@@ -280,7 +278,6 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
 
 def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
     """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
-    from advisor.core.errors import StoreError
     from advisor.store.database import open_store
     from advisor.store.pulls import pulls
 

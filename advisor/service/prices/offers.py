@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import StoreError
 from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import parse_gpu_request
 from advisor.core.limits import MAX_USD_PER_H, check_number
 from advisor.service.offer_filters import OfferFilter, check_counts
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
@@ -205,7 +207,6 @@ def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> l
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
     """
-    from advisor.core.errors import StoreError
     from advisor.pricing.contracts import idle_rules, in_force
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
@@ -228,8 +229,6 @@ def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> l
 
 def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int]]:
     """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families are noted."""
-    from advisor.core.gpus import parse_gpu_request
-
     wanted: dict[str, set[int]] = {}
     for request in map(parse_gpu_request, texts):
         if len(request.gpus) > 1:

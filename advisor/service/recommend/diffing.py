@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExceededError
 from advisor.core.findings import Finding
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest
@@ -187,7 +188,6 @@ def _part_change(
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
     """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
-    from advisor.core.gpus import load_gpus
     from advisor.predict.methods import operator_times
     from advisor.predict.step_time import computing_s, waits_s
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import StoreError
+from advisor.core.values import Market
 from advisor.service.prices.live import now, sources_for
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) 
 
     Without a database that can be read it stays as it is: reading prices warned of that.
     """
-    from advisor.core.errors import StoreError
-    from advisor.core.values import Market
     from advisor.pricing.price_history import series_of
     from recommender.ranking.shifting import with_shifts
 
@@ -54,7 +54,6 @@ def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) 
 def _points(
     settings: StoreSettings, sources: tuple[str, ...], instance_types: list[str]
 ) -> tuple[PricePoint, ...]:
-    from advisor.core.values import Market
     from advisor.pricing.price_checks import possible_points
     from advisor.pricing.price_history import seen_from
     from advisor.store.database import open_store

@@ -8,6 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
+from advisor.core.redaction import redact_words
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ def keep_recommendation(
 
 def _command(arguments: Sequence[str]) -> str:
     """What asks the same question again, without secrets."""
-    from advisor.core.redaction import redact_words
-
     return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 

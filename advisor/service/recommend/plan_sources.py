@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
-from advisor.core.limits import MAX_NODES
+from advisor.core.gpus import load_gpus, parse_gpu_request
+from advisor.core.limits import MAX_NODES, check_count
+from advisor.core.units import HOUR_S
+from advisor.core.values import Quantiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,8 +97,6 @@ def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -
     Raises:
         InputError: they say two numbers.
     """
-    from advisor.core.gpus import parse_gpu_request
-
     said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
     numbers = said if num_nodes is None else {*said, num_nodes}
     if len(numbers) > 1:
@@ -111,7 +112,6 @@ def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: List
     Raises:
         InputError: more nodes than the settings allow, or fewer than one.
     """
-    from advisor.core.limits import check_count
     from advisor.pricing.node_counts import NodeLimits
     from advisor.service.prices.limits import setting_in_words
 
@@ -177,8 +177,6 @@ def _own(
 
 
 def _refuse_foreign(names: Iterable[str], vendors: Collection[str], listener: Listener) -> None:
-    from advisor.core.gpus import load_gpus
-
     gpus = load_gpus()
     foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
     if foreign:
@@ -192,8 +190,6 @@ def _of_vendors(
     plans: Sequence[Plan], vendors: Collection[str], listener: Listener, *, is_all: bool
 ) -> list[Plan]:
     """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
-    from advisor.core.gpus import load_gpus
-
     gpus = load_gpus()
     kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
     if plans and not kept and is_all:
@@ -212,7 +208,6 @@ def _rented(
     listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
-    from advisor.core.gpus import load_gpus
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
@@ -249,7 +244,6 @@ def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:
 
 def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
     """What the settings say of any rented machine: its wait, its disks, and the data that it needs."""
-    from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 
     p50, p90 = cloud.wait_p50, cloud.wait_p90
@@ -271,7 +265,6 @@ def spot_terms(settings: SpotSettings) -> SpotTerms:
     Raises:
         ConfigError: ``spot.history`` cannot be used.
     """
-    from advisor.core.units import HOUR_S
     from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 
     spot = settings

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import NoOfferError
 from advisor.core.findings import Code, Finding
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
 from advisor.service.recommend.input_settings import with_input
@@ -97,7 +98,6 @@ def places_of(
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.service.recommend.data_sets import data_set_of
     from advisor.service.recommend.past_runs import past_runs
     from advisor.service.recommend.pipeline import Places
