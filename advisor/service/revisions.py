@@ -19,6 +19,7 @@ _MOST_BYTES = 4 * 2**30
 _MOST_LISTED_BYTES = 64 * 2**20
 _PART_BYTES = 2**20
 _LONGEST_LINK_BYTES = 4096
+_FORMS = "Give a script, a trace, or REVISION:PATH such as main:train.py."
 _LINK, _PROGRAM = "120000", "100755"
 
 
@@ -54,9 +55,11 @@ def laid_out(text: str) -> Iterator[Version]:
             laid out.
     """
     revision, colon, name = text.partition(":")
-    if not colon or not revision or Path(text).exists():
+    if Path(text).exists():
         yield Version(path=Path(text), folder=Path.cwd())
         return
+    if not colon or not revision:
+        raise InputError(f"there is no file {text!r}. {_FORMS}")
     repository = Repository()
     commit = _commit(repository, revision, text)
     with temporary_folder("revision") as temporary:
@@ -79,8 +82,7 @@ def _commit(repository: Repository, revision: str, text: str) -> str:
     done = repository.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if done.returncode:
         raise InputError(
-            f"there is no file {text!r}, and {revision!r} is no revision of a git repository here. Give a"
-            " script, a trace, or REVISION:PATH such as main:train.py."
+            f"there is no file {text!r}, and {revision!r} is no revision of a git repository here. {_FORMS}"
         )
     return done.stdout.decode().strip()
 

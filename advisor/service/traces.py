@@ -96,7 +96,9 @@ def check_exists(source: Path | Trace) -> None:
             f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
             " that advisor profile wrote."
         )
-    if not (source.is_file() or source.is_dir()):
+    if source.is_dir():
+        raise InputError(f"{str(source)!r} is a folder: give the .py file that starts the training.")
+    if not source.is_file():
         raise InputError(f"{str(source)!r} is a pipe or a device: write its contents to a file.")
 
 

@@ -257,8 +257,11 @@ def test_a_file_of_such_a_name_comes_first(repository):
         assert version.path.read_text() == "here"
 
 
-@pytest.mark.parametrize("text", ["train.py", "no/such.json.gz", ":train.py"])
-def test_what_is_no_revision_is_a_path(tmp_path, text):
+@pytest.mark.parametrize("text", ["train.py", "sub/t.json.gz", ":train.py"])
+def test_what_is_no_revision_is_a_path(tmp_path, text, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path(text).touch()
     with laid_out(text) as version:
         assert version == Version(path=Path(text), folder=Path.cwd())
 
@@ -266,6 +269,8 @@ def test_what_is_no_revision_is_a_path(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("old", "there is no file 'old'. Give a script, a trace, or REVISION:PATH such as main:train.py."),
+        (":src/train.py", "there is no file ':src/train.py'. Give a script"),
         ("nope:src/train.py", "'nope' is no revision of a git repository here"),
         ("--output=x:src/train.py", "is no revision"),
         ("old:train.py", "has no file 'train.py'"),

@@ -77,7 +77,8 @@ def test_what_is_not_there_is_refused(tmp_path, profiled):
     for look in (check_exists, lambda path: load_trace(path, None, DEFAULTS)):
         with pytest.raises(InputError, match=r"gone\.py"):
             look(tmp_path / "gone.py")
-    check_exists(tmp_path)
+    with pytest.raises(InputError, match=r"is a folder: give the \.py file"):
+        check_exists(tmp_path)
     assert profiled == []
 
 
