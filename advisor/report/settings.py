@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -17,7 +18,9 @@ from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, js
 from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, Tone, columns
-from advisor.service.checks import Check
+
+if TYPE_CHECKING:
+    from advisor.service.health import Check
 
 _MOST_CHARACTERS = 80
 _RULE_IN_WORDS: Mapping[ProjectMay, str] = {

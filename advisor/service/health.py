@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from advisor.core import processes
 from advisor.core.errors import AdvisorError, CatalogError
 from advisor.core.gpus import is_known, load_gpus, resolve_gpu
 from advisor.core.redaction import named_without_secrets
-from advisor.service.checks import Check, State
 from advisor.service.listening import Silence
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.project_layer import Refused
-    from advisor.config.settings import ProfileSettings, StoreSettings
+    from advisor.config.settings import ClusterSettings, PriceSettings, ProfileSettings, StoreSettings
 
 # Scripts find torch in the user's own folders, too, which count when all that is needed is imported.
 _TORCH_QUERY = """
@@ -38,8 +38,6 @@ def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -
         load: reads the settings; where they are broken, that is a check of its own.
         in_words: a line of the project's file that does not count.
     """
-    from advisor.service.file_health import clusters, policies, rates
-
     checks: dict[str, Callable[[], Check]] = {
         "python": _python,
         "settings": lambda: _settings(load(), in_words),
@@ -229,3 +227,58 @@ def _known_gpus() -> list[str]:
 
     names = {device.name for device in detect_devices() if is_known(device.name)}
     return sorted(resolve_gpu(name).name for name in names)
+
+
+State = Literal["ok", "note", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One part of the installation; ``note`` works but could be better."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def rates(settings: PriceSettings) -> Check:
+    """Own rates, of all files that the patterns name."""
+    from advisor.pricing.sources.custom import custom_source
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    options = settings.options.get("custom", {})
+    parts = list(custom_source(options).offers(OfferQuery()))
+    if not parts:
+        return Check(name="rates", state="ok", detail="no rates of your own")
+    counts = ", ".join(f"{len(part.offers)} in {part.scope}" for part in parts)
+    return Check(name="rates", state="ok", detail=counts)
+
+
+def clusters(settings: Sequence[ClusterSettings]) -> Check:
+    """Clusters, with the job logs of their waits."""
+    from advisor.service.recommend.own_machines import cluster_machine
+
+    good, faults = [], []
+    for cluster in settings:
+        try:
+            machine = cluster_machine(cluster, Silence())
+        except AdvisorError as error:
+            faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
+            continue
+        waits = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
+        good.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
+    return _check("clusters", faults, good)
+
+
+def policies(files: Sequence[Path]) -> Check:
+    """Policy files, each fault with its place."""
+    from advisor.site_files.policy_files import check_policies
+
+    checked = check_policies(files)
+    return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
+
+
+def _check(name: str, faults: Sequence[str], good: Sequence[str]) -> Check:
+    if faults:
+        return Check(name=name, state="broken", detail="\n".join(faults))
+    return Check(name=name, state="ok", detail="\n".join(good) or "none in the settings")

@@ -12,9 +12,8 @@ from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.redaction import redact
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
-from advisor.service.plan_facts import PlanRequest
+from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.ran_on import Place, place_of
 from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,21 +16,19 @@ from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.files import temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.redaction import redact, redact_words
-from advisor.core.values import Interval, RunStatus
+from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
-from advisor.service.machine_here import machine_here
-from advisor.service.plan_facts import PlanRequest
-from advisor.service.ran_on import Place, place_of
+from advisor.service.listening import Silence
+from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
-from advisor.service.run_costs import cost_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
-    from advisor.config.settings import StoreSettings
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import RunSettings, Settings, StoreSettings
+    from advisor.core.values import Offer
     from advisor.receipt.command import Ending
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
-    from advisor.service.machine_here import MachineHere
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
@@ -244,3 +242,141 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineHere:
+    """A machine that a command runs on.
+
+    Attributes:
+        zone: as offers have it; None if not known.
+        share: of the machine's GPUs that the command got, which is its share of the price.
+    """
+
+    place: Place
+    zone: str | None
+    share: float
+
+
+def machine_here(
+    given: Place, sent_to: Place | None, environment: Mapping[str, str], settings: RunSettings
+) -> MachineHere:
+    """Look around on this machine.
+
+    Args:
+        given: what the caller says, which wins.
+        sent_to: where a recommendation sent the job: says what nobody sees, on the GPU that it names.
+        environment: of the command.
+        settings: whether the metadata service may be asked.
+    """
+    from advisor.core.devices import detect_devices
+    from advisor.receipt.command import gpus_seen
+    from advisor.receipt.instance import this_instance
+
+    seen = this_instance(settings.metadata_url) if settings.metadata else None
+    gpus = gpus_seen(detect_devices(), environment)
+    here = Place(
+        provider=None if seen is None else seen.provider,
+        gpu=None if gpus is None else gpus.name,
+        num_gpus=None if gpus is None else gpus.num_visible,
+        market=None if seen is None else seen.market,
+        instance_type=None if seen is None else seen.instance_type,
+        region=None if seen is None else seen.region,
+    )
+    place = given.or_else(here)
+    if sent_to is not None and sent_to.gpu == place.gpu:
+        # A container may not reach the metadata service. On another GPU it went elsewhere.
+        place = place.or_else(sent_to)
+    return MachineHere(
+        place=place,
+        zone=None if seen is None or place.region != seen.region else seen.zone,
+        share=1.0 if gpus is None else gpus.num_visible / gpus.num_all,
+    )
+
+
+_S_PER_H = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCost:
+    """The cost of a run before tax; all None where nobody knows it.
+
+    Attributes:
+        usd_per_h: of the GPUs that it had, behind an estimate.
+        price_retrieved_at: when that price was true; None also where a person says it.
+    """
+
+    usd: float | None = None
+    kind: CostKind | None = None
+    usd_per_h: float | None = None
+    price_retrieved_at: datetime | None = None
+
+
+def cost_of(
+    where: MachineHere, duration_s: float, config: Config, *, usd: float | None, usd_per_h: float | None
+) -> RunCost:
+    """What a run cost.
+
+    Args:
+        where: it ran; its machine's price counts by the share of the GPUs that it had.
+        duration_s: how long.
+        config: prices at hand and one's own machines; nothing is asked over the network.
+        usd: what a person says of the whole run.
+        usd_per_h: what a person says of the machine.
+    """
+    if usd is not None:
+        return RunCost(usd=usd, kind=CostKind.STATED)
+    price, retrieved_at = (usd_per_h * where.share, None) if usd_per_h is not None else _price(where, config)
+    if price is None:
+        return RunCost()
+    return RunCost(
+        usd=price * duration_s / _S_PER_H,
+        kind=CostKind.ESTIMATED,
+        usd_per_h=price,
+        price_retrieved_at=retrieved_at,
+    )
+
+
+def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
+    """USD per hour of the GPUs that a command has, and when that was true."""
+    offer = _offer(where, config.pricing)
+    if offer is not None:
+        return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
+    return _own_price(where.place, config.settings), None
+
+
+def _num_nodes(place: Place, offer: Offer) -> float:
+    """Machines behind the GPUs of a run that went to more than one has."""
+    return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
+
+
+def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
+    """The offer behind a rented machine: that of its zone, else the cheapest of its region."""
+    from advisor.service.plan_facts import cheapest_at
+
+    place = where.place
+    if not (place.provider and place.instance_type and place.market):
+        return None
+    for at in filter(None, (where.zone, place.region)):
+        try:
+            offer = cheapest_at(pricing, place.provider, place.instance_type, at, place.market, Silence())
+        except AdvisorError:
+            # Prices that cannot be read leave the cost unknown, as the receipt says.
+            return None
+        if offer is not None:
+            return offer
+    return None
+
+
+def _own_price(place: Place, settings: Settings) -> float | None:
+    """Of a machine of one's own."""
+    from advisor.service.recommend.own_machines import own_machines
+
+    try:
+        machines = own_machines(settings, Silence())
+    except AdvisorError:
+        return None
+    for machine in machines:
+        if (machine.name, machine.gpu) == (place.provider, place.gpu) and machine.usd_per_gpu_h is not None:
+            return machine.usd_per_gpu_h * (place.num_gpus or 1)
+    return None

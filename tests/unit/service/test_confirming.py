@@ -14,7 +14,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import GIB
 from advisor.core.values import Confirmation, Layout, MemoryUse, Trace
 from advisor.report.estimates import confirmed_fact
-from advisor.service import confirming, predicting
+from advisor.service import predicting
 from advisor.service.predicting import PredictAnswer, PredictRequest, predict
 from advisor.service.traces import TraceRequest
 from tests.builders import make_estimate, make_memory, make_trace
@@ -56,7 +56,6 @@ def profiling(monkeypatch: pytest.MonkeyPatch, trace: Trace | None = None) -> li
         return trace_at(int(request.arguments[-1]))
 
     monkeypatch.setattr(predicting, "trace_of", profiled)
-    monkeypatch.setattr(confirming, "trace_of", profiled)
     return asked
 
 

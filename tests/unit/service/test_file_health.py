@@ -8,9 +8,7 @@ import pytest
 
 from advisor.config.layers import load_config
 from advisor.core.errors import ConfigError
-from advisor.service.checks import Check
-from advisor.service.file_health import clusters, policies, rates
-from advisor.service.health import run_checks
+from advisor.service.health import Check, clusters, policies, rates, run_checks
 from tests.rates import RATE, write_csv, write_yaml
 
 LOG = "submit,start,gpus\n" + "".join(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service import git, revisions
+from advisor.service import revisions
 from advisor.service.revisions import Version, laid_out
 
 
@@ -298,10 +298,10 @@ def test_without_git(repository, monkeypatch):
 
 
 def test_git_that_never_ends_is_stopped(repository, monkeypatch):
-    opened = git.Repository()
-    monkeypatch.setattr(git, "_GIT", ("tail",))
-    monkeypatch.setattr(git, "_SETTINGS", ())
-    monkeypatch.setattr(git, "_LIMIT_S", 0.01)
+    opened = revisions.Repository()
+    monkeypatch.setattr(revisions, "_GIT", ("tail",))
+    monkeypatch.setattr(revisions, "_SETTINGS", ())
+    monkeypatch.setattr(revisions, "_LIMIT_S", 0.01)
     with (
         pytest.raises(InputError, match=r"took more than 0.01 s"),
         opened.reading("-f", "/dev/null") as (process, answer),
