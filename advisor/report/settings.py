@@ -109,20 +109,15 @@ def settings_document(config: Config) -> Document:
     values = {
         name: named_without_secrets(name, value) for name, value in json_values(config.settings).items()
     }
-    body = {name: {"value": value, "origin": _origin(config, name)} for name, value in values.items()}
+    origins = {name: config.origins.get(name, DEFAULT) for name in values}
+    body = {name: {"value": value, "origin": origins[name]} for name, value in values.items()}
     refused = {line.setting: asked_in_words(line) for line in config.refused}
     texts = {name: _text(value) for name, value in values.items()} | _lists_in_words(config.settings)
-    rows = tuple(
-        Row((name, text, _origin(config, name), refused.get(name, ""))) for name, text in texts.items()
-    )
+    rows = tuple(Row((name, text, origins[name], refused.get(name, ""))) for name, text in texts.items())
     return Document(
         facts={"settings": body, **project_json(config), "warnings": config.warnings},
         blocks=(Table(columns=COLUMNS, rows=rows),),
     )
-
-
-def _origin(config: Config, name: str) -> str:
-    return config.origins.get(name, DEFAULT)
 
 
 def _lists_in_words(settings: Settings) -> dict[str, str]:

@@ -72,7 +72,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
 
     check(request)
     catalog = load_gpus()
-    wanted = layouts_of(request.gpus, config.settings, listener)
+    wanted = layouts_of(request.gpus, _own_sizes(config.settings), listener)
     if not wanted:
         wanted = {name: {ONE: None} for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     if request.confirm:
@@ -108,14 +108,14 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     """A script takes minutes, so counts are checked before; a saved trace knows its own world."""
     is_script = not holds_data(request.trace.source)
     if is_script:
-        _check_counts(config.settings, request.gpus, request.trace.world_size)
+        _check_counts(_own_sizes(config.settings), request.gpus, request.trace.world_size)
     trace = trace_of(request.trace, config.tracing, listener)
     if not is_script:
-        _check_counts(config.settings, request.gpus, trace.world_size)
+        _check_counts(_own_sizes(config.settings), request.gpus, trace.world_size)
     return with_input(trace, config.settings.input, listener)
 
 
-def _check_counts(settings: Settings, texts: Sequence[str], world: int | None) -> None:
+def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | None) -> None:
     """Refuse more GPUs than any machine has, one's own included, unless whole nodes make them.
 
     Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
@@ -124,7 +124,7 @@ def _check_counts(settings: Settings, texts: Sequence[str], world: int | None) -
         InputError: names the largest machine.
     """
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
-    most = most_in_one(settings) if counted else 0
+    most = most_in_one(own_sizes) if counted else 0
     for request in counted:
         count = request.counts[-1]
         layouts = [layout_of(gpu.name, count, request.num_nodes) for gpu in request.gpus]
@@ -202,17 +202,20 @@ def confirmation_of(
 ONE = Layout(gpus_per_node=1)
 
 
-def layouts_of(texts: Sequence[str], settings: Settings, listener: Listener) -> dict[str, dict[Layout, None]]:
+def layouts_of(
+    texts: Sequence[str], own_sizes: Sequence[int], listener: Listener
+) -> dict[str, dict[Layout, None]]:
     """GPU name -> layouts to predict, of texts such as ``A100:1..8``, ``A100:16`` or ``H100:8x4``.
 
-    What a machine of one's own has is one node, whatever clouds rent. Of a family those count that do it.
+    What a machine of one's own has (``own_sizes``) is one node, whatever clouds rent. Of a family those count
+    that do it.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
         InputError: a number that cannot be read.
     """
     layouts: dict[str, dict[Layout, None]] = {}
-    most_own, most = max(_own_sizes(settings)), most_in_one(settings)
+    most_own, most = max(own_sizes), most_in_one(own_sizes)
     for request in map(parse_gpu_request, texts):
         if len(request.gpus) > 1:
             listener.note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
@@ -226,14 +229,15 @@ def layouts_of(texts: Sequence[str], settings: Settings, listener: Listener) -> 
     return {gpu: of_gpu for gpu, of_gpu in layouts.items() if of_gpu}
 
 
-def most_in_one(settings: Settings) -> int:
+def most_in_one(own_sizes: Sequence[int]) -> int:
     """GPUs of the largest machine, rented or of one's own."""
     from advisor.pricing.instance_types import load_instances
 
-    return max(*_own_sizes(settings), *(machine.num_gpus for machine in load_instances().values()))
+    return max(*own_sizes, *(machine.num_gpus for machine in load_instances().values()))
 
 
 def _own_sizes(settings: Settings) -> list[int]:
+    """GPUs of this machine and of a node of each cluster."""
     return [settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters)]
 
 
