@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
-from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
+from advisor.core.values import Confirmation, IterationEstimate, Job, PriceOrder, Recommendation, Trace
 from advisor.report.python_face import Logged
 from advisor.service.listening import Listener
 
@@ -307,7 +307,6 @@ def prices(
         StaleCatalogError: prices older than ``max_age``.
     """
     from advisor.service.prices.offers import PricesRequest, list_prices
-    from advisor.service.prices.order import PriceOrder
 
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")

@@ -25,8 +25,8 @@ from advisor.cli.options import (
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import quoted
 from advisor.core.limits import MAX_MACHINES
+from advisor.core.values import PriceOrder
 from advisor.report.printing import Format, print_document
-from advisor.service.prices.order import PriceOrder
 
 SourceOption = Annotated[
     list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")

@@ -15,7 +15,7 @@ from advisor.config.layers import Config, PricingSettings
 from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code
-from advisor.core.values import Market, Offer, QuoteKind
+from advisor.core.values import Market, Offer, PriceOrder, QuoteKind
 from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
@@ -23,7 +23,6 @@ from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices import live
 from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
-from advisor.service.prices.order import PriceOrder
 from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard
