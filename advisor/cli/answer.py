@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
-from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.findings import Finding, Removal
 from advisor.core.findings.about_options import (
     RemovedByAttention,
@@ -121,8 +121,6 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match
-    from advisor.core.errors import did_you_mean
-
     raise InputError(
         f"there is no option {wanted!r}: give an id or a number; --all shows those of"
         f" every option.{did_you_mean(wanted, match)}"

@@ -14,8 +14,7 @@ from advisor.core.values import Market, Quantiles
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
 from advisor.service.listening import Silence
-from advisor.service.reporting import ReportRequest, report_of
-from advisor.service.todays_prices import todays_prices_for
+from advisor.service.reporting import ReportRequest, report_of, todays_prices_for
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
