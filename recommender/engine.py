@@ -118,7 +118,7 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
     ranking = rank(feasible, job, late, script=script, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
-    unchanged = _best(as_it_is(judged, script), job)
+    unchanged, worked_on = _best(as_it_is(judged, script), job), _best(with_work(judged), job)
     return Recommendation(
         script=script,
         job=job,
@@ -130,17 +130,28 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         picks=ranking.picks,
         summary=ranking.summary,
         as_it_is=unchanged,
-        with_work=_best(with_work(judged), job),
-        shortlist=_shortlist(options, ranking, job, unchanged),
+        with_work=worked_on,
+        shortlist=_shortlist(options, ranking, job, unchanged, worked_on),
     )
 
 
 def _shortlist(
-    options: Sequence[Option], ranking: Ranking, job: Job, unchanged: Option | None
+    options: Sequence[Option],
+    ranking: Ranking,
+    job: Job,
+    unchanged: Option | None,
+    worked_on: Option | None,
 ) -> tuple[Listed, ...]:
     if ranking.recommended is None:
         return nearest_rows(options, job)
-    return shortlist(options, ranking.picks, job, best_id=ranking.recommended, as_it_is=unchanged)
+    return shortlist(
+        options,
+        ranking.picks,
+        job,
+        best_id=ranking.recommended,
+        as_it_is=unchanged,
+        with_work=worked_on,
+    )
 
 
 def _best(options: Iterable[Option], job: Job) -> Option | None:

@@ -224,11 +224,14 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 _MERITS = {
     Merit.RECOMMENDED: "recommended",
     Merit.AS_IT_IS: "as it is",
+    Merit.WITH_WORK: "with work",
     Merit.CHEAPEST: "cheapest",
     Merit.FASTEST: "fastest",
     Merit.SAFEST: "safest",
     Merit.OWN: "your own",
 }
+# What the column of work says already of the recommended row.
+_OF_WORK = ("as it is", "with work")
 _SHORT = (
     Column("Why"),
     Column("#", PLAIN, wraps=False),
@@ -249,15 +252,16 @@ def short_table(recommendation: Recommendation) -> Table:
     wide = tuple(_short_row(row, place, (_time(place), _cost(place))) for row, place in rows)
     stacked = tuple(_short_row(row, place, (_cost_above_time(place),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
-    narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False)
-    return Table(columns=(*_SHORT, _TIME, _COST), rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE)
+    narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
+    wide_columns = (*_SHORT, _TIME, _COST)
+    return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)
 
 
 def _short_row(row: Listed, place: Place, figures: tuple[Cell, ...]) -> Row:
     is_best = Merit.RECOMMENDED in row.merits
     merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
     if is_best:
-        merits = [merit for merit in merits if merit != _MERITS[Merit.AS_IT_IS]]
+        merits = [merit for merit in merits if merit not in _OF_WORK]
     why = ", ".join([*merits, *([] if place.option.feasible else [place.status])])
     machine = _machine(place)[0], place_of(place.option)
     return Row(

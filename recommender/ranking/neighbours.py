@@ -200,11 +200,16 @@ def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
 
 
 def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDArray[np.bool_]:
-    """Whether options save too little against one of this time and cost, and lie near it in both."""
+    """Whether options save too little against one of this time and cost, and lie near it in both.
+
+    Of a job of minutes a dearer one may lie anywhere: what saves less than a minute of it is not wanted.
+    """
     least_s, least_usd = max(LEAST_SHARE * time_s, LEAST_SAVED_S), LEAST_SHARE * usd
     gains_little = (saved_s < least_s) & ((saved_usd < least_usd) | (saved_usd <= 0))
     most_s, most_usd = max(MOST_SHARE * time_s, LEAST_SAVED_S), MOST_SHARE * usd
-    return np.asarray(gains_little & (np.abs(saved_s) <= most_s) & (np.abs(saved_usd) <= most_usd))
+    is_of_minutes = LEAST_SHARE * time_s < LEAST_SAVED_S
+    costs_like = (np.abs(saved_usd) <= most_usd) | (is_of_minutes & (saved_usd <= 0))
+    return np.asarray(gains_little & (np.abs(saved_s) <= most_s) & costs_like)
 
 
 def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:

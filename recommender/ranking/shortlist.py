@@ -12,9 +12,15 @@ _MERITS = {PickName.CHEAPEST: Merit.CHEAPEST, PickName.FASTEST: Merit.FASTEST, P
 
 
 def shortlist(
-    options: Sequence[Option], picks: Iterable[Pick], job: Job, *, best_id: str, as_it_is: Option | None
+    options: Sequence[Option],
+    picks: Iterable[Pick],
+    job: Job,
+    *,
+    best_id: str,
+    as_it_is: Option | None,
+    with_work: Option | None = None,
 ) -> tuple[Listed, ...]:
-    """The recommended option, the best for the script as it is, the picks, and the best of each own kind.
+    """The recommended option, the best with and without work, the picks, and the best of each own kind.
 
     Args:
         options: all, feasible or not.
@@ -22,10 +28,12 @@ def shortlist(
         job: with its limits.
         best_id: of the recommended one.
         as_it_is: the best one without work on the script.
+        with_work: the best one that needs some.
     """
     by_id = {option.plan.id: option for option in options}
     named = [(by_id[best_id], Merit.RECOMMENDED)]
     named += [] if as_it_is is None else [(_in(by_id, as_it_is), Merit.AS_IT_IS)]
+    named += [] if with_work is None else [(_in(by_id, with_work), Merit.WITH_WORK)]
     named += [(by_id[plan_id], merit) for plan_id, merit in _picked(picks, job)]
     return _rows([*named, *_own(options, job)])
 

@@ -523,6 +523,7 @@ class Merit(StrEnum):
 
     RECOMMENDED = "recommended"
     AS_IT_IS = "as-it-is"
+    WITH_WORK = "with-work"
     CHEAPEST = "cheapest"
     FASTEST = "fastest"
     SAFEST = "safest"

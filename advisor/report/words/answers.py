@@ -259,5 +259,5 @@ def _condition(it: about_answers.Tipping) -> str:
             return f"with a deadline of {limit} or later (--deadline)"
         case "data-place":
             return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
-        case "objective":
+        case _:
             return "if the policy's objective were the best value"

@@ -36,8 +36,8 @@ R = minutes("R", 10.3, 0.05)
 @pytest.mark.parametrize(
     ("other", "is_like"),
     [
-        # Saves little time, and is dearer: little is folded, much is not.
-        (minutes("P", 10.0, 9.53), False),
+        # Saves little time, and is dearer.
+        (minutes("P", 10.0, 9.53), True),
         (minutes("P", 9.4, 0.06), True),
         (minutes("P", 9.2, 0.06), False),
         # Takes as long, and is a little cheaper, or much.
@@ -49,12 +49,20 @@ R = minutes("R", 10.3, 0.05)
         (minutes("P", 100.0, 0.0480), False),
         # Slower and dearer: a like one is folded, another machine is not.
         (minutes("P", 11.2, 0.0599), True),
-        (minutes("P", 11.2, 9.53), False),
+        (minutes("P", 11.2, 9.53), True),
         (minutes("P", 100.0, 0.0505), False),
     ],
 )
 def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
     assert folded(R, other, best="R")["P"] == ("R" if is_like else None)
+
+
+def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost() -> None:
+    hours = {"P": (10.0, 20.0), "Q": (11.5, 22.0), "S": (30.0, 5.0), "T": (10.0, 24.5), "U": (12.5, 20.0)}
+    options = [make_option(name, time_h, usd) for name, (time_h, usd) in hours.items()]
+    with_ddp = make_option("R", 10.5, 20.5, script_changes=(EditScript(what="wrap-in-ddp"),))
+    groups = folded(*options, with_ddp, best="P")
+    assert groups == {"P": None, "Q": "P", "S": None, "T": None, "U": None, "R": None}
 
 
 def test_other_work_on_the_script_keeps_its_row() -> None:
