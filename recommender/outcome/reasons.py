@@ -10,7 +10,24 @@ from pathlib import PurePath
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.estimates import (
+    AddCheckpoints,
+    EditScript,
+    SaveCheckpoints,
+    StartOnNodes,
+)
+from advisor.core.findings.options import (
+    CommunityHost,
+    PriceDerived,
+    RemovedByAttention,
+    RemovedBySoftware,
+    RemovedBySpot,
+    RestartsFromZero,
+    Risk,
+    RiskPreemption,
+    Unknown,
+)
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
 from advisor.core.values import CheckpointUse, GpuSpec, IterationEstimate, Plan, Script, Tier, Workload
@@ -53,19 +70,19 @@ def why_unsupported(gpu: GpuSpec) -> Finding | None:
     """Why PyTorch no longer runs on the GPU; None where it does."""
     if not is_unsupported(gpu):
         return None
-    return finding(Code.SOFTWARE, compute_capability=gpu.compute_capability)
+    return RemovedBySoftware(compute_capability=gpu.compute_capability)
 
 
 def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     """What the user's environment needs to run there."""
-    needed = []
+    needed: list[Finding] = []
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
-        needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
+        needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
     if version is None:
-        needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
+        needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
-        needed.append(finding(Code.INSTALL_AARCH64))
+        needed.append(EditScript(what="install-aarch64"))
     return needed
 
 
@@ -75,9 +92,9 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
-    Tier.LOCAL: finding(Code.RISK_NONE),
-    Tier.CLUSTER: finding(Code.RISK_WAIT),
-    Tier.CLOUD: finding(Code.RISK_CAPACITY),
+    Tier.LOCAL: Risk(of="none"),
+    Tier.CLUSTER: Risk(of="wait"),
+    Tier.CLOUD: Risk(of="capacity"),
 }
 
 
@@ -93,19 +110,19 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
         yield plan.blocked
     if (why := why_unsupported(workload.gpu)) is not None:
         yield why
-    yield from (note for note in estimate.assumptions if note.code is Code.ATTENTION)
+    yield from (note for note in estimate.assumptions if isinstance(note, RemovedByAttention))
     yield from workload.memory_notes
     yield from _input(plan, estimate)
     yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
-        yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
+        yield PriceDerived(source=plan.offer.source)
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
-        yield finding(Code.COMMUNITY_HOST, provider=plan.offer.provider)
+        yield CommunityHost(provider=plan.offer.provider)
     if plan.usd_per_h is None:
-        yield finding(Code.COST_UNKNOWN)
+        yield Unknown(what="cost")
     yield from plan.notes
     if plan.wait_s is None:
-        yield finding(Code.WAIT_UNKNOWN)
+        yield Unknown(what="wait")
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -124,11 +141,10 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     yield from work.change
     yield from software_changes(plan, workload.gpu)
     if plan.copied_s:
-        yield finding(Code.USE_NVME)
+        yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:
-        yield finding(
-            Code.START_ON_NODES,
+        yield StartOnNodes(
             num_nodes=plan.num_nodes,
             gpus_per_node=plan.layout.gpus_per_node,
             is_rented=plan.offer is not None,
@@ -142,14 +158,13 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
 
 def _checkpoints(script: Script, interval_s: float, best_interval_s: float) -> Finding:
     """How often to save, and the work for it in a script that does not resume."""
-    known, often = script.checkpoints, {"interval_s": interval_s, "best_interval_s": best_interval_s}
+    known = script.checkpoints
     if known is None or known.use is CheckpointUse.RESUMES:
-        return finding(
-            Code.SAVE_CHECKPOINTS, **often, assumed_of=PurePath(script.name).name if known is None else None
-        )
-    return finding(
-        Code.ADD_CHECKPOINTS,
-        **often,
+        assumed_of = PurePath(script.name).name if known is None else None
+        return SaveCheckpoints(interval_s=interval_s, best_interval_s=best_interval_s, assumed_of=assumed_of)
+    return AddCheckpoints(
+        interval_s=interval_s,
+        best_interval_s=best_interval_s,
         script=PurePath(script.name).name,
         saves=known.use is CheckpointUse.SAVES,
         saved_at=next(iter(known.saves), None),
@@ -160,8 +175,7 @@ def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding
     """That a preemption starts the script again from zero, where it does not resume by itself."""
     known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
     if preempted and spot.checkpoint_interval_h is None and known is not None:
-        yield finding(
-            Code.RESTARTS_FROM_ZERO,
+        yield RestartsFromZero(
             script=PurePath(script.name).name,
             saves=known.use is not CheckpointUse.NONE,
         )
@@ -172,8 +186,7 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     if not is_spot(plan):
         return _RISKS[plan.tier]
     rise = price_rise(plan, run_days)
-    return finding(
-        Code.RISK_PREEMPTION,
+    return RiskPreemption(
         num_nodes=plan.num_nodes,
         preemptions_per_h=spot.preemptions_per_h,
         times_of_one=times_of_one(spot.num_nodes),
@@ -213,8 +226,7 @@ def refusal(
     ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
     if ends and not too_late:
         return None
-    return finding(
-        Code.SPOT,
+    return RemovedBySpot(
         training_h=makespan_h,
         cost_usd=_expected_usd(plan, work_s, terms),
         checkpoint_interval_h=terms.checkpoint_interval_h,

@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.answers import BestOfTotal
+from advisor.core.findings.options import RentOrWait
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier, Work
@@ -111,8 +113,7 @@ def least_total(options: Sequence[Option], worth: Worth) -> Option:
 
 def why_least(option: Option, worth: Worth) -> Finding:
     """The figures that decided."""
-    return finding(
-        Code.BEST_OF_TOTAL,
+    return BestOfTotal(
         value_usd_per_h=worth.hour_usd,
         cost_usd=option.expected.counted_usd,
         time_s=option.expected.time_s,
@@ -152,8 +153,7 @@ def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Find
 
 
 def _advice(own: Option, rented: Option, worth: Worth) -> Finding:
-    return finding(
-        Code.RENT_OR_WAIT,
+    return RentOrWait(
         own_id=own.plan.id,
         rented_id=rented.plan.id,
         value_usd_per_h=worth.hour_usd,

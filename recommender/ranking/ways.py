@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings.estimates import AddCheckpoints, SaveCheckpoints
 from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import Draws
@@ -69,8 +69,7 @@ def use_of(script: Script) -> CheckpointUse | None:
 
 def _depends(option: Option) -> bool:
     """Whether checkpoints make a difference: they are on spot machines for longer than an interval."""
-    codes = (change.code for change in option.script_changes)
-    return any(code in (Code.ADD_CHECKPOINTS, Code.SAVE_CHECKPOINTS) for code in codes)
+    return any(isinstance(change, AddCheckpoints | SaveCheckpoints) for change in option.script_changes)
 
 
 def _under(ruled: Ruling, judged: Sequence[Judged], spot: SpotTerms) -> list[Judged]:
@@ -111,7 +110,7 @@ def if_it_resumed(item: Judged) -> Option:
         ),
         item.option,
     )
-    kept = tuple(change for change in option.script_changes if change.code is not Code.ADD_CHECKPOINTS)
+    kept = tuple(change for change in option.script_changes if not isinstance(change, AddCheckpoints))
     return replace(option, script_changes=kept)
 
 
@@ -123,5 +122,5 @@ def if_it_saved_none(item: Judged) -> Iterator[Option]:
         return
     if other is not None and other.feasible:
         yield other
-    added = finding(Code.ADD_CHECKPOINTS)
+    added = AddCheckpoints(interval_s=0.0, best_interval_s=0.0, script="", saves=False, saved_at=None)
     yield replace(option, script_changes=(*option.script_changes, added))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.options import RestartsFromZero
 from advisor.core.values import (
     Checkpoints,
     CheckpointUse,
@@ -88,7 +88,7 @@ def test_a_script_that_resumes_never_costs_more_and_work_is_never_free(
     for option, by_itself in zip(here.options, resumes.options, strict=True):
         work_usd = change_total_usd(option, worth)
         if option.feasible and by_itself.feasible:
-            restarts = any(reason.code is Code.RESTARTS_FROM_ZERO for reason in option.reasons)
+            restarts = any(isinstance(reason, RestartsFromZero) for reason in option.reasons)
             # A checkpoint takes a minute, which a run that is never preempted could do without.
             least = total_usd(by_itself, worth) * (0.95 if restarts else 1)
             assert total_usd(option, worth) >= least - 1e-9

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.estimates import EditScript
 from advisor.core.values.estimate import WHOLE, IterationEstimate, Layout, Split
 from advisor.core.values.gpu import GpuSpec
 from advisor.core.values.trace import Checkpoints
@@ -127,49 +128,39 @@ class Work(StrEnum):
     SCRIPT = "script"
 
 
+# By the code of a change, or what it edits.
 _WORK_OF = {
-    Code.ACCUMULATE: Work.SCRIPT,
-    Code.ADD_CHECKPOINTS: Work.CHECKPOINTS,
-    Code.DIVIDE_LAYERS: Work.MODEL_PARALLEL,
-    Code.GATHER_SPARSE_GRADIENTS: Work.DDP,
-    Code.INSTALL_AARCH64: Work.SOFTWARE,
-    Code.INSTALL_FOR_VENDOR: Work.SOFTWARE,
-    Code.PACK_DATA: Work.SCRIPT,
-    Code.RETUNE_LEARNING_RATE: Work.LEARNING_RATE,
-    Code.SHARD_MODEL: Work.FSDP,
-    Code.START_ON_NODES: Work.NODES,
-    Code.USE_FUSED_ATTENTION: Work.SCRIPT,
-    Code.USE_NO_SYNC: Work.DDP,
-    Code.WRAP_IN_DDP: Work.DDP,
+    "accumulate": Work.SCRIPT,
+    "add-checkpoints": Work.CHECKPOINTS,
+    "divide-layers": Work.MODEL_PARALLEL,
+    "gather-sparse-gradients": Work.DDP,
+    "install-aarch64": Work.SOFTWARE,
+    "install-for-vendor": Work.SOFTWARE,
+    "pack-data": Work.SCRIPT,
+    "retune-learning-rate": Work.LEARNING_RATE,
+    "shard-model": Work.FSDP,
+    "start-on-nodes": Work.NODES,
+    "use-fused-attention": Work.SCRIPT,
+    "use-no-sync": Work.DDP,
+    "wrap-in-ddp": Work.DDP,
 }
 # Lines of a script or of its requirements, which take no time to speak of.
-_A_LINE = frozenset(
-    {
-        Code.ADD_GRAD_SCALER,
-        Code.ALLOW_TF32,
-        Code.COMPILE_MODEL,
-        Code.ENLARGE_BATCH,
-        Code.FUSE_OPTIMIZER,
-        Code.INSTALL_FOR_CUDA_12,
-        Code.SAVE_CHECKPOINTS,
-        Code.START_WITH_TORCHRUN,
-        Code.USE_AUTOCAST,
-        Code.USE_CHANNELS_LAST,
-        Code.USE_NVME,
-        Code.USE_WORKERS,
-    }
-)
+_A_LINE = frozenset({
+    "add-grad-scaler", "allow-tf32", "compile-model", "enlarge-batch", "fuse-optimizer",
+    "install-for-cuda-12", "save-checkpoints", "start-with-torchrun", "use-autocast", "use-channels-last",
+    "use-nvme", "use-workers",
+})  # fmt: skip
 
 
 def works_of(changes: Iterable[Finding]) -> tuple[Work, ...]:
     """What changes of a script take, each kind once, in the order of `Work`; what nobody knows is work."""
-    return _works_of(frozenset(one.code for one in changes))
+    return _works_of(frozenset(one.what if isinstance(one, EditScript) else one.code for one in changes))
 
 
 @cache
-def _works_of(codes: frozenset[Code]) -> tuple[Work, ...]:
+def _works_of(names: frozenset[str]) -> tuple[Work, ...]:
     """Of the few sets of changes that thousands of options share."""
-    found = {_WORK_OF.get(code, Work.SCRIPT) for code in codes - _A_LINE}
+    found = {_WORK_OF.get(name, Work.SCRIPT) for name in names - _A_LINE}
     return tuple(work for work in Work if work in found)
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.answers import BestOfTotal, ObjectiveOfPolicy
+from advisor.core.findings.estimates import EditScript
 from advisor.core.values import Market, PickName
 from advisor.report.words import sentence
 from recommender.ranking.choice import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
 from recommender.ranking.value import Worth
 from tests.builders import make_job, make_plan
-from tests.findings import sample
 from tests.recommendations import guessed, make_option
 
 A, B, C = make_option("A", 5.0, 10.0), make_option("B", 4.0, 20.0), make_option("C", 1.0, 68.0)
@@ -54,18 +54,18 @@ def test_the_one_to_take_is_the_pick_that_was_asked_for(name: PickName) -> None:
     picks = picks_of(options, job)
     plan_id, rule = recommended_of(picks, job)
     assert plan_id == best_of(options, job).plan.id == picked_by(name, options, JOB).plan.id
-    assert rule.code is Code.OBJECTIVE_OF_POLICY
+    assert isinstance(rule, ObjectiveOfPolicy)
     assert [pick.name for pick in picks] == list(PickName)
 
 
 def test_without_a_wish_it_is_the_best_value() -> None:
     plan_id, rule = recommended_of(picks_of([A, B, C], JOB), JOB)
-    assert (plan_id, rule.code) == ("A", Code.BEST_OF_TOTAL)
+    assert (plan_id, type(rule)) == ("A", BestOfTotal)
     assert best_of([A, B, C], JOB) is A
 
 
 def test_the_cheapest_counts_work_on_the_script() -> None:
-    wrapped = make_option("D", 2.0, 8.0, script_changes=(sample(Code.WRAP_IN_DDP),))
+    wrapped = make_option("D", 2.0, 8.0, script_changes=(EditScript(what="wrap-in-ddp"),))
     assert cheapest([A, wrapped], Worth()) is A
     assert cheapest([A, wrapped], Worth(change_usd=1.0)) is wrapped
     reason = next(pick.reason for pick in picks_of([A, wrapped], JOB) if pick.name is PickName.CHEAPEST)
@@ -77,4 +77,4 @@ def test_where_an_hour_is_worth_nothing_the_cheapest_is_the_one_to_take() -> Non
     assert best_of([A, B, C], job) is A
     never = replace(A, expected=replace(A.expected, time_s=math.inf))
     assert best_of([never, B], job) is never
-    assert recommended_of(picks_of([A, B, C], job), job)[1].code is Code.CHEAPEST
+    assert recommended_of(picks_of([A, B, C], job), job)[1].code == "cheapest"
