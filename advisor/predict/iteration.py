@@ -151,7 +151,7 @@ def prediction_on(
             trace=rank.trace, gpu=gpu, layout=layout, power_limit_w=limit_w,
             power_sigma=sigma_of_limit(gpu, limit_w, timed.by_bound), rank=rank, share=share,
             sums=timed.sums, scaling=knowledge.scaling,
-            copies=copies(limit_w) if layout.num_gpus > 1 else None,
+            copies=None if layout.num_gpus == 1 or split.divides_layers else copies(limit_w),
         )  # fmt: skip
         return fitted(
             fed(corrected(_at_share(step, timed), correction), None),

@@ -267,15 +267,16 @@ def exchange_of_gradients(
         layout: how many they are, and over what they exchange.
         slowdown: of kernels while GPUs exchange, as a share of their time.
         crowd: groups of this layout that share a node's network.
-        copied: the `bucket_copies` of a pass; None takes them as fast as memory.
+        copied: the `bucket_copies` of a pass, which lengthen it; None has them as fast as memory, after it.
     """
     if layout.num_gpus == 1:
         return Exchange()
     buckets, passes = buckets_of(trace), exchanging_passes(trace)
+    behind_s = 0.0
     if trace.collectives:
         copied = Copies()  # they are in the recorded pass
     elif copied is None:
-        copied = Copies(seconds=_COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s)
+        copied, behind_s = Copies(), _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s
     pass_s = backward_s / trace.accumulation + copied.seconds
     # Who waits for each bucket computes nothing meanwhile: as if all came at the end, where nothing hides.
     ready_s = buckets.ready(time_s) * (pass_s - copied.last_s)
@@ -286,7 +287,9 @@ def exchange_of_gradients(
     )
     median_s = _added_s(times.seconds, ready_s, pass_s, slowdown)
     late_s = _added_s(times.seconds * np.exp(Z90 * times.sigma), ready_s, pass_s, slowdown)
-    return Exchange(seconds=passes * (median_s + copied.seconds), sigma_s=passes * (late_s - median_s) / Z90)
+    return Exchange(
+        seconds=passes * (median_s + copied.seconds + behind_s), sigma_s=passes * (late_s - median_s) / Z90
+    )
 
 
 def _added_s(lasts_s: Floats, ready_s: Floats, pass_s: float, slowdown: float) -> float:
