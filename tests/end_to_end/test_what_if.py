@@ -45,8 +45,8 @@ def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz", **environ
 
 def test_by_default_one_line_and_no_rows(shell: Shell) -> None:
     answer = recommend(shell)
-    (line,) = [line for line in answer.out.splitlines() if line.startswith("With ")]
-    assert " instead of " in line
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("What if ")]
+    assert " less " in line
     assert line.endswith("(--what-if all).")
     assert not any(line.startswith("what if") for line in answer.out.splitlines())
 
@@ -120,7 +120,7 @@ def test_nothing_feasible_still_ends_with_4_and_says_what_would_be(shell: Shell)
     deadline = ("--gpu", "T4:1", "--market", "spot", "--deadline", f"{round(least_s / 2)}s")
     answer = recommend(shell, *deadline, **sure)
     assert_plain_error(answer, 4, "nothing is feasible")
-    (line,) = [line for line in answer.out.splitlines() if line.startswith("With fp16: ")]
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("What if fp16: ")]
     assert "instead of" not in line
 
 

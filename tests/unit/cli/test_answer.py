@@ -125,8 +125,7 @@ def test_what_is_named_as_assumed_is_no_warning(capsys):
     unknown = [Unknown(what=what) for what in ("data-size", "data-place", "local-wait")]
     out, err = shown(capsys, answer(warnings=(*unknown, sample(OptInRegions))))
     assert err == ""
-    named = "no data set to copy, data outside the clouds, GPUs in use are free at once, 1 more"
-    assert f"Assumed: {named} (--assumptions)." in out
+    assert "Assumed: no data set to copy, 3 more (--assumptions)." in out
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_picks_are_in_the_json_with_their_reasons(capsys):
 def test_hidden_rows_are_counted(top, hidden, capsys):
     # The recommended one and one more of the frontier are always shown.
     out, _ = shown(capsys, answer(), top=top)
-    assert (f"{hidden} more options" in out) is (hidden > 0)
+    assert (f"Not shown: {hidden} options" in out) is (hidden > 0)
     assert ("--all" in out) is (hidden > 0)
 
 
@@ -331,20 +330,37 @@ def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> Wha
 
 def lines_of(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
     out, _ = shown(capsys, recommendation, best=what_if)
-    return [line for line in out.splitlines() if line.startswith("With ")]
+    return [line for line in out.splitlines() if line.startswith(("What if ", "Then "))]
 
 
 def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
     (line,) = lines_of(capsys, answer(), what_if())
     assert line == (
-        "With bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00"
-        " (--what-if all)."
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00:"
+        " $12.00 and 1 h less (--what-if all)."
     )
+
+
+def test_on_one_screen_the_line_is_short(capsys):
+    out, _ = shown(capsys, answer(), best=what_if(instead=ELSEWHERE), all_=False)
+    assert "What if bf16: 1 h for $8.00, $12.00 and 1 h less (--what-if all)." in out
+    assert "Then " not in out
+
+
+def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
+    lines = lines_of(capsys, answer(), what_if(instead=ELSEWHERE))
+    assert lines[1:] == ["Then aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended."]
+
+
+def test_an_unknown_cost_saves_time_alone(capsys):
+    free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
+    (line,) = lines_of(capsys, answer(FAST, free, CHEAP), what_if())
+    assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if all).")
 
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
     assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
-        "With bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00 (--what-if all)."
+        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00 (--what-if all)."
     ]
 
 
@@ -358,19 +374,19 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
         shown(capsys, recommendation, best=what_if(same=None, instead=CHANGED))
-    assert "With bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if all)." in (
+    assert "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if all)." in (
         capsys.readouterr().out
     )
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.JSON])
 def test_the_line_goes_with_the_table_alone(output, capsys):
-    assert "With bf16" not in shown(capsys, answer(), output=output, best=what_if())[0]
+    assert "What if bf16" not in shown(capsys, answer(), output=output, best=what_if())[0]
 
 
 def test_hidden_what_ifs_are_counted(capsys):
     out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), top=3)
-    assert "1 more options" in out
+    assert "Not shown: 1 options" in out
 
 
 # --- a page ------------------------------------------------------------------------------------------
