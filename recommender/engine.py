@@ -21,7 +21,7 @@ from advisor.core.limits import (
     check_kind,
     check_number,
 )
-from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
+from advisor.core.values import AssumedWait, Job, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged, evaluate_all
@@ -200,7 +200,8 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(finding(Code.LOCAL_GPUS_BUSY))
-    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
+    assumed_of = (o.plan for o in options if isinstance(o.plan.wait_s, AssumedWait))
+    queued = sorted({plan.provider for plan in assumed_of})
     if queued:
         warnings.append(finding(Code.CLUSTER_WAIT_UNKNOWN, clusters=queued))
     return tuple(warnings)

@@ -249,6 +249,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
     Code.GANG_ASSUMED: {"num_nodes": 2, "p_at_once": 0.6, "times_of_one": 1.19},
     Code.START_ON_NODES: {"num_nodes": 2, "gpus_per_node": 8, "is_rented": True},
+    Code.PLACE_CONTENDED: {"is_taken_back": False},
+    Code.QUEUE_ASSUMED: {"num_jobs": 9000, "num_logs": 5, "size": "2..8", "walltime": None},
     Code.WAIT_ASSUMED: {
         "p_at_once": 0.63,
         "later_p50_s": 4090.0,

@@ -66,7 +66,9 @@ class Code(StrEnum):
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
     MORE_VCPUS = "more-vcpus"
     NEAR_TIE = "near-tie"
+    PLACE_CONTENDED = "place-contended"
     PRICE_DERIVED = "price-derived", Severity.WARNING
+    QUEUE_ASSUMED = "queue-assumed", Severity.WARNING
     RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING

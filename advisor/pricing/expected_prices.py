@@ -278,9 +278,10 @@ def likely_prices(
             kind=kind,
             age_days=age,
             run_p90_usd_per_h=tuple(of_runs) if of_runs[-1] > p90 else (),
+            is_near_floor=near and offer.market is Market.SPOT,
         )
-        for kind, age, (p10, p50, p90, *of_runs) in zip(
-            kinds, age_days.tolist(), usd_per_h.T.tolist(), strict=True
+        for offer, kind, age, near, (p10, p50, p90, *of_runs) in zip(
+            offers, kinds, age_days.tolist(), is_near.tolist(), usd_per_h.T.tolist(), strict=True
         )
     )
 

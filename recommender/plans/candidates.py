@@ -26,6 +26,7 @@ from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import slowest_boot
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.start_waits import nodes_note, together, wait_of
+from recommender.queue.assumed import assumed_wait
 
 # --- Quotas: what an account may start at once in a region -----------------------------------------------
 
@@ -107,13 +108,14 @@ class Machine:
     Attributes:
         usd_per_gpu_h: internal cost; None if nobody configured one.
         cost_source: in words, what that cost was made of; None if somebody configured it.
-        wait_s: None if nobody configured or measured it.
+        wait_s: None if nobody configured or measured it: then that of jobs on other clusters is assumed.
         waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
         num_vcpus: hardware threads of one node; None if nobody knows.
         num_nodes: of this type.
         fabric: over what its GPUs and nodes exchange; None if nobody knows.
         power_limit_w: what each GPU may draw; None where nobody limits it.
+        walltime_s: the run time that jobs ask its scheduler for; None if unknown.
 
     Raises:
         InputError: fewer than one GPU or node, a cost below 0, a wait that is no `Quantiles`, or a power
@@ -133,6 +135,7 @@ class Machine:
     num_nodes: int = 1
     fabric: Fabric | None = None
     power_limit_w: float | None = None
+    walltime_s: float | None = None
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
@@ -218,14 +221,20 @@ def _id_of(machine: Machine, layout: Layout) -> str:
 
 
 def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:
-    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node."""
+    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node.
+
+    A cluster of which nothing is known is taken for one like others.
+    """
     if machine.tier is Tier.LOCAL:
         # Nobody knows when the others will be done.
         is_free = layout.gpus_per_node <= machine.num_free
         return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
     if (logged := machine.waits.get(layout.num_gpus)) is not None:
         return logged.wait_s, logged.notes
-    if machine.wait_s is None or layout.num_nodes == 1:
+    if machine.wait_s is None:
+        assumed_s, note = assumed_wait(layout.num_gpus, machine.walltime_s)
+        return assumed_s, (note,)
+    if layout.num_nodes == 1:
         return machine.wait_s, ()
     wait_s = together(machine.wait_s, layout.num_nodes)
     return wait_s, (nodes_note(wait_s, layout.num_nodes),)
@@ -298,7 +307,7 @@ def _cloud_plan(
     num_nodes: int,
 ) -> Plan:
     """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
-    wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
+    wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
     machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
         id="/".join([offer.provider, machine, place_in_id(offer), offer.market]),

@@ -145,7 +145,7 @@ def spot_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
     """
     family, places = _family_logs(panel), family_places(panel)
     fewer = panel.without_extreme(dearest=False)
-    panels = [one for one in (panel, fewer) if np.isfinite(one.spot).any()]
+    panels = [panel, fewer] if np.isfinite(fewer.spot).any() else [panel]
     return _samples(
         panels,
         lambda one: one.spot,

@@ -175,6 +175,7 @@ class Price:
         age_days: of the quote, in whole days.
         run_p90_usd_per_h: p90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on;
             empty where it stays.
+        is_near_floor: whether it was quoted near the least that the provider asks.
     """
 
     RUN_DAYS: ClassVar[tuple[float, ...]] = (7.0, 30.0, 90.0)
@@ -183,6 +184,7 @@ class Price:
     kind: QuoteKind
     age_days: float
     run_p90_usd_per_h: tuple[float, ...] = ()
+    is_near_floor: bool = False
 
     @property
     def is_guess(self) -> bool:

@@ -16,9 +16,12 @@ def hourly_cost_unknown(*, providers: Sequence[str]) -> str:
 
 
 def cluster_wait_unknown(*, clusters: Sequence[str]) -> str:
-    """Whose queues count as empty."""
+    """Whose queues are taken for those of others."""
     names = ", ".join(clusters)
-    return f"no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0"
+    return (
+        f"no wait is configured for {names}: assumed from job logs of other clusters, and no deadline"
+        " relies on it (set wait_p50 and wait_p90, or wait_log)"
+    )
 
 
 def opt_in_regions(*, num_offers: int, regions: Sequence[str]) -> str:

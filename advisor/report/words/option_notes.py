@@ -196,6 +196,25 @@ def wait_assumed(
     )
 
 
+def place_contended(*, is_taken_back: bool) -> str:
+    """Why a place is assumed to have a machine less often."""
+    if is_taken_back:
+        return "AWS takes back more than 20 % of these machines a month here: starts are assumed to be rare"
+    return (
+        "the quote is near the least that the provider asks, where there may be no machines: starts are"
+        " assumed to be rare"
+    )
+
+
+def queue_assumed(*, num_jobs: int, num_logs: int, size: str, walltime: str | None) -> str:
+    """What an unknown wait in a cluster's queue is taken to be."""
+    asking = "" if walltime is None else f" asking for {walltime}"
+    return (
+        f"wait assumed: that of {num_jobs:,} jobs of {size} GPUs or nodes{asking} on {num_logs} other"
+        " clusters; no deadline relies on it (set wait_p50 and wait_p90, or wait_log)"
+    )
+
+
 def wait_of_starts(*, p_at_once: float, watched_h: float) -> str:
     """What one's own log tells of starts, as far as it shows."""
     return (
@@ -227,6 +246,8 @@ OPTIONS: Words = {
     Code.MEMORY_UNKNOWN: "memory unknown: the profile does not show how much the script needs",
     Code.NEAR_TIE: near_tie,
     Code.PRICE_DERIVED: "price never quoted, {source}: it counts at its p90",
+    Code.PLACE_CONTENDED: place_contended,
+    Code.QUEUE_ASSUMED: queue_assumed,
     Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
     Code.SCALING_ASSUMED: scaling_assumed,
