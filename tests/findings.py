@@ -175,6 +175,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "detail": "the job costs $120.00 at p90",
     },
     Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
+    Code.READ_ONCE: {"gib": 150.0, "time_s": 1288.0},
     Code.COPIED_LOCALLY: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
     Code.READING: {
         "gib": 3000.0,
@@ -182,6 +183,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "bytes_per_s": 6.25e9,
         "bits_per_s": 100e9,
         "by_storage": True,
+        "by_disk": False,
     },
     Code.READING_UNKNOWN: {},
     Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},

@@ -37,8 +37,15 @@ def alike(
     return f"{text}; {num_of_other_gpus:,} of them on other GPUs: {', '.join(names)}"
 
 
-def reading(*, gib: float, read_s: float, bytes_per_s: float, bits_per_s: float, by_storage: bool) -> str:
-    """What reading the data set over the network takes, by an assumed share of a rate."""
+def reading(
+    *, gib: float, read_s: float, bytes_per_s: float, bits_per_s: float, by_storage: bool, by_disk: bool
+) -> str:
+    """What reading the data set over the network takes, by the disk's rate or an assumed share of another."""
+    if by_disk:
+        return (
+            f"reading {gib:,.10g} GiB each epoch takes {format_duration(read_s)} per iteration at"
+            f" {bytes_per_s / 1e6:,.0f} MB/s, what its disk gives unless more is paid for"
+        )
     giver = "object storage gives one machine" if by_storage else "its network gives"
     return (
         f"reading {gib:,.10g} GiB each epoch takes {format_duration(read_s)} per iteration at"
@@ -52,6 +59,14 @@ def copied_locally(*, gib: float, time_s: float, read_s: float) -> str:
         f"{gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
         f" {format_duration(time_s)}, and read there in {format_duration(read_s)} per iteration (assumed):"
         " over its network each epoch may take longer"
+    )
+
+
+def read_once(*, gib: float, time_s: float) -> str:
+    """What the machine's memory keeps."""
+    return (
+        f"{gib:,.10g} GiB of data are read once at each start, in {format_duration(time_s)} (assumed): the"
+        " machine's memory holds them after that"
     )
 
 
@@ -232,6 +247,7 @@ OPTIONS: Words = {
     Code.COST_UNKNOWN: "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     Code.DATA_IN_PLACE: "the data set ({place}) is in this region: moving it costs nothing",
     Code.COPIED_LOCALLY: copied_locally,
+    Code.READ_ONCE: read_once,
     Code.READING: reading,
     Code.READING_UNKNOWN: (
         "how many iterations an epoch has is unknown: what reading the data set takes is not counted"
