@@ -175,6 +175,14 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "detail": "the job costs $120.00 at p90",
     },
     Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
+    Code.QUOTA_NEEDED: {
+        "provider": "aws",
+        "quota": "L-417A185B",
+        "name": "Running On-Demand P instances",
+        "count": 96,
+        "unit": "vCPU",
+        "region": "us-east-1",
+    },
     Code.READ_ONCE: {"gib": 150.0, "time_s": 1288.0},
     Code.COPIED_LOCALLY: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
     Code.READING: {

@@ -49,6 +49,7 @@ class Code(StrEnum):
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     COPIED_LOCALLY = "copied-locally"
     DATA_IN_PLACE = "data-in-place"
+    QUOTA_NEEDED = "quota-needed"
     READ_ONCE = "read-once"
     READING = "reading"
     READING_UNKNOWN = "reading-unknown"

@@ -21,6 +21,7 @@ from advisor.pricing.node_counts import (
     numbers_of_nodes,
     useful_counts,
 )
+from advisor.pricing.quotas import quota_of
 from advisor.pricing.storage import Rate, load_rates
 from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import slowest_boot
@@ -60,6 +61,23 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
                 provider=quota.provider,
             )
     return None
+
+
+def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
+    """Which quota so many machines need, in the provider's words; None where we know of none."""
+    quota = quota_of(offer.provider, offer.instance_type, offer.market)
+    count = None if quota is None else quota.count_of(offer, num_nodes)
+    if quota is None or count is None:
+        return None
+    return finding(
+        Code.QUOTA_NEEDED,
+        provider=offer.provider,
+        quota=quota.quota,
+        name=quota.name,
+        count=count,
+        unit=quota.unit.value,
+        region=offer.region,
+    )
 
 
 # --- How the GPUs of machines are laid out, rented or one's own ------------------------------------------
@@ -280,7 +298,7 @@ def plans_of_offers(
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
         return extras_at(provider, region, terms, rates, num_nodes)
 
-    return [
+    plans = [
         _cloud_plan(
             offer,
             price,
@@ -292,6 +310,16 @@ def plans_of_offers(
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
+    return [_naming_quota(plan, quotas) for plan in plans]
+
+
+def _naming_quota(plan: Plan, quotas: Sequence[Quota]) -> Plan:
+    """The plan with the quota that it needs, where the user did not tell what the account may start."""
+    offer = plan.offer
+    if offer is None or any(is_among(offer, quota) for quota in quotas):
+        return plan
+    note = quota_note(offer, plan.num_nodes)
+    return plan if note is None else replace(plan, notes=(*plan.notes, note))
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:

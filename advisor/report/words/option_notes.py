@@ -247,6 +247,10 @@ OPTIONS: Words = {
     Code.COST_UNKNOWN: "cost unknown: no hourly cost is configured, so it is counted as $0.00",
     Code.DATA_IN_PLACE: "the data set ({place}) is in this region: moving it costs nothing",
     Code.COPIED_LOCALLY: copied_locally,
+    Code.QUOTA_NEEDED: (
+        "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts start with little or"
+        " none: request it from {provider} first"
+    ),
     Code.READ_ONCE: read_once,
     Code.READING: reading,
     Code.READING_UNKNOWN: (
