@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.estimates import TimeOfUnsupportedGpu
 from advisor.core.values import WHOLE, Confirmation, GpuSpec, IterationEstimate, Split, Trace
 from advisor.service.confirming import check_confirmable, confirmation_of
 from advisor.service.recommend.input_settings import with_input
@@ -147,4 +148,4 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
 
     for gpu in gpus:
         if (why := why_unsupported(gpu)) is not None:
-            yield finding(Code.TIME_OF_UNSUPPORTED_GPU, gpu=gpu.name, why=why)
+            yield TimeOfUnsupportedGpu(gpu=gpu.name, why=why)

@@ -10,7 +10,8 @@ from itertools import repeat
 from operator import itemgetter, le
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import QuotaNeeded, RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -52,8 +53,7 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
         return None
     for quota in quotas:
         if is_among(offer, quota) and offer.num_vcpus * num_nodes > quota.vcpus:
-            return finding(
-                Code.QUOTA,
+            return RemovedByQuota(
                 num_vcpus=offer.num_vcpus * num_nodes,
                 most_vcpus=quota.vcpus,
                 instance_types=quota.instance_types,
@@ -69,8 +69,7 @@ def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
     count = None if quota is None else quota.count_of(offer, num_nodes)
     if quota is None or count is None:
         return None
-    return finding(
-        Code.QUOTA_NEEDED,
+    return QuotaNeeded(
         provider=offer.provider,
         quota=quota.quota,
         name=quota.name,
@@ -380,7 +379,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
             unknown.add(offer.gpu)
     if not unknown:
         return kept, ()
-    return kept, (finding(Code.GPUS_NOT_IN_CATALOG, gpus=sorted(unknown)),)
+    return kept, (Unknown(what="gpu", names=sorted(unknown)),)
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:

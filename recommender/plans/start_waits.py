@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import GangAssumed, PlaceContended, WaitAssumed, WaitOfStarts
 from advisor.core.values import EmpiricalWait, Market, Offer, Price, Quantiles, StartWait
 from advisor.pricing.spot import load_interruptions, rarest_start, spot_odds, start_odds
 from recommender.availability.series import Watched, start_with_history
@@ -52,7 +53,7 @@ def _of_one(
     of_class = start_odds(offer.gpu, offer.num_gpus, Market.SPOT).wait_s
     wait = start_with_history(of_class, spot_odds(offer.gpu, offer.num_gpus), seen)
     hours = seen.up_h + seen.down_h
-    return wait, (finding(Code.WAIT_OF_STARTS, p_at_once=wait.p_at_once, watched_h=hours),)
+    return wait, (WaitOfStarts(p_at_once=wait.p_at_once, watched_h=hours),)
 
 
 @cache
@@ -76,7 +77,7 @@ def nodes_note(wait_s: Quantiles, num_nodes: int) -> Finding:
     """What the wait for all of them is taken to be."""
     p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
     times = times_of_one(num_nodes)
-    return finding(Code.GANG_ASSUMED, num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
+    return GangAssumed(num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
 
 
 def _contended(offer: Offer, price: Price | None) -> Finding | None:
@@ -85,9 +86,9 @@ def _contended(offer: Offer, price: Price | None) -> Finding | None:
         return None
     taken_back = load_interruptions().get((offer.instance_type, offer.region))
     if offer.provider == "aws" and taken_back is not None and taken_back.low_pct >= _OFTEN_PCT:
-        return finding(Code.PLACE_CONTENDED, is_taken_back=True)
+        return PlaceContended(is_taken_back=True)
     is_near_floor = price is not None and price.is_near_floor
-    return finding(Code.PLACE_CONTENDED, is_taken_back=False) if is_near_floor else None
+    return PlaceContended(is_taken_back=False) if is_near_floor else None
 
 
 @cache
@@ -95,8 +96,7 @@ def _assumed(gpu: str, num_gpus: int, market: Market, *, is_rare: bool) -> tuple
     """Of a class, since thousands of offers share a few; that which starts least often where it is rare."""
     odds = rarest_start(market) if is_rare else start_odds(gpu, num_gpus, market)
     wait = odds.wait_s
-    note = finding(
-        Code.WAIT_ASSUMED,
+    note = WaitAssumed(
         p_at_once=wait.p_at_once,
         later_p50_s=wait.later_p50_s,
         later_p90_s=wait.later_p90_s,

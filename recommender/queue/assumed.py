@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import QueueAssumed
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import AssumedWait
@@ -53,8 +54,12 @@ def assumed_wait(num_gpus: int, walltime_s: float | None) -> tuple[AssumedWait, 
     """
     size, walltime = class_of(num_gpus, walltime_s)
     pooled = _shipped()[size, walltime]
-    known = {"size": size, "walltime": None if walltime == ANY else walltime}
-    note = finding(Code.QUEUE_ASSUMED, num_jobs=pooled.num_jobs, num_logs=pooled.num_logs, **known)
+    note = QueueAssumed(
+        num_jobs=pooled.num_jobs,
+        num_logs=pooled.num_logs,
+        size=size,
+        walltime=None if walltime == ANY else walltime,
+    )
     return pooled.wait_s, note
 
 

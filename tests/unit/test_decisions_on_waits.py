@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.options import RemovedByDeadline, RentOrWait
 from advisor.core.values import AssumedWait, Quantiles, Recommendation, Tier
 from recommender.outcome.spot import SpotTerms
 from tests.builders import HOUR_S, make_estimate, make_job, make_plan
@@ -39,7 +39,7 @@ class TestCase28AClusterThatStatesNoWait:
     def test_no_deadline_relies_on_the_wait(self, deadline_h: float) -> None:
         """9 of 10 would be there in 10 h, but nobody knows that of this cluster."""
         answer = self.decide(deadline_h)
-        assert option_of(answer, "C").removed_by == (Code.DEADLINE,)
+        assert option_of(answer, "C").removed_by == (RemovedByDeadline.code,)
         assert answer.recommended == "D"
 
     def test_a_deadline_beyond_the_longest_wait_is_met(self) -> None:
@@ -50,6 +50,6 @@ class TestCase28AClusterThatStatesNoWait:
         own, rented = (option_of(answer, name).expected for name in "CD")
         total_usd = [one.counted_usd + 2.0 * one.time_s / HOUR_S for one in (own, rented)]
         assert answer.recommended == ("C" if total_usd[0] < total_usd[1] else "D")
-        (advice,) = [r for r in option_of(answer, "C").reasons if r.code is Code.RENT_OR_WAIT]
+        (advice,) = [r for r in option_of(answer, "C").reasons if isinstance(r, RentOrWait)]
         even_h = (6.0 + 2.0 * rented.time_s / HOUR_S) / 2.0 - 2.0
-        assert advice.facts["break_even_wait_s"] == pytest.approx(even_h * HOUR_S, rel=1e-3)
+        assert advice.break_even_wait_s == pytest.approx(even_h * HOUR_S, rel=1e-3)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.findings import Finding, quoted
+from advisor.core.findings.answers import OptInRegions
 from advisor.core.globs import is_any, same_name
 from advisor.core.limits import MAX_USD_PER_H, check_number
 from advisor.core.values import PriceOrder
@@ -114,7 +115,7 @@ def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer
     if len(kept) == len(offers):
         return kept, ()
     regions = sorted({offer.region for offer in offers} - {offer.region for offer in kept})
-    return kept, (finding(Code.OPT_IN_REGIONS, num_offers=len(offers) - len(kept), regions=regions),)
+    return kept, (OptInRegions(num_offers=len(offers) - len(kept), regions=regions),)
 
 
 def _at_own_prices(

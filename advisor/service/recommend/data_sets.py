@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, did_you_mean
-from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.findings import Finding, quoted
+from advisor.core.findings.answers import DataRegionUnknown
+from advisor.core.findings.options import Unknown
 from advisor.core.globs import same_name
 from advisor.core.values import DataPlace, DataSet
 
@@ -37,9 +39,9 @@ def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tup
         place = place_of(cloud.data, listener.name_of("cloud.data"))
     if not cloud.dataset_gb:
         is_said = "cloud.dataset_gb" in config.origins
-        return None, () if is_said else (finding(Code.DATA_SIZE_UNKNOWN),)
+        return None, () if is_said else (Unknown(what="data-size"),)
     if place is None:
-        return DataSet(gib=cloud.dataset_gb), (finding(Code.DATA_PLACE_UNKNOWN),)
+        return DataSet(gib=cloud.dataset_gb), (Unknown(what="data-place"),)
     place, warnings = _looked_up(place, config)
     return DataSet(gib=cloud.dataset_gb, place=place), warnings
 
@@ -85,7 +87,7 @@ def _looked_up(place: DataPlace, config: Config) -> tuple[DataPlace, tuple[Findi
     """The place with the region of its bucket, where AWS can be asked; else a warning that it is unknown."""
     if place.provider is None or place.region is not None:
         return place, ()
-    unknown = finding(Code.DATA_REGION_UNKNOWN, place=place.name, provider=place.provider)
+    unknown = DataRegionUnknown(place=place.name, provider=place.provider)
     if place.provider != "aws" or config.settings.prices.offline or not config.is_given("cloud.data"):
         return place, (unknown,)
     from advisor.pricing.sources.aws.calls import may_have_credentials

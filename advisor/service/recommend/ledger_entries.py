@@ -7,7 +7,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code
+from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 60
 # Other prices would let these through.
-_BY_PRICE_AND_TIME = {Code.BUDGET, Code.DEADLINE}
+_BY_PRICE_AND_TIME = {RemovedByBudget.code, RemovedByDeadline.code}
 
 
 def keep_recommendation(

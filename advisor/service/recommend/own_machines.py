@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import WaitOfLog
 from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
 
@@ -213,8 +214,7 @@ def _logged_wait(
 
 
 def _basis(alike: WaitBin, size_unit: str) -> Finding:
-    return finding(
-        Code.WAIT_OF_LOG,
+    return WaitOfLog(
         num_jobs=alike.num_jobs,
         size=alike.size,
         size_unit=size_unit,

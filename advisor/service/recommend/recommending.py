@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import NoOfferError
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import Unknown
 from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
 from advisor.service.recommend.input_settings import with_input
@@ -152,7 +153,11 @@ def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] |
 def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[Finding]:
     """Data is copied to rented machines alone, so without one its size is no matter."""
     is_rented = any(plan.offer is not None for plan in plans)
-    return (doubt for doubt in doubts if is_rented or doubt.code is not Code.DATA_SIZE_UNKNOWN)
+    return (
+        doubt
+        for doubt in doubts
+        if is_rented or not (isinstance(doubt, Unknown) and doubt.what == "data-size")
+    )
 
 
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings import Code
+from advisor.core.findings.options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas
@@ -62,7 +62,7 @@ def test_a_plan_names_it_unless_the_user_told_what_the_account_may_start() -> No
     offer = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=192)
     for quotas, is_named in (((), True), ((Quota(provider="aws", vcpus=500),), False)):
         (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0), quotas=quotas)
-        assert (Code.QUOTA_NEEDED in {note.code for note in plan.notes}) is is_named
+        assert any(isinstance(note, QuotaNeeded) for note in plan.notes) is is_named
 
 
 @pytest.mark.parametrize(

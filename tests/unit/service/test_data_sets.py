@@ -10,7 +10,8 @@ import pytest
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import CloudError, InputError
-from advisor.core.findings import Code
+from advisor.core.findings.answers import DataRegionUnknown
+from advisor.core.findings.options import Unknown
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account, calls
 from advisor.service.listening import Silence
@@ -64,7 +65,7 @@ def test_no_place(text: str, words: str) -> None:
 
 def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
     data, (warning,) = data_set_of(config(), Silence())
-    assert (data, warning.code) == (None, Code.DATA_SIZE_UNKNOWN)
+    assert (data, warning) == (None, Unknown(what="data-size"))
     assert "are not included" in said([warning])
     assert data_set_of(config(dataset_gb=0), Silence()) == (None, ())
     assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
@@ -77,7 +78,7 @@ def test_a_place_without_a_size_is_half_a_question() -> None:
 
 def test_a_size_without_a_place_says_what_is_assumed() -> None:
     data, (warning,) = data_set_of(config(dataset_gb=5), Silence())
-    assert (data, warning.code) == (DataSet(gib=5), Code.DATA_PLACE_UNKNOWN)
+    assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_a_refusal_is_told_and_the_place_unknown(asked: list[str]) -> None:
     assert data is not None
     assert data.place == DataPlace(name="s3://hers", provider="aws")
     assert "s3:GetBucketLocation is denied" in said(warnings)
-    assert warnings[-1].code is Code.DATA_REGION_UNKNOWN
+    assert isinstance(warnings[-1], DataRegionUnknown)
 
 
 @pytest.mark.parametrize("case", ["offline", "a file", "gs", "no credentials"])
@@ -128,4 +129,4 @@ def test_nobody_is_asked(case: str, asked: list[str], monkeypatch: pytest.Monkey
     place = "gs://b" if case == "gs" else "s3://b"
     given = config(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
     _, (warning,) = data_set_of(given, Silence())
-    assert (warning.code, warning.facts["place"], asked) == (Code.DATA_REGION_UNKNOWN, place, [])
+    assert (type(warning), warning.facts["place"], asked) == (DataRegionUnknown, place, [])

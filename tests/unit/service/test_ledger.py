@@ -15,7 +15,8 @@ from advisor.cli.common import duration_s, moment, moment_or_duration_s
 from advisor.cli.listening import TERMINAL
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.options import RemovedByBudget, RemovedByMemory
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
@@ -33,6 +34,7 @@ from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternati
 from advisor.service.recommend.recommending import RecommendAnswer
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
+from tests.findings import sample
 from tests.recommendations import many_options
 from tests.unit.store.test_ledger import make_run
 
@@ -214,9 +216,9 @@ def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_t
     spot, on_demand = option(Market.SPOT, 20.0, 1.0), option(Market.ON_DEMAND, 10.0, 3.0)
     assert [one.train_p50_s for one in alternatives_of([spot, on_demand])] == [10.0]
     assert [one.train_p50_s for one in alternatives_of([spot])] == [20.0]
-    dear = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.BUDGET, cost_usd=3.0, budget_usd=1.0, p=0.1))
+    dear = option(Market.ON_DEMAND, 10.0, 3.0, RemovedByBudget(cost_usd=3.0, budget_usd=1.0, p=0.1))
     assert len(alternatives_of([dear])) == 1
-    too_large = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.MEMORY))
+    too_large = option(Market.ON_DEMAND, 10.0, 3.0, sample(RemovedByMemory))
     endless = option(Market.ON_DEMAND, float("inf"), 3.0)
     assert alternatives_of([too_large, endless]) == ()
 

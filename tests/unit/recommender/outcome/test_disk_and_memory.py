@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings import Code
+from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.options import Reading, ReadOnce
 from advisor.core.units import GIB
 from advisor.core.values import Option, Plan
 from advisor.pricing.storage import DISK_COLUMNS, disk_bytes_per_s, read_disks
@@ -33,8 +34,8 @@ def test_case_23_the_first_epoch_reads_from_the_disk_and_the_others_from_memory(
     assert once.plan.is_in_memory
     assert once.plan.copied_s == pytest.approx(1200.0)
     assert once.plan.startup_s == pytest.approx(1200.0)
-    assert Code.READ_ONCE in codes(once)
-    assert not {Code.USE_NVME, Code.READING} & codes(once)
+    assert ReadOnce in codes(once)
+    assert not {EditScript(what="use-nvme"), Reading} & codes(once)
     each = read_s(moved(150.0, "g4dn.xlarge"), 1000)
     assert each is not None
     assert 1000 * each.p50 == pytest.approx(1200.0)

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from advisor.config.layers import Config
 from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.findings import Code
-from advisor.core.values import Market, Offer, PriceOrder, QuoteKind, live
+from advisor.core.findings.answers import OptInRegions
+from advisor.core.values import Market, Offer, PriceOrder, QuoteKind
 from advisor.pricing import answers as pricing
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
+from advisor.service.prices import live
 from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
 from tests.builders import make_offer, make_price
 from tests.findings import texts
@@ -186,11 +187,11 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
 def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert answered.offers == (OPEN,)
-    (note,) = (warning for warning in answered.warnings if warning.code is Code.OPT_IN_REGIONS)
+    (note,) = (warning for warning in answered.warnings if isinstance(warning, OptInRegions))
     assert note.facts == {"num_offers": 1, "regions": ["me-south-1"]}
     every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert set(every.offers) == {CLOSED, OPEN}
-    assert Code.OPT_IN_REGIONS not in {warning.code for warning in every.warnings}
+    assert OptInRegions not in {type(warning) for warning in every.warnings}
 
 
 def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
