@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
-from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.findings import Removal
 from advisor.core.findings.options import (
     RemovedByAttention,
@@ -100,8 +100,6 @@ def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Optio
     match = find_option(recommendation, wanted, top)
     if isinstance(match, Option):
         return match
-    from advisor.core.errors import did_you_mean
-
     raise InputError(
         f"there is no option {wanted!r}: give an id, or the number of a row that is shown; --all"
         f" shows every row.{did_you_mean(wanted, match)}"

@@ -111,7 +111,7 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
     assert (type(drift), drift.facts["gpu"]) == (Drift, "L4")
     assert past.drifts_on({"T4"}) == ()
     heard = Heard()
-    assert len(recorded_runs(RunsRequest(), config, heard).runs) == 4
+    assert len(recorded_runs(RunsRequest(), config.settings.store, heard).runs) == 4
     assert heard.warnings == [drift]  # type: ignore[comparison-overlap]
 
 

@@ -29,7 +29,7 @@ DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
 
 def load_trace(source: Any, arguments: Any, config: Config, listener: Any = TERMINAL, **asked: Any) -> Any:
     request = TraceRequest(source=source, arguments=tuple(arguments or ()), **asked)
-    return trace_of(request, config, listener)
+    return trace_of(request, config.tracing, listener)
 
 
 @pytest.fixture
@@ -77,7 +77,8 @@ def test_what_is_not_there_is_refused(tmp_path, profiled):
     for look in (check_exists, lambda path: load_trace(path, None, DEFAULTS)):
         with pytest.raises(InputError, match=r"gone\.py"):
             look(tmp_path / "gone.py")
-    check_exists(tmp_path)
+    with pytest.raises(InputError, match=r"is a folder: give the \.py file"):
+        check_exists(tmp_path)
     assert profiled == []
 
 
