@@ -286,6 +286,17 @@ def likely_prices(
     )
 
 
+def _deciles(ordered: Sequence[float]) -> Array:
+    """p10, p50 and p90 of ascending values, as numpy has them; it takes a tenth of the time at these few."""
+    found = []
+    for level in (0.1, 0.5, 0.9):
+        place = level * (len(ordered) - 1)
+        below = int(place)
+        above = ordered[min(below + 1, len(ordered) - 1)]
+        found.append(ordered[below] + (place - below) * (above - ordered[below]))
+    return np.array(found)
+
+
 class _Known:
     """What a catalog says of offers.
 
@@ -322,7 +333,7 @@ class _Known:
         key = offer.provider, offer.instance_type, offer.region, offer.zone
         if key not in self._kept:
             logs = self.prices.others(offer, self._list)
-            self._kept[key] = (len(logs), np.quantile(logs, (0.1, 0.5, 0.9))) if logs else None
+            self._kept[key] = (len(logs), _deciles(logs)) if logs else None
         ratios = self._kept[key]
         if ratios is None or math.isnan(self.base[i]):
             return ratios

@@ -8,7 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import load_gpus
@@ -19,6 +22,7 @@ from advisor.pricing.expected_prices import (
     RATIO_COLUMNS,
     Drift,
     PriceModel,
+    _deciles,
     likely_prices,
     load_price_model,
     read_price_model,
@@ -105,6 +109,12 @@ def test_a_quote_counts_beside_its_other_places_and_its_record_by_their_number()
     (price,) = likely_prices([spot(2.0, 100.0)], now=NOW, model=model, **among((8.0,)))
     centre = 0.25 * math.log(8.0) + 0.75 * math.log(4.0)
     assert price.usd_per_h.p50 == pytest.approx(math.exp(0.5 * math.log(2.0) + 0.5 * centre))
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=40))
+def test_quantiles_of_other_places_are_numpy_s(values: list[float]) -> None:
+    ordered = sorted(values)
+    assert _deciles(ordered) == pytest.approx(np.quantile(ordered, (0.1, 0.5, 0.9)), abs=1e-12)
 
 
 def test_without_any_list_price_other_places_stand_as_they_are() -> None:
