@@ -16,7 +16,7 @@ _CLUSTER = """clusters:
 """
 
 _H100 = (8, "H100-SXM-80GB", "spot")
-_ONE_H100 = (1, "H100-SXM-80GB", "spot")
+_ONE_H100_NOW = (1, "H100-SXM-80GB", "on-demand")
 _L40S = (1, "L40S", "on-demand")
 
 
@@ -55,20 +55,20 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
-        sentence="A B200 would wait for its host at 32 images a step. Moving the photos costs $14, and the "
-        "cheap spot is worth that only at the price of July: ask first.",
+        sentence="A B200 would wait for its host at 32 images a step. The quote is from the autumn "
+        "of 2025: ask first.",
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
-        choice=_H100,
-        sentence="Its own disks hold the photos and read them five times as fast as the network. The quote "
-        "is old, and a spot machine that comes back copies them again: the p90 counts both.",
+        choice=(1, "H100-SXM-80GB", "on-demand"),
+        sentence="One GPU reads the photos about as fast as it computes, and a day is soon enough. A spot "
+        "machine that comes back would copy them again, at a price that is a year old.",
     ),
     Listed(
         name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
-        choice=_H100, settings=_CLUSTER,
-        sentence="The cluster's four A100s save thirteen dollars and take seven hours more on average; if "
-        "its nodes are paid for already, set no price.",
+        choice=(4, "A100-SXM-40GB", None), settings=_CLUSTER,
+        sentence="The cluster's four A100s cost less than spot is likely to, and done by tomorrow is soon "
+        "enough.",
     ),
     Listed(
         name="ResNet-50, own RTX 4090",
@@ -93,27 +93,25 @@ JOBS = (
         arguments="tests/compatibility/scripts/nanogpt.py --iterations 5000 -- "
         "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
         "--n-embd 384 --vocab-size 65 --dropout 0.2",
-        choice=(1, "L4", "on-demand"),
-        sentence="A faster GPU would wait for its host, and a job of nine minutes wants one now.",
+        choice=(1, "A10G", "on-demand"),
+        sentence="A faster GPU would wait for its host, and a job of ten minutes wants one now.",
     ),
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
-        choice=_ONE_H100,
-        sentence="An hour on one GPU is not worth rewriting; on demand, the same GPU is done within the "
-        "morning for five dollars more.",
+        choice=_ONE_H100_NOW,
+        sentence="An hour on one GPU is not worth rewriting, nor is waiting for spot to save a few dollars.",
     ),
     Listed(
         name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000",
-        choice=_ONE_H100,
-        sentence="Seven hours of one H100 need no rewriting; eight cost the same rent, so a team that has "
-        "FSDP at hand takes those.",
+        choice=_ONE_H100_NOW,
+        sentence="Four hours of one H100 need no rewriting, and spot would save less than its wait is worth.",
     ),
     Listed(
-        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8", choice=_H100,
-        sentence="The script is made for eight GPUs, and H100s on spot are the cheapest eight within a day.",
+        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8", choice=(8, "A100-SXM-40GB", "spot"),
+        sentence="The script is made for eight GPUs, and A100s on spot are the cheapest eight within a day.",
     ),
     Listed(
-        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100,
+        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100_NOW,
         sentence="Forty minutes of training do not pay for rewriting the script for eight GPUs.",
     ),
     Listed(
@@ -126,8 +124,8 @@ JOBS = (
         name="BERT-base, fine-tuning",
         arguments="examples/train_bert.py --iterations 20000 -- --width 768 --heads 12 --layers 12 "
         "--length 384 --batch-size 32 --amp",
-        choice=_ONE_H100,
-        sentence="Too short to lose much when it is taken away, and one H100 on spot needs no change at all.",
+        choice=_ONE_H100_NOW,
+        sentence="Twenty minutes on one GPU that starts when it is asked for.",
     ),
     Listed(
         name="DCGAN", arguments="examples/train_dcgan.py --epochs 25", choice=_L40S,
