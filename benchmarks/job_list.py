@@ -107,7 +107,8 @@ JOBS = (
         sentence="Four hours of one H100 need no rewriting, and spot would save less than its wait is worth.",
     ),
     Listed(
-        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8", choice=(8, "A100-SXM-40GB", "spot"),
+        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8",
+        choice=(8, "A100-SXM-40GB", "spot"),
         sentence="The script is made for eight GPUs, and A100s on spot are the cheapest eight within a day.",
     ),
     Listed(
