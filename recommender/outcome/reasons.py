@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     EditScript,
     SaveCheckpoints,
     StartOnNodes,
 )
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     CommunityHost,
     PriceDerived,
     RemovedByAttention,

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import QueueAssumed
+from advisor.core.findings.about_options import QueueAssumed
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import AssumedWait

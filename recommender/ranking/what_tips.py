@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from advisor.core.findings import Finding, Removal
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     Machine,
     NothingTips,
     SummaryChoice,

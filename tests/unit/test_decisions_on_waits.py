@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.findings.options import RemovedByDeadline, RentOrWait
+from advisor.core.findings.about_options import RemovedByDeadline, RentOrWait
 from advisor.core.values import AssumedWait, Quantiles, Recommendation, Tier
 from recommender.outcome.spot import SpotTerms
 from tests.builders import HOUR_S, make_estimate, make_job, make_plan

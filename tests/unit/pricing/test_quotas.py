@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.options import QuotaNeeded
+from advisor.core.findings.about_options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import Reading, ReadOnce
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import Reading, ReadOnce
 from advisor.core.units import GIB
 from advisor.core.values import Option, Plan
 from advisor.pricing.storage import DISK_COLUMNS, disk_bytes_per_s, read_disks

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     GpuInUse,
     PlaceContended,
     QueueAssumed,
