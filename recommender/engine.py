@@ -31,7 +31,7 @@ from advisor.core.limits import (
     check_kind,
     check_number,
 )
-from advisor.core.values import Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
+from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
@@ -252,7 +252,8 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(Unknown(what="local-wait"))
-    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
+    assumed_of = (o.plan for o in options if isinstance(o.plan.wait_s, AssumedWait))
+    queued = sorted({plan.provider for plan in assumed_of})
     if queued:
         warnings.append(Unknown(what="cluster-wait", names=queued))
     return tuple(warnings)

@@ -8,6 +8,7 @@ them from here; a file of ``advisor/core/values`` holds what changes together.
 from advisor.core.values.estimate import (
     WHOLE,
     Z90,
+    AssumedWait,
     Bound,
     Confirmation,
     EmpiricalWait,
@@ -92,6 +93,7 @@ __all__ = [
     "AS_WRITTEN",
     "WHOLE",
     "Z90",
+    "AssumedWait",
     "AttributeValue",
     "Bound",
     "ChangeGain",
