@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     ComparedBetter,
     ComparedByTime,
     ComparedNeither,

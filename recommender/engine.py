@@ -9,14 +9,14 @@ import numpy as np
 
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     CloudWaitAssumed,
     NothingToChooseFrom,
     RatesUnknown,
 )
-from advisor.core.findings.estimates import Supposed
-from advisor.core.findings.options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
-from advisor.core.findings.traces import (
+from advisor.core.findings.about_estimates import Supposed
+from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
+from advisor.core.findings.about_traces import (
     EvaluationSeen,
     LengthUnknown,
 )

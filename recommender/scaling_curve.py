@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.about_options import Unknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     ChangeCosts,
     ChangeEnables,
     ChangeEndsAll,

@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from advisor.core.findings import Fact, Finding, Text, quoted
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     BestOfTotal,
     ChangeCosts,
     ChangeEnables,
@@ -42,7 +42,7 @@ from advisor.core.findings.answers import (
     SummaryDoubt,
     TooManyEpochs,
 )
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     Accumulate,
     AddCheckpoints,
     AttentionUnfused,
@@ -78,7 +78,7 @@ from advisor.core.findings.estimates import (
     TimeOfUnsupportedGpu,
     WhatIfNotFeasible,
 )
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     Alike,
     ApprovalNeeded,
     CommunityHost,
@@ -122,14 +122,14 @@ from advisor.core.findings.options import (
     WaitOfOtherUnit,
     WaitOfStarts,
 )
-from advisor.core.findings.prices import (
+from advisor.core.findings.about_prices import (
     GpuFamily,
     PricesComputed,
     PricesImplausible,
     PricesNotLive,
     PricesStale,
 )
-from advisor.core.findings.reports import (
+from advisor.core.findings.about_reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,
@@ -145,7 +145,7 @@ from advisor.core.findings.reports import (
     SavingFound,
     TaxApart,
 )
-from advisor.core.findings.traces import (
+from advisor.core.findings.about_traces import (
     BatchesDiffer,
     BatchesWarmUp,
     CredentialsInSight,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from advisor.core.findings import Finding, quoted
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     RemovedByBudget,
     RemovedByDeadline,
     RemovedByMemory,

@@ -10,7 +10,7 @@ from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.findings import Removal
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     RemovedByAttention,
     RemovedByMemory,
     RemovedByPolicy,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.core import processes
 from advisor.core.findings import Finding
-from advisor.core.findings.options import GpuInUse
+from advisor.core.findings.about_options import GpuInUse
 
 QUERY = "name,memory.total,memory.used,utilization.gpu,power.limit"
 STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     InputAssumed,
     InputBound,
     InputInTurn,

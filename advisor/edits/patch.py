@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import NotPatched
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.edits.script import (
     FUSED,
     Edit,

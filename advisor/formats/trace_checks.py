@@ -9,7 +9,7 @@ from math import prod
 from types import GenericAlias, UnionType
 from typing import Literal, cast, get_args, get_origin, get_type_hints
 
-from advisor.core.findings import Finding, Text, TraceWarning, traces  # noqa: F401 (its classes are what a trace warns of)
+from advisor.core.findings import Finding, Text, TraceWarning, about_traces  # noqa: F401 (its classes are what a trace warns of)
 from advisor.core.values import (
     Checkpoints,
     Collective,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
-from advisor.core.findings.traces import (
+from advisor.core.findings.about_traces import (
     KernelsLeftOut,
     ProfileLacks,
     StepTaken,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import EmulatedRate, Fp16OnCudaCores
+from advisor.core.findings.about_estimates import EmulatedRate, Fp16OnCudaCores
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.case import Caps, Case
 from advisor.operators.cycles import Stream

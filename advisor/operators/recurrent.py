@@ -21,7 +21,7 @@ from math import prod
 from typing import TypedDict, Unpack, cast
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import RecurrentOfUnknownSize, RecurrentStepwise
+from advisor.core.findings.about_estimates import RecurrentOfUnknownSize, RecurrentStepwise
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, Phase
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, result, shrunk, tensor

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TypeVar
 
 from advisor.core.findings import Finding
-from advisor.core.findings.traces import OperatorUnknown
+from advisor.core.findings.about_traces import OperatorUnknown
 from advisor.core.values import Op, Phase
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION

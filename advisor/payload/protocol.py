@@ -67,7 +67,7 @@ class Phase(StrEnum):
 
 
 class Warned(StrEnum):
-    """What a child warns of: codes of ``core/findings/traces.py``, which the parent has words for."""
+    """What a child warns of: codes of ``core/findings/about_traces.py``, which the parent has words for."""
 
     OPERATOR_UNKNOWN = "operator-unknown"
     FAKE_DATA = "fake-data"

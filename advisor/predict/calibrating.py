@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import ClocksDrifted, KernelsDisagree
+from advisor.core.findings.about_estimates import ClocksDrifted, KernelsDisagree
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     Constant,
     RooflineConstants,
 )

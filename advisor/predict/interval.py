@@ -15,7 +15,7 @@ from statistics import median
 from typing import TypeVar
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import CorrectedByReceipts, Drift
+from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Z90, Interval, IterationEstimate
 
 SIGMA_MEASURED = 0.03

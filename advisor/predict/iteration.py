@@ -10,8 +10,8 @@ import numpy as np
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import BatchNotProfiled, Supposed
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_estimates import BatchNotProfiled, Supposed
+from advisor.core.findings.about_options import Unknown
 from advisor.core.input_time import assumed_note, fed
 from advisor.core.limits import check_count, check_each, check_kind
 from advisor.core.values import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advisor.core.errors import CatalogError
 from advisor.core.findings import Change
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.gpus import catalog_path
 from advisor.core.values import InputWork, Interval, Op, TensorSpec, Trace
 from advisor.predict.distinct import Same

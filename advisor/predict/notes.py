@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     AttentionUnfused,
     BatchVariation,
     CalibratedRates,
@@ -25,7 +25,7 @@ from advisor.core.findings.estimates import (
     StateShared,
     StepCompiled,
 )
-from advisor.core.findings.options import RemovedByAttention, Unknown
+from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
 from advisor.operators.attention_kernels import (
     SWITCHES,

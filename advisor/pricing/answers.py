@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import Unknown
-from advisor.core.findings.prices import (
+from advisor.core.findings.about_options import Unknown
+from advisor.core.findings.about_prices import (
     GpuFamily,
     PricesComputed,
     PricesNotLive,

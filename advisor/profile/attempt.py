@@ -21,7 +21,7 @@ from typing import BinaryIO
 from advisor.core import processes
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.files import temporary_folder
-from advisor.core.findings.traces import CredentialsInSight
+from advisor.core.findings.about_traces import CredentialsInSight
 from advisor.core.redaction import redact_with
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.child_files import Lines, open_foreign

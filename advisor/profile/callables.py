@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from advisor.core.errors import InputError, ProfileError
-from advisor.core.findings.traces import LengthUnknown
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.limits import MAX_TIMEOUT_S, check_count, check_kind, check_number
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.findings.traces import (
+from advisor.core.findings.about_traces import (
     BatchesDiffer,
     DataWithoutEnd,
     LengthUnknown,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
-from advisor.core.findings.traces import ProfiledWithoutGpu
+from advisor.core.findings.about_traces import ProfiledWithoutGpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import (
     MAX_SAMPLES,

@@ -29,7 +29,7 @@ from typing_extensions import TypedDict, is_typeddict
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Finding, Text
-from advisor.core.findings.traces import KernelsLeftOut
+from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace

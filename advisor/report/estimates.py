@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import OtherWorld
+from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
 from advisor.core.values import (
     Collective,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
 from advisor.report.cells import COUNT, SHORT_DURATION, TEXT, USD, Cell, Kind

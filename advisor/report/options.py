@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     RemovedByAttention,
     RemovedByBudget,
     RemovedByDeadline,

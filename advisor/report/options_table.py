@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from advisor.core.findings.options import Alike
+from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.reports import SavingFound
+from advisor.core.findings.about_reports import SavingFound
 from advisor.core.values import Interval
 from advisor.report.cells import CENTS, COUNT, DECIMALS, PLAIN, SHARE, USD_PER_H, Cell, Kind
 from advisor.report.document import Column, Row, Table, Tone, columns, rounded

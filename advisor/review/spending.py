@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.reports import (
+from advisor.core.findings.about_reports import (
     Leak,
     LeakIdle,
 )

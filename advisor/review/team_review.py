@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.reports import (
+from advisor.core.findings.about_reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,

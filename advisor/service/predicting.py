@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import TimeOfUnsupportedGpu
+from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
 from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationEstimate, Layout, Split, Trace
 from advisor.service.recommend.input_settings import with_input

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings.traces import World
+from advisor.core.findings.about_traces import World
 from advisor.core.values import RankWork, Trace
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     DivideLayers,
     EditScript,
     RetuneLearningRate,
     ShardModel,
     StartWithTorchrun,
 )
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     GlobalBatchHeld,
     MemoryTight,
     RemovedByMemory,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import EpochLengthUnknown, TooManyEpochs
-from advisor.core.findings.traces import LengthUnknown
+from advisor.core.findings.about_answers import EpochLengthUnknown, TooManyEpochs
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import Job, Scaling, ScalingSource, Steps, Trace
 

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.input_time import fed, reading
 from advisor.core.values import (
     Interval,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import CopiedLocally, Reading, Unknown
+from advisor.core.findings.about_options import CopiedLocally, Reading, Unknown
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan

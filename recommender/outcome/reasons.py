@@ -11,13 +11,13 @@ from pathlib import PurePath
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     AddCheckpoints,
     EditScript,
     SaveCheckpoints,
     StartOnNodes,
 )
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     CommunityHost,
     PriceDerived,
     RemovedByAttention,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RateAssumed, RateConfigured, RateOfLog, RatePublished
+from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.limits import MAX_PLANNED_S, check_number
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan

@@ -11,7 +11,7 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RemovedByQuota, Unknown
+from advisor.core.findings.about_options import RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier

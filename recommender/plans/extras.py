@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import DataInPlace, DataMoved, RateUnknown
+from advisor.core.findings.about_options import DataInPlace, DataMoved, RateUnknown
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, check_kind, check_number
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles

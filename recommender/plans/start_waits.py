@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import GangAssumed, WaitAssumed, WaitOfStarts
+from advisor.core.findings.about_options import GangAssumed, WaitAssumed, WaitOfStarts
 from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
 from advisor.pricing.spot import spot_odds, start_odds
 from recommender.availability.series import Watched, start_with_history

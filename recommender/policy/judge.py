@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import ApprovalNeeded, RemovedByPolicy
+from advisor.core.findings.about_options import ApprovalNeeded, RemovedByPolicy
 from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms

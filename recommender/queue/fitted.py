@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.findings.options import WaitOfAnySize, WaitOfOtherUnit
+from advisor.core.findings.about_options import WaitOfAnySize, WaitOfOtherUnit
 from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
 from recommender.queue.jobs import GPUS, JobLog
 from recommender.queue.waits import (

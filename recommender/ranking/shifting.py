@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import LaterStart
+from advisor.core.findings.about_options import LaterStart
 from advisor.core.units import HOUR_S
 from advisor.core.values import Option, PricePoint, Recommendation
 from recommender.outcome.draws import Array

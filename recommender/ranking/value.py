@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import BestOfTotal
-from advisor.core.findings.options import RentOrWait
+from advisor.core.findings.about_answers import BestOfTotal
+from advisor.core.findings.about_options import RentOrWait
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier, Work

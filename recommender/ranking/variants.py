@@ -15,8 +15,8 @@ from statistics import NormalDist
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import NoGain, WhatIfNotFeasible
-from advisor.core.findings.options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
+from advisor.core.findings.about_estimates import NoGain, WhatIfNotFeasible
+from advisor.core.findings.about_options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
     Z90,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from advisor.core.findings.estimates import AddCheckpoints, SaveCheckpoints
+from advisor.core.findings.about_estimates import AddCheckpoints, SaveCheckpoints
 from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import Draws

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from advisor.core.findings import Finding, Removal
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     Machine,
     NothingTips,
     SummaryChoice,
@@ -19,7 +19,7 @@ from advisor.core.findings.answers import (
     TippedBy,
     Tipping,
 )
-from advisor.core.findings.options import RestartsFromZero
+from advisor.core.findings.about_options import RestartsFromZero
 from advisor.core.units import HOUR_S, MINUTE_S
 from advisor.core.values import CheckpointUse, Job, Means, Option, PickName, Quantiles, Script
 from recommender.outcome.bill import price_rise

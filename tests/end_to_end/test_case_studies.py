@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.core.findings.options import RemovedByDeadline
+from advisor.core.findings.about_options import RemovedByDeadline
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Tier, Trace
 from advisor.profile import profile

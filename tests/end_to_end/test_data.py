@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings.options import InputBound
+from advisor.core.findings.about_options import InputBound
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.iteration import predict
 from advisor.profile import profile

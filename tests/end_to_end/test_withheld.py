@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings.traces import VariablesWithheld
+from advisor.core.findings.about_traces import VariablesWithheld
 from advisor.profile import profile
 from advisor.report.plain import in_flags
 

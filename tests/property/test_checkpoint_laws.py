@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.options import RestartsFromZero
+from advisor.core.findings.about_options import RestartsFromZero
 from advisor.core.values import (
     Checkpoints,
     CheckpointUse,

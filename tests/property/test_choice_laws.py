@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.options import Alike
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import (
     Interval,
     IterationEstimate,

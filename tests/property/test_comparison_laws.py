@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import ComparedNeither, ComparedSame, ComparedTrade
+from advisor.core.findings.about_answers import ComparedNeither, ComparedSame, ComparedTrade
 from advisor.core.values import IterationEstimate, Job, Layout, Plan
 from recommender.comparison import PlanComparison, compared
 from recommender.outcome.evaluate import Judged

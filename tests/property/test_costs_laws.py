@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings.traces import OperatorUnknown
+from advisor.core.findings.about_traces import OperatorUnknown
 from advisor.core.values import TensorSpec
 from advisor.operators.registry import Cost, cost_of, flops_of
 from advisor.operators.work import item_bytes, tensor_bytes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
-from advisor.core.findings.traces import KernelsLeftOut, SeveralLoaders
+from advisor.core.findings.about_traces import KernelsLeftOut, SeveralLoaders
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Trace
 from advisor.formats.trace_files import FORMAT
 from advisor.report.words import finding_json

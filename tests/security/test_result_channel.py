@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Text
-from advisor.core.findings.traces import NotDone
+from advisor.core.findings.about_traces import NotDone
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import Ending, job_folder, run_child

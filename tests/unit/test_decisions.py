@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from advisor.core.findings.estimates import RetuneLearningRate
-from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline, RemovedByMemory, RemovedBySpot
+from advisor.core.findings.about_estimates import RetuneLearningRate
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory, RemovedBySpot
 from advisor.core.units import GB
 from advisor.core.values import (
     Checkpoints,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError, TraceError, UnknownGpuError
-from advisor.core.findings.traces import KernelsLeftOut
+from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.kineto.events import kernel_of, read_recording

@@ -120,7 +120,7 @@ def quoted(sentence: str) -> Text:
 def removals(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The codes of what removes an option, each once, in the order in which they are defined.
 
-    >>> from advisor.core.findings.options import RemovedByBudget, RemovedBySoftware
+    >>> from advisor.core.findings.about_options import RemovedByBudget, RemovedBySoftware
     >>> dear = RemovedByBudget(cost_usd=3, budget_usd=2, p=0.1)
     >>> removals([dear, RemovedBySoftware(compute_capability="3.5")])
     ('software', 'budget')

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import Constant
+from advisor.core.findings.about_estimates import Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

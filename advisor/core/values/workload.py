@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.values.estimate import WHOLE, IterationEstimate, Layout, Split
 from advisor.core.values.gpu import GpuSpec
 from advisor.core.values.trace import Checkpoints

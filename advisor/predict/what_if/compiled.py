@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from advisor.core.findings.traces import CompileSeen
+from advisor.core.findings.about_traces import CompileSeen
 from advisor.core.values import Flow, Launch, Op, Phase, Role, Trace
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import base_name

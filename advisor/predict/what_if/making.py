@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     Accumulate,
     EditScript,
     EnlargeBatch,

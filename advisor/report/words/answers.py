@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from advisor.core.findings import Finding, answers, options
+from advisor.core.findings import Finding, about_answers, about_options
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
 from advisor.report.words.table import TEXTS, effort, in_names, named
 
 
 @in_names.register
-def _(it: answers.OptInRegions) -> str:
+def _(it: about_answers.OptInRegions) -> str:
     return (
         f"{it.num_offers:,} offers are left out, in regions that an account must enable first"
         f" ({', '.join(it.regions)}): include them with --region NAME or cloud.opt_in_regions"
     )
 
 
-TEXTS[answers.CloudWaitAssumed] = (
+TEXTS[about_answers.CloudWaitAssumed] = (
     "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
     " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
 )
-TEXTS[answers.DataRegionUnknown] = (
+TEXTS[about_answers.DataRegionUnknown] = (
     "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
     " from"
     " every machine (write {place}@REGION)"
 )
-TEXTS[answers.RatesUnknown] = (
+TEXTS[about_answers.RatesUnknown] = (
     "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
     " that of"
     " their place is unknown (see their notes; rates in the settings replace it)"
@@ -37,7 +37,7 @@ _UNSURE = (0.1, 0.9)
 
 
 @in_names.register
-def _(it: answers.ComparedBetter) -> str:
+def _(it: about_answers.ComparedBetter) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     cost = _times(it.times_cheaper, format_usd(it.less_usd), "cheaper")
     gains = " and ".join(filter(None, (time, cost)))
@@ -50,7 +50,7 @@ def _(it: answers.ComparedBetter) -> str:
 
 
 @in_names.register
-def _(it: answers.ComparedTrade) -> str:
+def _(it: about_answers.ComparedTrade) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     cost = _times(it.times_dearer, format_usd(it.more_usd), "dearer")
     counted = _counted(it.change_usd, it.faster, it.slower)
@@ -64,7 +64,7 @@ def _(it: answers.ComparedTrade) -> str:
 
 
 @in_names.register
-def _(it: answers.ComparedByTime) -> str:
+def _(it: about_answers.ComparedByTime) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
     than = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
     return (
@@ -74,17 +74,17 @@ def _(it: answers.ComparedByTime) -> str:
 
 
 @in_names.register
-def _(it: answers.ComparedOne) -> str:
+def _(it: about_answers.ComparedOne) -> str:
     return f"only {it.take} does the job: {it.other} does not ({in_names(it.why)})"
 
 
 @in_names.register
-def _(it: answers.ComparedNeither) -> str:
+def _(it: about_answers.ComparedNeither) -> str:
     return f"neither does the job: not A ({in_names(it.why_a)}), nor B ({in_names(it.why_b)})"
 
 
 @in_names.register
-def _(it: answers.ComparedSame) -> str:
+def _(it: about_answers.ComparedSame) -> str:
     return f"A and B come to the same: {format_usd(it.usd)} and {format_duration(it.time_s)}"
 
 
@@ -106,7 +106,7 @@ def _sure(p_sooner: float) -> str:
 
 
 @in_names.register
-def _(it: answers.CurvePays) -> str:
+def _(it: about_answers.CurvePays) -> str:
     return (
         f"more GPUs pay up to the largest number there is, {in_names(it.machine)}: the last step"
         f" {_price(it.usd_per_h_saved, it.change_usd)}, and an hour is worth {format_usd(it.value_usd_per_h)}"
@@ -115,7 +115,7 @@ def _(it: answers.CurvePays) -> str:
 
 
 @in_names.register
-def _(it: answers.CurveStops) -> str:
+def _(it: about_answers.CurveStops) -> str:
     step = f"the step to {it.next_num_gpus} GPUs"
     if it.usd_per_h_saved is None:
         return f"more GPUs stop paying after {in_names(it.machine)}: {step} saves no time"
@@ -141,12 +141,12 @@ def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
     return f" ({format_usd(abs(change_usd))} to change the script{place} counted)"
 
 
-TEXTS[answers.CurveOfNone] = "no number of these GPUs does the job"
-TEXTS[answers.CurveOfOne] = "there is one number alone that does the job: {machine}"
+TEXTS[about_answers.CurveOfNone] = "no number of these GPUs does the job"
+TEXTS[about_answers.CurveOfOne] = "there is one number alone that does the job: {machine}"
 
 
 @in_names.register
-def _(it: answers.Machine) -> str:
+def _(it: about_answers.Machine) -> str:
     gpus = Layout(gpus_per_node=it.num_gpus // it.num_nodes, num_nodes=it.num_nodes).of(it.gpu)
     if it.instance_type is not None:
         machines = it.instance_type if it.num_nodes == 1 else f"{it.num_nodes} x {it.instance_type}"
@@ -155,7 +155,7 @@ def _(it: answers.Machine) -> str:
 
 
 @in_names.register
-def _(it: answers.SummaryChoice) -> str:
+def _(it: about_answers.SummaryChoice) -> str:
     steps = (
         f"{it.num_iterations:,} step{'' if it.num_iterations == 1 else 's'} of"
         f" {format_duration(it.iteration_s)}"
@@ -170,7 +170,7 @@ def _(it: answers.SummaryChoice) -> str:
 
 
 @in_names.register
-def _(it: answers.SummaryCostAndTime) -> str:
+def _(it: about_answers.SummaryCostAndTime) -> str:
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     time = f"it is done in about {done} (90 % chance within {late})"
     less = "" if it.is_whole else ", not counting what else runs between steps (see the warning)"
@@ -181,7 +181,7 @@ def _(it: answers.SummaryCostAndTime) -> str:
 
 
 @in_names.register
-def _(it: answers.SummaryDoubt) -> str:
+def _(it: about_answers.SummaryDoubt) -> str:
     words = _in_plain_words(it.risk, it.num_nodes)
     if it.restarts:
         words = words.replace("the job goes on later", "the job starts again from zero")
@@ -190,17 +190,17 @@ def _(it: answers.SummaryDoubt) -> str:
 
 def _in_plain_words(risk: Finding, num_nodes: int) -> str:
     match risk:
-        case options.Risk(of="capacity") if num_nodes > 1:
+        case about_options.Risk(of="capacity") if num_nodes > 1:
             return f"fewer than {num_nodes} machines are free when you ask for them"
-        case options.Risk(of="capacity"):
+        case about_options.Risk(of="capacity"):
             return "no machine is free when you ask for one"
-        case options.RiskPreemption() if num_nodes > 1:
+        case about_options.RiskPreemption() if num_nodes > 1:
             return (
                 f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
             )
-        case options.RiskPreemption():
+        case about_options.RiskPreemption():
             return "the machine is taken away while it trains, and the job goes on later"
-        case options.Risk(of="wait"):
+        case about_options.Risk(of="wait"):
             return "the queue takes longer"
         case _:
             return "nothing that is known"
@@ -221,11 +221,11 @@ def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
     return f"{instead} would be recommended, {format_duration(time_s)} {cost}"
 
 
-TEXTS[answers.NothingTips] = "nothing that is in doubt: no other option comes close"
+TEXTS[about_answers.NothingTips] = "nothing that is in doubt: no other option comes close"
 
 
 @in_names.register
-def _(it: answers.EpochLengthUnknown) -> str:
+def _(it: about_answers.EpochLengthUnknown) -> str:
     why = "its data has no length" if it.has_loader else "it uses no torch DataLoader"
     # What is made up in the place of data has the length that is given for it.
     instead = "; --samples N is the length of --fake-data" if it.has_loader else ""
@@ -238,24 +238,24 @@ def _(it: answers.EpochLengthUnknown) -> str:
     )
 
 
-TEXTS[answers.NothingToChooseFrom] = (
+TEXTS[about_answers.NothingToChooseFrom] = (
     "there is nothing to choose from: no local GPU, no cluster and no offer matches. Widen --gpu,"
     " --provider, --region or --market, or give --local-gpu NAME"
 )
-TEXTS[answers.TooManyEpochs] = (
+TEXTS[about_answers.TooManyEpochs] = (
     "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than {most_iterations:,}"
     " iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end"
 )
 
 
 @in_names.register
-def _(it: answers.Tipping) -> str:
+def _(it: about_answers.Tipping) -> str:
     cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
     then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}"
     return f"{_condition(it)}, {then}"
 
 
-def _condition(it: answers.Tipping) -> str:  # noqa: C901 - a sentence each
+def _condition(it: about_answers.Tipping) -> str:  # noqa: C901 - a sentence each
     usd_per_h, limit = format_usd(it.usd_per_h), format_duration(it.limit_s)
     match it.by:
         case "price":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.core.findings import estimates, options
+from advisor.core.findings import about_estimates, about_options
 from advisor.core.units import HOUR_S, MIB, format_bytes, format_duration, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
@@ -32,7 +32,7 @@ def remedy_text(remedy: Mapping[str, Any]) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedBySharding) -> str:
+def _(it: about_options.RemovedBySharding) -> str:
     return f"{of_rank(it.num_ranks)}: profile with --world {it.num_gpus} for {it.num_gpus}"
 
 
@@ -44,7 +44,7 @@ def of_rank(num_ranks: int) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedByMemory) -> str:
+def _(it: about_options.RemovedByMemory) -> str:
     fix = _what_would_fit(it.fitting_share, it.batch_size, it.fitting_batch_size)
     need, has = format_bytes(it.needed_bytes), format_bytes(it.available_bytes)
     cheapest = "".join(f"; the least slow change: {remedy_text(one)}" for one in it.remedies[:1])
@@ -64,7 +64,7 @@ def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | 
 
 
 @in_names.register
-def _(it: options.RemovedByQuota) -> str:
+def _(it: about_options.RemovedByQuota) -> str:
     return (
         f"over the quota: it has {it.num_vcpus} vCPU, and {it.most_vcpus} are allowed for"
         f" {' '.join(it.instance_types)} in {it.region}; ask {it.provider} for more"
@@ -72,7 +72,7 @@ def _(it: options.RemovedByQuota) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedBySpot) -> str:
+def _(it: about_options.RemovedBySpot) -> str:
     every = "without checkpoints"
     if it.checkpoint_interval_h is not None:
         every = f"with a checkpoint every {format_duration(it.checkpoint_interval_h * HOUR_S)}"
@@ -92,7 +92,7 @@ def _hours(hours: float) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedByBudget) -> str:
+def _(it: about_options.RemovedByBudget) -> str:
     return (
         f"over budget: {format_usd(it.cost_usd)} in the median, within {format_usd(it.budget_usd)} with p"
         f" {it.p:.2f}"
@@ -100,7 +100,7 @@ def _(it: options.RemovedByBudget) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedByAttention) -> str:
+def _(it: about_options.RemovedByAttention) -> str:
     allowed = " or ".join(it.backends) if it.backends else "no kernel"
     return (
         f"the script allows attention by {allowed} alone, which cannot run it on {it.gpu} ({it.dtype}, heads"
@@ -110,19 +110,19 @@ def _(it: options.RemovedByAttention) -> str:
 
 
 @in_names.register
-def _(it: options.RemovedByDeadline) -> str:
+def _(it: about_options.RemovedByDeadline) -> str:
     median, limit = format_duration(it.time_s), format_duration(it.deadline_s)
     return f"too late: {median} in the median, within {limit} with p {it.p:.2f}"
 
 
-TEXTS[options.RemovedBySoftware] = (
+TEXTS[about_options.RemovedBySoftware] = (
     "no PyTorch 2 build for CUDA 12 or later runs on compute capability {compute_capability}"
 )
-TEXTS[options.RemovedByPolicy] = "{rule} ({file}): {detail}"
+TEXTS[about_options.RemovedByPolicy] = "{rule} ({file}): {detail}"
 
 
 @in_names.register
-def _(it: estimates.BatchNotProfiled) -> str:
+def _(it: about_estimates.BatchNotProfiled) -> str:
     takes = f"each GPU takes {it.share:.3g} of the samples that were profiled"
     if it.batch == 1:
         return f"{takes}, in as many passes less or more"
@@ -131,7 +131,7 @@ def _(it: estimates.BatchNotProfiled) -> str:
 
 
 @in_names.register
-def _(it: estimates.BatchVariation) -> str:
+def _(it: about_estimates.BatchVariation) -> str:
     late = ", and GPUs that draw theirs apart wait for the largest" if it.waits else ""
     return (
         f"what the batches of a step hold varies by {it.variation:.0%}, and so does its time{late}; memory is"
@@ -140,13 +140,13 @@ def _(it: estimates.BatchVariation) -> str:
 
 
 @in_names.register
-def _(it: estimates.CalibratedRates) -> str:
+def _(it: about_estimates.CalibratedRates) -> str:
     reached = ", ".join(f"{family} {share:.2f}" for family, share in sorted(it.reached_share.items()))
     return f"calibrated: of the learned rate this GPU reaches {reached}"
 
 
 @in_names.register
-def _(it: estimates.RooflineConstants) -> str:
+def _(it: about_estimates.RooflineConstants) -> str:
     named = [
         f"{name} ({', '.join(rates)})" if rates else name for name, rates in it.rates_by_constant.items()
     ]
@@ -154,7 +154,7 @@ def _(it: estimates.RooflineConstants) -> str:
 
 
 @in_names.register
-def _(it: estimates.Supposed) -> str:
+def _(it: about_estimates.Supposed) -> str:
     return (
         f"supposes a script that divides its model ({it.split}): the one that was profiled does not, and its"
         " time is worked out, not profiled"
@@ -162,7 +162,7 @@ def _(it: estimates.Supposed) -> str:
 
 
 @in_names.register
-def _(it: estimates.DataParallel) -> str:
+def _(it: about_estimates.DataParallel) -> str:
     return (
         f"data parallel: gradients are all-reduced in {it.bucket_bytes / MIB:g} MiB buckets as backward"
         f" completes them, kernels run {it.slowdown * 100:.0f} % slower meanwhile; passes of single GPUs vary"
@@ -172,7 +172,7 @@ def _(it: estimates.DataParallel) -> str:
 
 
 @in_names.register
-def _(it: estimates.Sharded) -> str:
+def _(it: about_estimates.Sharded) -> str:
     how = (
         "gathers and scatters hide behind computation, but for the first and the last"
         if it.hides
@@ -182,7 +182,7 @@ def _(it: estimates.Sharded) -> str:
 
 
 @in_names.register
-def _(it: estimates.OtherWorld) -> str:
+def _(it: about_estimates.OtherWorld) -> str:
     return (
         f"{of_rank(it.num_ranks)}, so time and memory on {it.num_gpus} are unknown: the time is that of the"
         f" recorded rank. Profile with --world {it.num_gpus}"
@@ -190,19 +190,19 @@ def _(it: estimates.OtherWorld) -> str:
 
 
 @in_names.register
-def _(it: estimates.KernelFloor) -> str:
+def _(it: about_estimates.KernelFloor) -> str:
     kernel_us, operator_us = it.kernel_s * 1e6, it.operator_s * 1e6
     return f"each kernel takes {kernel_us:g} us or more, each forward operator {operator_us:g} us of the host"
 
 
 @in_names.register
-def _(it: estimates.Launching) -> str:
+def _(it: about_estimates.Launching) -> str:
     p10, p50, p90 = (format_duration(it.launching_s[name]) for name in ("p10", "p50", "p90"))
     return f"launching a step takes the host {p50} ({p10} .. {p90}), by a CPU that is not known"
 
 
 @in_names.register
-def _(it: estimates.MemoryByPart) -> str:
+def _(it: about_estimates.MemoryByPart) -> str:
     return (
         f"memory: tracked peak + {it.fragmentation_p50:.0%} fragmentation ({it.fragmentation_p90:.0%} at"
         " worst)"
@@ -211,7 +211,7 @@ def _(it: estimates.MemoryByPart) -> str:
 
 
 @in_names.register
-def _(it: estimates.PowerLimited) -> str:
+def _(it: about_estimates.PowerLimited) -> str:
     draws = f"each GPU may draw {it.limit_w:g} of {it.tdp_w:g} W"
     if it.slowdown is None:
         return f"{draws}, which is not counted: this GPU was calibrated, under a limit that is not known"
@@ -219,13 +219,13 @@ def _(it: estimates.PowerLimited) -> str:
 
 
 @in_names.register
-def _(it: estimates.NotLearned) -> str:
+def _(it: about_estimates.NotLearned) -> str:
     named = [f"some {family}" if family in it.partly else family for family in it.families]
     return f"by the roofline, not learned: {', '.join(named)}"
 
 
 @in_names.register
-def _(it: estimates.RecurrentOfUnknownSize) -> str:
+def _(it: about_estimates.RecurrentOfUnknownSize) -> str:
     return (
         f"recurrent layers of unknown sizes: at {it.share_of_rate * 100:.0f} % of the rate of products, not"
         " measured"
@@ -233,7 +233,7 @@ def _(it: estimates.RecurrentOfUnknownSize) -> str:
 
 
 @in_names.register
-def _(it: estimates.CorrectedByReceipts) -> str:
+def _(it: about_estimates.CorrectedByReceipts) -> str:
     runs = "1 run" if it.num_runs == 1 else f"{it.num_runs:,} runs"
     jobs = "1 job" if it.num_jobs == 1 else f"{it.num_jobs:,} jobs"
     off = abs(it.factor - 1)
@@ -245,12 +245,12 @@ def _(it: estimates.CorrectedByReceipts) -> str:
 
 
 @in_names.register
-def _(it: estimates.WhatIfNotFeasible) -> str:
+def _(it: about_estimates.WhatIfNotFeasible) -> str:
     return f"then not feasible on {it.gpu}: {', '.join(it.removed_by)}"
 
 
 @in_names.register
-def _(it: estimates.Drift) -> str:
+def _(it: about_estimates.Drift) -> str:
     took = f"{abs(it.ratio - 1):.0%} {'longer' if it.ratio > 1 else 'shorter'}"
     return (
         f"the last {it.num_runs} runs on {it.gpu} took {took} than predicted (median), {it.num_outside} of"
@@ -259,27 +259,27 @@ def _(it: estimates.Drift) -> str:
     )
 
 
-TEXTS[estimates.AttentionUnfused] = (
+TEXTS[about_estimates.AttentionUnfused] = (
     "no fused kernel runs the script's attention on {gpu} ({dtype}, heads of {head_size}), so PyTorch"
     " keeps the matrix of scores: time and memory are of a fused kernel, and too low"
 )
-TEXTS[estimates.EmulatedRate] = "{rate} is emulated at the fp32 rate"
-TEXTS[estimates.Fp16OnCudaCores] = "fp16 without tensor cores"
-TEXTS[estimates.LearnedRates] = "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
-TEXTS[estimates.RecurrentStepwise] = "recurrent layers: modelled step by step, not measured"
-TEXTS[estimates.StateShared] = (
+TEXTS[about_estimates.EmulatedRate] = "{rate} is emulated at the fp32 rate"
+TEXTS[about_estimates.Fp16OnCudaCores] = "fp16 without tensor cores"
+TEXTS[about_estimates.LearnedRates] = "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
+TEXTS[about_estimates.RecurrentStepwise] = "recurrent layers: modelled step by step, not measured"
+TEXTS[about_estimates.StateShared] = (
     "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the others;"
     " nothing of that hides"
 )
-TEXTS[estimates.StepCompiled] = (
+TEXTS[about_estimates.StepCompiled] = (
     "compiled (torch.compile, mode {mode}): operators were recorded in eager mode, and chains of what"
     " streams through memory are counted as one kernel each"
 )
-TEXTS[estimates.TimeOfUnsupportedGpu] = "{gpu}: {why}; its time is what the hardware could do"
+TEXTS[about_estimates.TimeOfUnsupportedGpu] = "{gpu}: {why}; its time is what the hardware could do"
 
 
 @in_names.register
-def _(it: options.InputBound) -> str:
+def _(it: about_options.InputBound) -> str:
     rate = "" if it.samples_per_s is None else f" ({it.samples_per_s:,.0f} samples/s)"
     beside = "" if it.gpu_s is None else f", the GPU {format_duration(it.gpu_s)}"
     return (
@@ -297,7 +297,7 @@ def _loaders(num_workers: int | None, vcpus_per_gpu: float | None) -> str:
 
 
 @in_names.register
-def _(it: options.InputInTurn) -> str:
+def _(it: about_options.InputInTurn) -> str:
     then = "" if it.gpu_s is None else f", then takes {format_duration(it.gpu_s)}"
     return (
         f"{'input-bound: ' if it.is_bound else ''}loading takes {format_duration(it.loading_s)} per iteration"
@@ -307,7 +307,7 @@ def _(it: options.InputInTurn) -> str:
 
 
 @in_names.register
-def _(it: options.InputAssumed) -> str:
+def _(it: about_options.InputAssumed) -> str:
     p10, p50, p90 = (format_duration(it.cpu_s_per_sample[name]) for name in ("p10", "p50", "p90"))
     return (
         f"how long loading takes was not measured: {_sample(it.kind)} is assumed to take {p50} of a vCPU"
@@ -321,7 +321,7 @@ def _sample(kind: str) -> str:
 
 
 @in_names.register
-def _(it: options.MoreVcpus) -> str:
+def _(it: about_options.MoreVcpus) -> str:
     return (
         f"what if more vCPUs: {it.instance_type} has {it.vcpus_per_gpu:g} for each of the same GPUs,"
         f" {format_duration(it.time_s)} for {format_usd(it.cost_usd)} instead of"
@@ -329,7 +329,7 @@ def _(it: options.MoreVcpus) -> str:
     )
 
 
-TEXTS[estimates.NoGain] = {
+TEXTS[about_estimates.NoGain] = {
     "already": "the script does so already",
     "batch-not-seen": "the shapes of its operators do not show the {batch_size:,} samples of a step: it may"
     " take"
@@ -349,7 +349,7 @@ TEXTS[estimates.NoGain] = {
     "parameters-unknown": "which tensors its optimizer trains is unknown",
 }
 
-TEXTS[estimates.WhatIf] = {
+TEXTS[about_estimates.WhatIf] = {
     "autocast": "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for"
     " the"
     " backward pass follow from the operators; not profiled so",
@@ -358,14 +358,14 @@ TEXTS[estimates.WhatIf] = {
     "tf32": "what if: products in TF32 instead of FP32; not profiled so",
 }
 
-TEXTS[estimates.HostLaunches] = {
+TEXTS[about_estimates.HostLaunches] = {
     "bound": "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
     "hidden": "not bound by the host: launching hides behind kernels for the most part",
 }
 
 
 @in_names.register
-def _(it: estimates.Constant) -> str:
+def _(it: about_estimates.Constant) -> str:
     match it.of:
         case "assumed":
             return f"assumed for {it.architecture or 'any GPU'}"

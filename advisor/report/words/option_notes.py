@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from advisor.core.findings import answers, options, prices
+from advisor.core.findings import about_answers, about_options, about_prices
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.report.words.table import TEXTS, effort, in_names, named
 
@@ -14,7 +14,7 @@ _MOST_GPUS = 3
 
 
 @in_names.register
-def _(it: options.Alike) -> str:
+def _(it: about_options.Alike) -> str:
     times = {"faster": it.faster_s, "slower": it.slower_s}
     parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
     sums = {"cheaper": it.cheaper_usd, "dearer": it.dearer_usd}
@@ -28,7 +28,7 @@ def _(it: options.Alike) -> str:
 
 
 @in_names.register
-def _(it: options.Reading) -> str:
+def _(it: about_options.Reading) -> str:
     giver = "object storage gives one machine" if it.by_storage else "its network gives"
     return (
         f"reading {it.gib:,.10g} GiB each epoch takes {format_duration(it.read_s)} per iteration at"
@@ -38,7 +38,7 @@ def _(it: options.Reading) -> str:
 
 
 @in_names.register
-def _(it: options.CopiedLocally) -> str:
+def _(it: about_options.CopiedLocally) -> str:
     return (
         f"{it.gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
         f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
@@ -48,7 +48,7 @@ def _(it: options.CopiedLocally) -> str:
 
 
 @in_names.register
-def _(it: options.DataMoved) -> str:
+def _(it: about_options.DataMoved) -> str:
     paid = f" for {format_usd(it.usd)}" if it.usd else ""
     return (
         f"{it.gib:,.10g} GiB of data come from {it.place}{paid} in {format_duration(it.time_s)}, once a run"
@@ -56,7 +56,7 @@ def _(it: options.DataMoved) -> str:
 
 
 @in_names.register
-def _(it: options.GangAssumed) -> str:
+def _(it: about_options.GangAssumed) -> str:
     finds = (
         "" if it.p_at_once is None else f"{100 * it.p_at_once:.0f} % of starts find all of them at once, and "
     )
@@ -68,7 +68,7 @@ def _(it: options.GangAssumed) -> str:
 
 
 @in_names.register
-def _(it: options.RateUnknown) -> str:
+def _(it: about_options.RateUnknown) -> str:
     at = f"{it.provider} {it.region}" if it.region else f"an unknown region of {it.provider}"
     return (
         f"no rate of {it.line} is known for {at}: it counts at ${it.usd:g} per {it.unit}, the dearest known"
@@ -77,7 +77,7 @@ def _(it: options.RateUnknown) -> str:
 
 
 @in_names.register
-def _(it: options.GlobalBatchHeld) -> str:
+def _(it: about_options.GlobalBatchHeld) -> str:
     how = {"given": "as you said", "seen": "as two profiles show"}[it.source]
     batch = (
         "its global batch"
@@ -89,13 +89,13 @@ def _(it: options.GlobalBatchHeld) -> str:
 
 
 @in_names.register
-def _(it: options.RestartsFromZero) -> str:
+def _(it: about_options.RestartsFromZero) -> str:
     why = "does not resume from its checkpoints" if it.saves else "saves no checkpoints"
     return f"{it.script} {why}: each preemption starts it again from zero, which time and cost include"
 
 
 @in_names.register
-def _(it: options.ScalingAssumed) -> str:
+def _(it: about_options.ScalingAssumed) -> str:
     batch = "its profiled batch (of unknown size)" if it.batch_size is None else f"{it.batch_size:,} samples"
     return (
         f"assumed that each of {it.num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
@@ -104,7 +104,7 @@ def _(it: options.ScalingAssumed) -> str:
 
 
 @in_names.register
-def _(it: options.GpuInUse) -> str:
+def _(it: about_options.GpuInUse) -> str:
     if it.busy_share is not None:
         return f"GPU {it.gpu_index} is in use: {100 * it.busy_share:.0f} % busy"
     used, total = format_bytes(it.used_bytes or 0), format_bytes(it.memory_bytes or 0)
@@ -112,13 +112,13 @@ def _(it: options.GpuInUse) -> str:
 
 
 @in_names.register
-def _(it: options.MemoryTight) -> str:
+def _(it: about_options.MemoryTight) -> str:
     need, most, has = map(format_bytes, (it.needed_bytes, it.needed_p90_bytes, it.available_bytes))
     return f"may not fit: needs {need}, in one of ten cases {most}, and the GPU has {has}"
 
 
 @in_names.register
-def _(it: options.LaterStart) -> str:
+def _(it: about_options.LaterStart) -> str:
     start = datetime.fromisoformat(it.start_at)
     return (
         f"a start {it.delay_h} h later ({start:%H:%M} {start.tzname()}) was cheaper over the last"
@@ -129,13 +129,13 @@ def _(it: options.LaterStart) -> str:
 
 
 @in_names.register
-def _(it: options.NearTie) -> str:
+def _(it: about_options.NearTie) -> str:
     costs = "costs less" if it.is_on_frontier else "costs no more"
     return f"near tie in time: {it.plan_id} {costs} and is done sooner with probability {it.p_slower:.2f}"
 
 
 @in_names.register
-def _(it: options.RentOrWait) -> str:
+def _(it: about_options.RentOrWait) -> str:
     at, renting = f"at ${it.value_usd_per_h:g}/h", f"instead of {it.own_id}, renting {it.rented_id} pays"
     if it.break_even_wait_s <= 0:
         return f"{renting} even without a wait {at}"
@@ -145,7 +145,7 @@ def _(it: options.RentOrWait) -> str:
 
 
 @in_names.register
-def _(it: options.Tie) -> str:
+def _(it: about_options.Tie) -> str:
     return f"tie with {it.plan_id}: within {it.within_share * 100:g} % in time and cost"
 
 
@@ -158,7 +158,7 @@ def basis(*, num_jobs: int, size: str | None, size_unit: str, walltime: str | No
 
 
 @in_names.register
-def _(it: options.WaitOfLog) -> str:
+def _(it: about_options.WaitOfLog) -> str:
     jobs = basis(
         num_jobs=it.num_jobs, size=it.size, size_unit=it.size_unit, walltime=it.walltime, queue=it.queue
     )
@@ -166,7 +166,7 @@ def _(it: options.WaitOfLog) -> str:
 
 
 @in_names.register
-def _(it: options.WaitAssumed) -> str:
+def _(it: about_options.WaitAssumed) -> str:
     half, most = format_duration(it.later_p50_s), format_duration(it.later_p90_s)
     return (
         f"wait assumed: {100 * it.p_at_once:.0f} % of starts find a machine at once, half of the others"
@@ -176,28 +176,28 @@ def _(it: options.WaitAssumed) -> str:
 
 
 @in_names.register
-def _(it: options.WaitOfStarts) -> str:
+def _(it: about_options.WaitOfStarts) -> str:
     return (
         f"wait from your log of {it.watched_h:,.0f} h: {100 * it.p_at_once:.0f} % of starts find a machine at"
         " once"
     )
 
 
-TEXTS[options.ApprovalNeeded] = "needs approval by {by}: {detail} ({file})"
-TEXTS[options.CommunityHost] = (
+TEXTS[about_options.ApprovalNeeded] = "needs approval by {by}: {detail} ({file})"
+TEXTS[about_options.CommunityHost] = (
     "community host: a third party's machine listed on {provider}; speed and security depend on its"
     " owner, so bring no secrets"
 )
-TEXTS[options.DataInPlace] = "the data set ({place}) is in this region: moving it costs nothing"
-TEXTS[options.PriceDerived] = "price never quoted, {source}: it counts at its p90"
-TEXTS[options.WaitOfAnySize] = (
+TEXTS[about_options.DataInPlace] = "the data set ({place}) is in this region: moving it costs nothing"
+TEXTS[about_options.PriceDerived] = "price never quoted, {source}: it counts at its p90"
+TEXTS[about_options.WaitOfAnySize] = (
     "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
 )
-TEXTS[options.WaitOfOtherUnit] = "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
+TEXTS[about_options.WaitOfOtherUnit] = "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
 
 
 @in_names.register
-def _(it: answers.BestOfTotal) -> str:
+def _(it: about_answers.BestOfTotal) -> str:
     cost, time = format_usd(it.cost_usd), format_duration(it.time_s)
     whole = (
         f"the least expected cost and time at ${it.value_usd_per_h:g}/h, work on the script counted:"
@@ -209,7 +209,7 @@ def _(it: answers.BestOfTotal) -> str:
 
 
 @in_names.register
-def _(it: answers.Cheapest) -> str:
+def _(it: about_answers.Cheapest) -> str:
     guess = ", where a price that was never quoted counts at its p90" if it.is_guess_below else ""
     counted = ", work on the script counted" if it.work or it.is_rent_below else ""
     more = f" ({format_usd(it.change_usd)} for {named(it.work)})" if it.work else ""
@@ -217,12 +217,12 @@ def _(it: answers.Cheapest) -> str:
 
 
 @in_names.register
-def _(it: answers.Fastest) -> str:
+def _(it: about_answers.Fastest) -> str:
     return f"the least median time{f', once it has {named(it.work)}' if it.work else ''}"
 
 
 @in_names.register
-def _(it: answers.Safest) -> str:
+def _(it: about_answers.Safest) -> str:
     held = f"{' and '.join(it.limits)} met with p {it.p_met:.2f}, " if it.limits else ""
     can = "can be preempted" if it.is_preemptible else "is not preempted"
     least = f"the least cost at p90: {format_usd(it.cost_p90_usd)}{_if_unknown(it.is_cost_known)}"
@@ -233,12 +233,12 @@ def _if_unknown(is_cost_known: bool) -> str:
     return "" if is_cost_known else ", which is unknown and counts as 0"
 
 
-TEXTS[answers.CostOfPickUnknown] = "{rule}; what it costs is unknown"
-TEXTS[answers.ObjectiveOfPolicy] = "the policy's objective: {reason}"
+TEXTS[about_answers.CostOfPickUnknown] = "{rule}; what it costs is unknown"
+TEXTS[about_answers.ObjectiveOfPolicy] = "the policy's objective: {reason}"
 
 
 @in_names.register
-def _(it: options.RiskPreemption) -> str:
+def _(it: about_options.RiskPreemption) -> str:
     gang = f" of any of {it.num_nodes} nodes, which stops all" if it.num_nodes > 1 else ""
     times = (
         f", {it.times_of_one:.2g} times (assumed) that of one node, which is" if it.times_of_one > 1 else ""
@@ -250,7 +250,7 @@ def _(it: options.RiskPreemption) -> str:
 
 
 @in_names.register
-def _(it: options.RatePublished) -> str:
+def _(it: about_options.RatePublished) -> str:
     return (
         f"{'floor' if it.is_floor else 'assumed'}; {it.source} of {it.as_of}: {it.low_pct} to {it.high_pct} %"
         " of machines"
@@ -258,18 +258,18 @@ def _(it: options.RatePublished) -> str:
     )
 
 
-TEXTS[options.RateAssumed] = "assumed ({basis} from {num_traces} {source}, {as_of})"
-TEXTS[options.RateConfigured] = "configured"
-TEXTS[options.RateOfLog] = "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows"
+TEXTS[about_options.RateAssumed] = "assumed ({basis} from {num_traces} {source}, {as_of})"
+TEXTS[about_options.RateConfigured] = "configured"
+TEXTS[about_options.RateOfLog] = "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows"
 
 
 @in_names.register
-def _(it: prices.GpuFamily) -> str:
+def _(it: about_prices.GpuFamily) -> str:
     return f"{it.name} is a family: taken as {', '.join(it.gpus)}"
 
 
 @in_names.register
-def _(it: prices.PricesComputed) -> str:
+def _(it: about_prices.PricesComputed) -> str:
     return (
         f"{it.num_computed} of {it.num_prices} prices were never quoted but computed from others; their"
         " source"
@@ -278,7 +278,7 @@ def _(it: prices.PricesComputed) -> str:
 
 
 @in_names.register
-def _(it: prices.PricesImplausible) -> str:
+def _(it: about_prices.PricesImplausible) -> str:
     prices = f"{it.num_prices} {'price' if it.num_prices == 1 else 'prices'} of {it.source}"
     if it.is_kept:
         return f"{prices} far from what such machines cost elsewhere, taken as they are: {it.examples}"
@@ -286,7 +286,7 @@ def _(it: prices.PricesImplausible) -> str:
 
 
 @in_names.register
-def _(it: prices.PricesNotLive) -> str:
+def _(it: about_prices.PricesNotLive) -> str:
     some = "" if it.num_dated == it.num_prices else f"{it.num_dated} of {it.num_prices} "
     spans = "; ".join(
         f"{age['provider']} {_span(age['newest_days'], age['oldest_days'])} days old"
@@ -302,7 +302,7 @@ def _span(low: str | int, high: str | int) -> str:
 
 
 @in_names.register
-def _(it: prices.PricesStale) -> str:
+def _(it: about_prices.PricesStale) -> str:
     rest = it.num_machines - len(it.examples)
     named = ", ".join(it.examples) + (f" and {rest} more" if rest else "")
     what = "stand in, of the day that they show" if it.is_kept else "are older than allowed and left out"
@@ -313,7 +313,7 @@ def _(it: prices.PricesStale) -> str:
     )
 
 
-TEXTS[options.Unknown] = {
+TEXTS[about_options.Unknown] = {
     "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
     "cluster-wait": "no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0",
     "gpu": "the catalog does not know {names}: offers with it are left out",
@@ -354,7 +354,7 @@ TEXTS[options.Unknown] = {
     "price": "no price matches these limits: see `advisor prices`",
 }
 
-TEXTS[options.Risk] = {
+TEXTS[about_options.Risk] = {
     "capacity": "capacity not checked",
     "none": "none known",
     "wait": "wait",

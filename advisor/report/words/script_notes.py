@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from advisor.core.findings import answers, estimates, traces
+from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
 
 @in_names.register
-def _(it: estimates.ClocksDrifted) -> str:
+def _(it: about_estimates.ClocksDrifted) -> str:
     seen = f"the same product took up to {it.drift:.0%} longer at times: the clocks changed"
     return f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"
 
 
 @in_names.register
-def _(it: estimates.KernelsDisagree) -> str:
+def _(it: about_estimates.KernelsDisagree) -> str:
     return (
         f"{it.constant}: the {it.num_kernels} kernels differ by {it.spread:.0%} from each other"
         " in how far predictions are off; the constant is a compromise"
@@ -25,7 +25,7 @@ _CHECK_LOSS = "check that the loss still falls as before"
 
 
 @in_names.register
-def _(it: estimates.RetuneLearningRate) -> str:
+def _(it: about_estimates.RetuneLearningRate) -> str:
     return (
         f"retune the learning rate: a step takes {it.global_batch_size:,} samples instead of"
         f" {it.batch_size:,}"
@@ -33,7 +33,7 @@ def _(it: estimates.RetuneLearningRate) -> str:
 
 
 @in_names.register
-def _(it: estimates.SaveCheckpoints) -> str:
+def _(it: about_estimates.SaveCheckpoints) -> str:
     best = f" (least is lost at {format_duration(it.best_interval_s)})" if it.best_interval_s else ""
     assumed = ""
     if it.assumed_of is not None:
@@ -42,7 +42,7 @@ def _(it: estimates.SaveCheckpoints) -> str:
 
 
 @in_names.register
-def _(it: estimates.AddCheckpoints) -> str:
+def _(it: about_estimates.AddCheckpoints) -> str:
     best = f" (least is lost at {format_duration(it.best_interval_s)})" if it.best_interval_s else ""
     often = f"every {format_duration(it.interval_s)}{best}"
     if it.saves:
@@ -58,7 +58,7 @@ def _(it: estimates.AddCheckpoints) -> str:
 
 
 @in_names.register
-def _(it: estimates.ShardModel) -> str:
+def _(it: about_estimates.ShardModel) -> str:
     how = {
         "zero-1": "shard the optimizer's state (ZeroRedundancyOptimizer, or DeepSpeed's stage 1)",
         "zero-2": "shard gradients and optimizer state (DeepSpeed's stage 2)",
@@ -69,7 +69,7 @@ def _(it: estimates.ShardModel) -> str:
 
 
 @in_names.register
-def _(it: estimates.DivideLayers) -> str:
+def _(it: about_estimates.DivideLayers) -> str:
     within = f"divide each layer among {it.tensor} GPUs of a node" if it.tensor > 1 else ""
     stages = f"divide the layers into {it.pipeline} stages" if it.pipeline > 1 else ""
     both = " and ".join(filter(None, (within, stages)))
@@ -77,7 +77,7 @@ def _(it: estimates.DivideLayers) -> str:
 
 
 @in_names.register
-def _(it: estimates.StartOnNodes) -> str:
+def _(it: about_estimates.StartOnNodes) -> str:
     near = ", all in one zone (and one placement group, where the cloud has them)" if it.is_rented else ""
     return (
         f"start torchrun --nnodes {it.num_nodes} --nproc-per-node {it.gpus_per_node} --rdzv-backend c10d"
@@ -86,17 +86,17 @@ def _(it: estimates.StartOnNodes) -> str:
 
 
 @in_names.register
-def _(it: estimates.StartWithTorchrun) -> str:
+def _(it: about_estimates.StartWithTorchrun) -> str:
     named = ' (with devices="auto" and num_nodes set in the script)' if it.library == "lightning" else ""
     return f"start it with torchrun{named}: {it.library} wraps the model and shares out the data by itself"
 
 
-TEXTS[estimates.Accumulate] = "add up the gradients of {passes} batches before each step of the optimizer"
-TEXTS[estimates.EnlargeBatch] = "make the batch {factor} times as large"
+TEXTS[about_estimates.Accumulate] = "add up the gradients of {passes} batches before each step of the optimizer"
+TEXTS[about_estimates.EnlargeBatch] = "make the batch {factor} times as large"
 
 
 @in_names.register
-def _(it: answers.ChangeCosts) -> str:
+def _(it: about_answers.ChangeCosts) -> str:
     more = _more(it.measure, it.relative, it.base_usd, it.head_usd, it.base_s, it.head_s)
     return (
         f"{more} per run on {in_names(it.machine)}:"
@@ -105,7 +105,7 @@ def _(it: answers.ChangeCosts) -> str:
 
 
 @in_names.register
-def _(it: answers.ChangeRulesOut) -> str:
+def _(it: about_answers.ChangeRulesOut) -> str:
     more = _more(it.measure, it.relative, it.base_usd, it.head_usd, it.base_s, it.head_s)
     because = "" if it.why is None else f" ({in_names(it.why)})"
     return (
@@ -116,7 +116,7 @@ def _(it: answers.ChangeRulesOut) -> str:
 
 
 @in_names.register
-def _(it: answers.ChangeEnables) -> str:
+def _(it: about_answers.ChangeEnables) -> str:
     return (
         f"before the change no machine did the job; now {in_names(it.machine)} does it:"
         f" {_figures(it.head_usd, it.head_s)}"
@@ -124,7 +124,7 @@ def _(it: answers.ChangeEnables) -> str:
 
 
 @in_names.register
-def _(it: answers.ChangeEndsAll) -> str:
+def _(it: about_answers.ChangeEndsAll) -> str:
     before = (
         "no machine did the job before either"
         if it.machine is None
@@ -134,12 +134,12 @@ def _(it: answers.ChangeEndsAll) -> str:
 
 
 @in_names.register
-def _(it: answers.ChangeMoves) -> str:
+def _(it: about_answers.ChangeMoves) -> str:
     return f"after the change {in_names(it.machine)} is the one to take: {_figures(it.head_usd, it.head_s)}"
 
 
 @in_names.register
-def _(it: answers.ChangeOfMemory) -> str:
+def _(it: about_answers.ChangeOfMemory) -> str:
     fits = [f"no longer fits {', '.join(it.no_longer)}"] if it.no_longer else []
     fits += [f"now fits {', '.join(it.newly)}"] if it.newly else []
     memory = f"memory of a GPU {format_bytes(it.base_bytes)} -> {format_bytes(it.head_bytes)}"
@@ -174,7 +174,7 @@ _GIVE = "give `iterations`, or `iterations_per_epoch` with `epochs`"
 
 
 @in_names.register
-def _(it: traces.BatchesDiffer) -> str:
+def _(it: about_traces.BatchesDiffer) -> str:
     of_size = "an unknown number" if it.batch_size is None else f"{it.batch_size:,}"
     return (
         f"the script's batches differ in size, {it.smallest:,} to {it.largest:,} samples so far: time and"
@@ -184,7 +184,7 @@ def _(it: traces.BatchesDiffer) -> str:
 
 
 @in_names.register
-def _(it: traces.BatchesWarmUp) -> str:
+def _(it: about_traces.BatchesWarmUp) -> str:
     begins = (
         f"the script begins with {it.first_size:,} samples a step and warms up to its nominal batch size of"
         f" {it.nominal_size:,} ({it.num_batches} batches of {it.batch_size:,})"
@@ -195,7 +195,7 @@ def _(it: traces.BatchesWarmUp) -> str:
 
 
 @in_names.register
-def _(it: traces.DataSetReplaced) -> str:
+def _(it: about_traces.DataSetReplaced) -> str:
     failed = f"the data set {it.name} could not be made ({it.error})"
     if it.num_samples is not None:
         return f"{failed}: {it.num_samples:,} fake samples take its place"
@@ -206,7 +206,7 @@ def _(it: traces.DataSetReplaced) -> str:
 
 
 @in_names.register
-def _(it: traces.DataWithoutEnd) -> str:
+def _(it: about_traces.DataWithoutEnd) -> str:
     claimed = f"{it.num_samples:,} samples" if it.num_samples else f"{it.num_batches:,} batches"
     return (
         f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
@@ -215,7 +215,7 @@ def _(it: traces.DataWithoutEnd) -> str:
 
 
 @in_names.register
-def _(it: traces.NoStep) -> str:
+def _(it: about_traces.NoStep) -> str:
     if it.has_updates:
         return (
             "no torch optimizer stepped: an iteration is the span between two backward passes"
@@ -228,7 +228,7 @@ def _(it: traces.NoStep) -> str:
 
 
 @in_names.register
-def _(it: traces.OffloadUncounted) -> str:
+def _(it: about_traces.OffloadUncounted) -> str:
     return (
         f"DeepSpeed keeps {' and '.join(it.parts)} in main memory (offload): copies to it and the CPU's work"
         " are not counted, so that it is slower than predicted; without offload all is counted"
@@ -236,7 +236,7 @@ def _(it: traces.OffloadUncounted) -> str:
 
 
 @in_names.register
-def _(it: traces.OptimizerIdle) -> str:
+def _(it: about_traces.OptimizerIdle) -> str:
     return (
         f"an optimizer ({', '.join(it.optimizers)}) made no step while another made {it.num_steps}: the"
         " recorded iteration is without it"
@@ -244,7 +244,7 @@ def _(it: traces.OptimizerIdle) -> str:
 
 
 @in_names.register
-def _(it: traces.SeveralLoaders) -> str:
+def _(it: about_traces.SeveralLoaders) -> str:
     beside = ", ".join(map(_batches, it.others))
     return (
         f"{1 + len(it.others)} DataLoaders feed an iteration: the one with {_batches(it.num_batches)}"
@@ -258,7 +258,7 @@ def _batches(count: int | None) -> str:
 
 
 @in_names.register
-def _(it: traces.SizesAssumed) -> str:
+def _(it: about_traces.SizesAssumed) -> str:
     return (
         "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
         + ", ".join(it.assumptions)
@@ -266,7 +266,7 @@ def _(it: traces.SizesAssumed) -> str:
 
 
 @in_names.register
-def _(it: traces.TorchUntested) -> str:
+def _(it: about_traces.TorchUntested) -> str:
     if it.is_newer:
         return (
             f"torch {it.version} is newer than {it.tested}, which advisor is tested with: compare with care"
@@ -275,7 +275,7 @@ def _(it: traces.TorchUntested) -> str:
 
 
 @in_names.register
-def _(it: traces.VariablesWithheld) -> str:
+def _(it: about_traces.VariablesWithheld) -> str:
     return (
         f"the script asked for variables of yours that scripts do not get ({', '.join(it.names)}): hand on"
         " what"
@@ -283,17 +283,17 @@ def _(it: traces.VariablesWithheld) -> str:
     )
 
 
-TEXTS[traces.CredentialsInSight] = (
+TEXTS[about_traces.CredentialsInSight] = (
     "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
 )
-TEXTS[traces.ProfiledWithoutGpu] = "profiled without the GPU: {reason}"
-TEXTS[traces.SamplerWithoutLength] = (
+TEXTS[about_traces.ProfiledWithoutGpu] = "profiled without the GPU: {reason}"
+TEXTS[about_traces.SamplerWithoutLength] = (
     "the script's sampler has no length: {num_iterations:,} iterations, one pass over the data set,"
     " count as an epoch; `iterations_per_epoch` says otherwise"
 )
-TEXTS[traces.StepTaken] = "{step} was taken, the median of {num_steps} recorded steps"
+TEXTS[about_traces.StepTaken] = "{step} was taken, the median of {num_steps} recorded steps"
 
-TEXTS[estimates.EditScript] = {
+TEXTS[about_estimates.EditScript] = {
     "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
     "allow-tf32": f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
     "compile-model": "compile the model (torch.compile)",
@@ -317,7 +317,7 @@ TEXTS[estimates.EditScript] = {
     "wrap-in-ddp": "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun",
 }
 
-TEXTS[estimates.NotPatched] = {
+TEXTS[about_estimates.NotPatched] = {
     "by-hand": "{name} needs more than a line, which only the author can place",
     "fused-not-clipped": "Lightning clips no gradients of a fused optimizer under mixed precision, and the"
     " script lets it clip",
@@ -331,7 +331,7 @@ TEXTS[estimates.NotPatched] = {
     "shared-line": "the statement shares its line with another",
 }
 
-TEXTS[traces.NotDone] = {
+TEXTS[about_traces.NotDone] = {
     "call": "{name} did nothing while profiling",
     "export": "{name} was put off: what it makes of the model is no part of a training iteration",
     "export-failed": "torch.export failed here ({name}): the model took its graph's place",
@@ -341,7 +341,7 @@ TEXTS[traces.NotDone] = {
     "download": "{name} was not downloaded: the model keeps the weights it began with",
 }
 
-TEXTS[traces.LengthUnknown] = {
+TEXTS[about_traces.LengthUnknown] = {
     "batch-size": "the size of the script's batches is unknown: " + _GIVE,
     "no-length": "the script's data has no length: " + _GIVE,
     "no-batch": "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE,
@@ -349,7 +349,7 @@ TEXTS[traces.LengthUnknown] = {
     + _GIVE,
 }
 
-TEXTS[traces.World] = {
+TEXTS[about_traces.World] = {
     "one": "the script was the only process of its group: `world_size` N profiles it as one of N",
     "script": "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}",
     "shards": "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
@@ -359,7 +359,7 @@ TEXTS[traces.World] = {
     "data-parallel": "nn.DataParallel was profiled on one GPU",
 }
 
-TEXTS[traces.ProfileLacks] = {
+TEXTS[about_traces.ProfileLacks] = {
     "dtypes": "the profile has no dtypes: float32 was assumed",
     "shapes": "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
     " memory: record with record_shapes=True",
@@ -370,7 +370,7 @@ TEXTS[traces.ProfileLacks] = {
 
 
 @in_names.register
-def _(it: traces.EvaluationSeen) -> str:
+def _(it: about_traces.EvaluationSeen) -> str:
     match it.where:
         case "between":
             return (
@@ -408,7 +408,7 @@ def _(it: traces.EvaluationSeen) -> str:
 
 
 @in_names.register
-def _(it: traces.IterationSeen) -> str:
+def _(it: about_traces.IterationSeen) -> str:
     match it.of:
         case "ended-early":
             first = ", set-up work included" if it.num == 1 else ""
@@ -426,7 +426,7 @@ def _(it: traces.IterationSeen) -> str:
 
 
 @in_names.register
-def _(it: traces.CompileSeen) -> str:
+def _(it: about_traces.CompileSeen) -> str:
     match it.how:
         case "ignored":
             return (
@@ -446,7 +446,7 @@ def _(it: traces.CompileSeen) -> str:
 
 
 @in_names.register
-def _(it: traces.FakeData) -> str:
+def _(it: about_traces.FakeData) -> str:
     if it.num_loaders:
         return (
             f"{it.num_loaders} DataLoader(s) were fed fake data: how long loading takes is unknown, and is"
@@ -458,7 +458,7 @@ def _(it: traces.FakeData) -> str:
 
 
 @in_names.register
-def _(it: traces.OperatorUnknown) -> str:
+def _(it: about_traces.OperatorUnknown) -> str:
     if it.error is None:
         return f"{it.operator} has no FLOP formula: only its memory traffic is counted"
     return (
@@ -469,7 +469,7 @@ def _(it: traces.OperatorUnknown) -> str:
 
 
 @in_names.register
-def _(it: traces.KernelsLeftOut) -> str:
+def _(it: about_traces.KernelsLeftOut) -> str:
     match it.which:
         case "unjoined":
             return (

@@ -15,7 +15,7 @@ from advisor.report.words.table import in_names
 def sentence(finding: Finding) -> str:
     """What a person reads of a finding, without a full stop.
 
-    >>> from advisor.core.findings.options import ApprovalNeeded
+    >>> from advisor.core.findings.about_options import ApprovalNeeded
     >>> sentence(ApprovalNeeded(by="team lead", detail="over $100", file="org.yaml:9"))
     'needs approval by team lead: over $100 (org.yaml:9)'
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.core.findings import reports
+from advisor.core.findings import about_reports
 from advisor.core.units import format_duration, format_usd
 from advisor.report.words.table import TEXTS, in_names
 
@@ -38,7 +38,7 @@ def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
 
 
 @in_names.register
-def _(it: reports.SavingFound) -> str:
+def _(it: about_reports.SavingFound) -> str:
     whose = f" of {it.project}" if it.project else ""
     machine = f"{it.num_gpus} x {it.gpu}" if it.num_gpus > 1 else it.gpu
     kept = (
@@ -56,7 +56,7 @@ def _(it: reports.SavingFound) -> str:
 
 
 @in_names.register
-def _(it: reports.LeakIdle) -> str:
+def _(it: about_reports.LeakIdle) -> str:
     return (
         f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
         " explain"
@@ -67,7 +67,7 @@ def _(it: reports.LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: reports.BillRowsLeftOut) -> str:
+def _(it: about_reports.BillRowsLeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     return (
@@ -78,7 +78,7 @@ def _(it: reports.BillRowsLeftOut) -> str:
 
 
 @in_names.register
-def _(it: reports.BillsOverlap) -> str:
+def _(it: about_reports.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
         " of"
@@ -87,7 +87,7 @@ def _(it: reports.BillsOverlap) -> str:
 
 
 @in_names.register
-def _(it: reports.OtherCurrency) -> str:
+def _(it: about_reports.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
         " converted and"
@@ -96,14 +96,14 @@ def _(it: reports.OtherCurrency) -> str:
 
 
 @in_names.register
-def _(it: reports.RunCostsUnknown) -> str:
+def _(it: about_reports.RunCostsUnknown) -> str:
     num_more = it.num_runs - len(it.runs)
     some = f"{', '.join(it.runs)}{f' and {num_more:,} more' if num_more else ''}"
     return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
 
 
 @in_names.register
-def _(it: reports.RecordsImpossible) -> str:
+def _(it: about_reports.RecordsImpossible) -> str:
     num_more = it.num_records - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
     return (
@@ -114,12 +114,12 @@ def _(it: reports.RecordsImpossible) -> str:
 
 
 @in_names.register
-def _(it: reports.RunCostsEstimated) -> str:
+def _(it: about_reports.RunCostsEstimated) -> str:
     return f"the cost of {_runs(it.num_runs)} is price x time, and no bill"
 
 
 @in_names.register
-def _(it: reports.RunMachinesUnknown) -> str:
+def _(it: about_reports.RunMachinesUnknown) -> str:
     return (
         f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
         " and"
@@ -128,14 +128,14 @@ def _(it: reports.RunMachinesUnknown) -> str:
 
 
 @in_names.register
-def _(it: reports.PricesNotRemembered) -> str:
+def _(it: about_reports.PricesNotRemembered) -> str:
     return (
         f"no price of {', '.join(it.gpus)} is remembered for this period: `advisor prices refresh` pulls them"
     )
 
 
 @in_names.register
-def _(it: reports.JobsUnpriced) -> str:
+def _(it: about_reports.JobsUnpriced) -> str:
     some = f"{', '.join(it.scripts)}{', ...' if it.num_jobs > len(it.scripts) else ''}"
     return (
         f"{_runs(it.num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation has"
@@ -145,7 +145,7 @@ def _(it: reports.JobsUnpriced) -> str:
 
 
 @in_names.register
-def _(it: reports.LongCharges) -> str:
+def _(it: about_reports.LongCharges) -> str:
     return (
         f"{_charges(it.num_charges)} cover{'s' if it.num_charges == 1 else ''} more than a day and count"
         f"{'s' if it.num_charges == 1 else ''} whole on the first of it"
@@ -153,12 +153,12 @@ def _(it: reports.LongCharges) -> str:
 
 
 @in_names.register
-def _(it: reports.ChargesUntagged) -> str:
+def _(it: about_reports.ChargesUntagged) -> str:
     return f"{format_usd(it.usd)} of charges name no project, so they count for no team (report.project_tag)"
 
 
 @in_names.register
-def _(it: reports.TaxApart) -> str:
+def _(it: about_reports.TaxApart) -> str:
     return f"{format_usd(it.usd)} of tax was billed besides: all sums are before tax"
 
 
@@ -166,7 +166,7 @@ def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
-TEXTS[reports.ReportGap] = {
+TEXTS[about_reports.ReportGap] = {
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
     " recorded"
     " runs",
@@ -176,7 +176,7 @@ TEXTS[reports.ReportGap] = {
 
 
 @in_names.register
-def _(it: reports.Leak) -> str:
+def _(it: about_reports.Leak) -> str:
     runs, cost = _runs(it.num_runs), _cost(it.usd, it.num_unknown, it.num_runs)
     mostly = _of_scripts(it.scripts)
     match it.of:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import StoreError
 from advisor.core.findings import Finding, quoted
-from advisor.core.findings.answers import OptInRegions
+from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import parse_gpu_request
 from advisor.core.limits import MAX_USD_PER_H, check_number

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, did_you_mean
 from advisor.core.findings import Finding, quoted
-from advisor.core.findings.answers import DataRegionUnknown
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_answers import DataRegionUnknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.globs import same_name
 from advisor.core.values import DataPlace, DataSet
 

@@ -7,7 +7,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.redaction import redact_words
 from advisor.service.prices.live import now
 

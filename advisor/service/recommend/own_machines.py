@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import WaitOfLog
+from advisor.core.findings.about_options import WaitOfLog
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier

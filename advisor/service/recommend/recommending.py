@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import NoOfferError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence

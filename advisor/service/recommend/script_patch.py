@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.changes import ALL
 from advisor.core.errors import InputError
-from advisor.core.findings.estimates import NotPatched
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.values import Recommendation, Trace
 from advisor.service.traces import holds_data
 

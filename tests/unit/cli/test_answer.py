@@ -13,7 +13,7 @@ from advisor.cli.answer import show
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import quoted
-from advisor.core.findings.options import (
+from advisor.core.findings.about_options import (
     InputAssumed,
     RemovedByAttention,
     RemovedByBudget,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import Finding, Removal, Severity, Text, quoted, removals
-from advisor.core.findings.options import PriceDerived, RemovedByBudget, Tie, Unknown
+from advisor.core.findings.about_options import PriceDerived, RemovedByBudget, Tie, Unknown
 from tests.findings import sample
 from tools.build_docs import finding_kinds
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
-from advisor.core.findings.estimates import NotPatched
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.edits.patch import PLACES, patch_of
 from advisor.edits.script import edited, lines_of, read_script
 

@@ -9,8 +9,8 @@ import pytest
 
 from advisor.core.errors import TraceError
 from advisor.core.findings import Finding, Text, TraceWarning
-from advisor.core.findings.options import RemovedByBudget
-from advisor.core.findings.traces import EvaluationSeen, KernelsLeftOut, NoStep, World
+from advisor.core.findings.about_options import RemovedByBudget
+from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
 from advisor.formats.trace_checks import check_warning, known_warning, warning_of
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.payload.protocol import Warned

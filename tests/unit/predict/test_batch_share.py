@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.estimates import BatchNotProfiled
+from advisor.core.findings.about_estimates import BatchNotProfiled
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, IterationEstimate, RankWork, Trace
 from advisor.predict.batch_share import EXPONENT, batch_share, trace_at

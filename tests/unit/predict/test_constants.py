@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.estimates import Constant
+from advisor.core.findings.about_estimates import Constant
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.operators import registry
 from advisor.predict import constants

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.input_time import input_s
 from advisor.core.values import TensorSpec, Trace
 from advisor.predict.loading import faster_feeding, input_work

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.estimates import HostLaunches, Launching
+from advisor.core.findings.about_estimates import HostLaunches, Launching
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Bound, Launch, Op, Phase, Trace
 from advisor.formats.trace_files import read_trace, write_trace

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.core.input_time import (
     ASSUMED_VCPUS_PER_GPU,

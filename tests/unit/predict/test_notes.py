@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     AttentionUnfused,
     LearnedRates,
     RecurrentOfUnknownSize,
     RecurrentStepwise,
     RooflineConstants,
 )
-from advisor.core.findings.options import RemovedByAttention, Unknown
+from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
 from advisor.predict.iteration import predict

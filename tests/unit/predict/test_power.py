@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import PowerLimited
+from advisor.core.findings.about_estimates import PowerLimited
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Interval, IterationEstimate, Layout, Op, Trace

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from advisor.core.findings.estimates import CorrectedByReceipts
+from advisor.core.findings.about_estimates import CorrectedByReceipts
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Interval
 from advisor.predict.interval import (

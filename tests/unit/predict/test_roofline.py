@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.estimates import EmulatedRate, Fp16OnCudaCores
+from advisor.core.findings.about_estimates import EmulatedRate, Fp16OnCudaCores
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
 from advisor.operators.family import Rate, RooflineTime, compute_rate, wanted_rate
 from advisor.operators.gemm import GEMM

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.estimates import BatchVariation
+from advisor.core.findings.about_estimates import BatchVariation
 from advisor.core.values import Z90, Collective, IterationEstimate, Phase, Trace
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.iteration import predict_counts

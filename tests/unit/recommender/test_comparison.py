@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     ComparedBetter,
     ComparedByTime,
     ComparedNeither,
@@ -17,8 +17,8 @@ from advisor.core.findings.answers import (
     ComparedSame,
     ComparedTrade,
 )
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import RemovedByDeadline, RemovedByMemory
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByDeadline, RemovedByMemory
 from advisor.core.units import HOUR_S
 from advisor.core.values import Means, Option, Quantiles
 from advisor.report.words import sentence

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings.answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import RemovedByMemory, RemovedByQuota, Unknown
+from advisor.core.findings.about_answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByMemory, RemovedByQuota, Unknown
 from advisor.core.values import Market, Option
 from advisor.report.words import sentence
 from recommender.ranking.value import Worth

@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from advisor.core.findings.answers import ChangeCosts, ChangeMoves, ChangeRulesOut
-from advisor.core.findings.options import RemovedByMemory
+from advisor.core.findings.about_answers import ChangeCosts, ChangeMoves, ChangeRulesOut
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Recommendation
 from advisor.report.words import sentences
 from recommender.script_change import Measure, change_findings, script_change

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from advisor.core.findings.options import RateUnknown, WaitAssumed, WaitOfStarts
-from advisor.core.findings.traces import LengthUnknown, ProfileLacks
+from advisor.core.findings.about_options import RateUnknown, WaitAssumed, WaitOfStarts
+from advisor.core.findings.about_traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample

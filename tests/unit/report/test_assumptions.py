@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import DataParallel
+from advisor.core.findings.about_estimates import DataParallel
 from advisor.report.estimates import by_gpus
 from tests.builders import make_estimate
 from tests.findings import sample, texts

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import RemovedByMemory, RemovedBySpot
-from advisor.core.findings.prices import PricesNotLive
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByMemory, RemovedBySpot
+from advisor.core.findings.about_prices import PricesNotLive
 from advisor.core.values import Option, Quantiles, Recommendation
 from advisor.report.comparison import Line, comparison_document, groups_of
 from advisor.report.option_charts import curve_document

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.options import RemovedByMemory
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Phase, Quantiles
 from advisor.report.comparison import diff_document
 from advisor.report.writers.text_formats import to_markdown

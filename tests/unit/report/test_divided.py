@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.core.changes import parse_split
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import DivideLayers, ShardModel
+from advisor.core.findings.about_estimates import DivideLayers, ShardModel
 from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.estimates import OtherWorld
+from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.document import Block, Chart, Section

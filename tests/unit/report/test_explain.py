@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import quoted
-from advisor.core.findings.options import RemovedByBudget, RemovedBySharding
+from advisor.core.findings.about_options import RemovedByBudget, RemovedBySharding
 from advisor.core.units import GIB
 from advisor.core.values import (
     Interval,

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core import notebook
 from advisor.core.findings import quoted
-from advisor.core.findings.options import RemovedByBudget
+from advisor.core.findings.about_options import RemovedByBudget
 from advisor.report.python_face import html_of
 from advisor.report.recommendation import MOST_ROWS_OF_A_NOTEBOOK as MOST_ROWS
 from tests.builders import make_plan, make_trace

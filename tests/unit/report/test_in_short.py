@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import Machine, NothingTips, SummaryChoice, SummaryDoubt
-from advisor.core.findings.options import Risk, RiskPreemption
-from advisor.core.findings.traces import EvaluationSeen
+from advisor.core.findings.about_answers import Machine, NothingTips, SummaryChoice, SummaryDoubt
+from advisor.core.findings.about_options import Risk, RiskPreemption
+from advisor.core.findings.about_traces import EvaluationSeen
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences

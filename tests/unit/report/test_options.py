@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.options import Alike
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import (
     DataPlace,
     DataSet,

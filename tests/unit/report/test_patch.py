@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.findings.estimates import NotPatched
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.edits.patch import patch_of
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import patch_document, prints_as_it_is

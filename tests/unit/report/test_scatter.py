@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.findings import quoted
-from advisor.core.findings.options import RemovedByBudget, RemovedByDeadline, RemovedByMemory
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
 from advisor.report.option_charts import time_over_cost

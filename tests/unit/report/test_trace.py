@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.traces import World
+from advisor.core.findings.about_traces import World
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.estimates import summary, trace_document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.core.findings.estimates import NoGain
+from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import ChangeGain, Interval, Recommendation
 from advisor.report.document import Tone
 from advisor.report.printing import Format, text_of

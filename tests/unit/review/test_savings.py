@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.options import RemovedByQuota
+from advisor.core.findings.about_options import RemovedByQuota
 from advisor.core.values import Interval, Market, Plan, Quantiles, QuoteKind, RunStatus
 from advisor.review.savings import Recurring, Saving, recurring_jobs, savings_of
 from advisor.store.ledger import LedgerEntry, Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from advisor.core.findings import Finding
-from advisor.core.findings.reports import (
+from advisor.core.findings.about_reports import (
     BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,

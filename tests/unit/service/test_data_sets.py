@@ -10,8 +10,8 @@ import pytest
 from advisor.config.layers import ARGUMENT, Config, PricingSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import CloudError, InputError
-from advisor.core.findings.answers import DataRegionUnknown
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_answers import DataRegionUnknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account, calls
 from advisor.service.listening import Silence

@@ -16,7 +16,7 @@ from advisor.cli.listening import TERMINAL
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RemovedByBudget, RemovedByMemory
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByMemory
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile

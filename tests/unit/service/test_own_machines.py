@@ -11,7 +11,7 @@ from advisor.config.settings import ClusterSettings, Settings
 from advisor.core import devices
 from advisor.core.devices import MIB, Device
 from advisor.core.errors import ConfigError, UnknownGpuError
-from advisor.core.findings.options import GangAssumed
+from advisor.core.findings.about_options import GangAssumed
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.cli.listening import TERMINAL
 from advisor.config.layers import Config, load_config
-from advisor.core.findings.estimates import CorrectedByReceipts, Drift
+from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
 from advisor.service.ledger import RunsRequest, recorded_runs

@@ -14,7 +14,7 @@ from advisor.cli.listening import TERMINAL
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError, ProfileError, TraceError
-from advisor.core.findings.traces import World
+from advisor.core.findings.about_traces import World
 from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings.traces import LengthUnknown
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.values import Collective, Job, RankWork, Scaling, ScalingSource, Trace
 from advisor.workloads.steps import (
     seen_scaling,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import CalibrationError, RecordingError
-from advisor.core.findings.estimates import ClocksDrifted, KernelsDisagree
+from advisor.core.findings.about_estimates import ClocksDrifted, KernelsDisagree
 from advisor.core.gpus import resolve_gpu
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.predict import calibrating as calibration

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.values import (
     Bound,
     Collective,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import Unknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict

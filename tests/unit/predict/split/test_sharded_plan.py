@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings.estimates import Supposed
+from advisor.core.findings.about_estimates import Supposed
 from advisor.core.units import GIB
 from advisor.core.values import WHOLE, Collective, IterationEstimate, Layout, Sharding, Split, Trace
 from advisor.predict.exchange.collective_time import collective_time

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings.estimates import StepCompiled
-from advisor.core.findings.traces import CompileSeen
+from advisor.core.findings.about_estimates import StepCompiled
+from advisor.core.findings.about_traces import CompileSeen
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Launch, Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace

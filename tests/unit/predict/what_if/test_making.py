@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.changes import CHANGE_NAMES
 from advisor.core.findings import Finding, Severity
-from advisor.core.findings.estimates import NoGain
+from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import Phase, Precision, TensorSpec
 from advisor.edits.patch import PLACES
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change

@@ -11,8 +11,8 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import EditScript, Launching, RetuneLearningRate
-from advisor.core.findings.options import (
+from advisor.core.findings.about_estimates import EditScript, Launching, RetuneLearningRate
+from advisor.core.findings.about_options import (
     GpuInUse,
     InputAssumed,
     InputBound,

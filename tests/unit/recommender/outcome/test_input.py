@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings.options import InputBound
+from advisor.core.findings.about_options import InputBound
 from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Option, Plan, Recommendation
 from advisor.predict.interval import spread
 from recommender.outcome.draws import make_draws

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import CopiedLocally, Reading
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import CopiedLocally, Reading
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Market, Option, Plan
 from advisor.report.words import sentence

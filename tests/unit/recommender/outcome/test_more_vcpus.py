@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import MoreVcpus
+from advisor.core.findings.about_options import MoreVcpus
 from advisor.core.values import InputWork, Market, Plan
 from recommender.outcome.draws import make_draws
 from recommender.outcome.spot import SpotTerms

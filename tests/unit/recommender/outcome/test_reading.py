@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings.options import Reading, Unknown
+from advisor.core.findings.about_options import Reading, Unknown
 from advisor.core.input_time import reading
 from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     EditScript,
     RetuneLearningRate,
     SaveCheckpoints,
     StartWithTorchrun,
 )
-from advisor.core.findings.options import GlobalBatchHeld, ScalingAssumed, Unknown
-from advisor.core.findings.traces import LengthUnknown
+from advisor.core.findings.about_options import GlobalBatchHeld, ScalingAssumed, Unknown
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Collective, Job, Market, Plan, Scaling, Split, Trace
 from advisor.report.words import sentence

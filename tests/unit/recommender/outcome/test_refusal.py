@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.options import RateConfigured, RemovedBySpot
+from advisor.core.findings.about_options import RateConfigured, RemovedBySpot
 from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.spot import Interruptions, load_interruptions
 from advisor.report.words import sentence

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.options import GpuInUse, RateUnknown, WaitAssumed, WaitOfLog
+from advisor.core.findings.about_options import GpuInUse, RateUnknown, WaitAssumed, WaitOfLog
 from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts

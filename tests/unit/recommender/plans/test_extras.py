@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.options import DataInPlace, DataMoved, RateUnknown
+from advisor.core.findings.about_options import DataInPlace, DataMoved, RateUnknown
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace
 from advisor.pricing.storage import Rate, RateKind

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.options import GangAssumed
+from advisor.core.findings.about_options import GangAssumed
 from advisor.core.values import (
     DataPlace,
     Fabric,

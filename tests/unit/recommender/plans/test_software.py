@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.gpus import resolve_gpu
 from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.protocol import OfferQuery

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import quoted
-from advisor.core.findings.options import RemovedByMemory
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.spot import spot_odds
 from advisor.store.database import open_store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.core.findings.estimates import EditScript
-from advisor.core.findings.options import RemovedByDeadline
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByDeadline
 from advisor.core.values import Option, PickName, Recommendation
 from recommender.ranking.variants import WhatIf, best_what_if
 from tests.builders import make_job, make_plan

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.options import Alike
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.neighbours import with_folded

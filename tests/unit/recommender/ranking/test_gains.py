@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings.estimates import NoGain
+from advisor.core.findings.about_estimates import NoGain
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Z90, IterationEstimate, Recommendation, Variant
 from advisor.predict.interval import spread

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.answers import SummaryChoice
+from advisor.core.findings.about_answers import SummaryChoice
 from advisor.core.values import Job, Tier
 from recommender.ranking.what_tips import summary_of
 from tests.builders import make_plan

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.answers import BestOfTotal, ObjectiveOfPolicy
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_answers import BestOfTotal, ObjectiveOfPolicy
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.values import Market, PickName
 from advisor.report.words import sentence
 from recommender.ranking.choice import best_of, cheapest, fastest, picked_by, picks_of, recommended_of

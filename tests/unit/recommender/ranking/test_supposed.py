@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings.estimates import DivideLayers, EditScript, ShardModel, Supposed
+from advisor.core.findings.about_estimates import DivideLayers, EditScript, ShardModel, Supposed
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
 from recommender.ranking.variants import best_what_if

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     NothingTips,
     Tipping,
 )
-from advisor.core.findings.estimates import EditScript
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import (
+from advisor.core.findings.about_answers import (
     NothingTips,
     Tipping,
 )

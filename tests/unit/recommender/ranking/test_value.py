@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.estimates import (
+from advisor.core.findings.about_estimates import (
     EditScript,
     SaveCheckpoints,
 )

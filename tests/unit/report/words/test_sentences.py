@@ -8,9 +8,9 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.answers import EpochLengthUnknown
-from advisor.core.findings.estimates import DataParallel, KernelFloor, Launching, MemoryByPart, OtherWorld
-from advisor.core.findings.options import (
+from advisor.core.findings.about_answers import EpochLengthUnknown
+from advisor.core.findings.about_estimates import DataParallel, KernelFloor, Launching, MemoryByPart, OtherWorld
+from advisor.core.findings.about_options import (
     ApprovalNeeded,
     LaterStart,
     RateAssumed,
@@ -22,7 +22,7 @@ from advisor.core.findings.options import (
     Tie,
     Unknown,
 )
-from advisor.core.findings.prices import PricesImplausible, PricesNotLive, PricesStale
+from advisor.core.findings.about_prices import PricesImplausible, PricesNotLive, PricesStale
 from advisor.report.words import error_text, finding_json, sentence, warnings_json
 from advisor.report.words.table import TEXTS, in_names
 from advisor.report.writers.text_formats import to_json

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.config.layers import Config, PricingSettings
 from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.findings.answers import OptInRegions
+from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.values import Market, Offer, PriceOrder, QuoteKind
 from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
