@@ -24,7 +24,16 @@ from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
-from advisor.core.findings import Finding, Severity, about_answers, about_estimates, about_options, about_prices, about_reports, about_traces  # noqa: F401
+from advisor.core.findings import (  # noqa: F401
+    Finding,
+    Severity,
+    about_answers,
+    about_estimates,
+    about_options,
+    about_prices,
+    about_reports,
+    about_traces,
+)
 from recommender.policy import json_schema
 from tools.architecture_map import architecture_page
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import Cheapest, CostOfPickUnknown, Fastest, ObjectiveOfPolicy, Safest
+from advisor.core.findings.about_answers import (
+    Cheapest,
+    CostOfPickUnknown,
+    Fastest,
+    ObjectiveOfPolicy,
+    Safest,
+)
 from advisor.core.values import Job, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot

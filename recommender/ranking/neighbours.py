@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import Alike, MoreVcpus, NearTie, RemovedByBudget, RemovedByDeadline, Tie
+from advisor.core.findings.about_options import (
+    Alike,
+    MoreVcpus,
+    NearTie,
+    RemovedByBudget,
+    RemovedByDeadline,
+    Tie,
+)
 from advisor.core.input_time import input_s
 from advisor.core.values import Bound, Job, Layout, Market, Option
 from recommender.outcome.draws import Array, chance_below

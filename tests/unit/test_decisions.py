@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from advisor.core.findings.about_estimates import RetuneLearningRate
-from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory, RemovedBySpot
+from advisor.core.findings.about_options import (
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedBySpot,
+)
 from advisor.core.units import GB
 from advisor.core.values import (
     Checkpoints,

@@ -265,7 +265,9 @@ TEXTS[about_estimates.AttentionUnfused] = (
 )
 TEXTS[about_estimates.EmulatedRate] = "{rate} is emulated at the fp32 rate"
 TEXTS[about_estimates.Fp16OnCudaCores] = "fp16 without tensor cores"
-TEXTS[about_estimates.LearnedRates] = "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
+TEXTS[about_estimates.LearnedRates] = (
+    "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
+)
 TEXTS[about_estimates.RecurrentStepwise] = "recurrent layers: modelled step by step, not measured"
 TEXTS[about_estimates.StateShared] = (
     "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the others;"

@@ -193,7 +193,9 @@ TEXTS[about_options.PriceDerived] = "price never quoted, {source}: it counts at 
 TEXTS[about_options.WaitOfAnySize] = (
     "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
 )
-TEXTS[about_options.WaitOfOtherUnit] = "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
+TEXTS[about_options.WaitOfOtherUnit] = (
+    "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
+)
 
 
 @in_names.register

@@ -91,7 +91,9 @@ def _(it: about_estimates.StartWithTorchrun) -> str:
     return f"start it with torchrun{named}: {it.library} wraps the model and shares out the data by itself"
 
 
-TEXTS[about_estimates.Accumulate] = "add up the gradients of {passes} batches before each step of the optimizer"
+TEXTS[about_estimates.Accumulate] = (
+    "add up the gradients of {passes} batches before each step of the optimizer"
+)
 TEXTS[about_estimates.EnlargeBatch] = "make the batch {factor} times as large"
 
 

@@ -9,7 +9,13 @@ import pytest
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import EpochLengthUnknown
-from advisor.core.findings.about_estimates import DataParallel, KernelFloor, Launching, MemoryByPart, OtherWorld
+from advisor.core.findings.about_estimates import (
+    DataParallel,
+    KernelFloor,
+    Launching,
+    MemoryByPart,
+    OtherWorld,
+)
 from advisor.core.findings.about_options import (
     ApprovalNeeded,
     LaterStart,
