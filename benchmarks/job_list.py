@@ -84,16 +84,16 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
-        choice=(8, "H200-SXM-141GB", "on-demand"),
-        sentence="A deadline that must hold in 9 of 10 cases rules spot out; H100s on demand are as good, so "
-        "take what you have quota for.",
+        choice=(8, "A100-SXM-40GB", "on-demand"),
+        sentence="A deadline that must hold in 9 of 10 cases rules spot out; eight A100s meet it, and H200s cost "
+        "little more, so take what you have quota for.",
     ),
     Listed(
         name="nanoGPT, characters",
         arguments="tests/compatibility/scripts/nanogpt.py --iterations 5000 -- "
         "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
         "--n-embd 384 --vocab-size 65 --dropout 0.2",
-        choice=(1, "L4", "on-demand"),
+        choice=(1, "A10G", "on-demand"),
         sentence="A faster GPU would wait for its host, and a job of nine minutes wants one now.",
     ),
     Listed(
