@@ -16,7 +16,7 @@ _CLUSTER = """clusters:
 """
 
 _H100 = (8, "H100-SXM-80GB", "spot")
-_ONE_H100 = (1, "H100-SXM-80GB", "spot")
+_ONE_H100_NOW = (1, "H100-SXM-80GB", "on-demand")
 _L40S = (1, "L40S", "on-demand")
 
 
@@ -55,8 +55,8 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
-        sentence="A B200 would wait for its host at 32 images a step. Moving the photos costs $14, and the "
-        "cheap spot is worth that only at the price of July: ask first.",
+        sentence="A B200 would wait for its host at 32 images a step. The quote is from the autumn "
+        "of 2025: ask first.",
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
@@ -84,9 +84,9 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
-        choice=(8, "A100-SXM-40GB", "on-demand"),
-        sentence="A deadline that must hold in 9 of 10 cases rules spot out; eight A100s meet it, and H200s cost "
-        "little more, so take what you have quota for.",
+        choice=(8, "H200-SXM-141GB", "on-demand"),
+        sentence="A deadline that must hold in 9 of 10 cases rules spot out; H100s on demand are as good, so "
+        "take what you have quota for.",
     ),
     Listed(
         name="nanoGPT, characters",
@@ -94,7 +94,7 @@ JOBS = (
         "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
         "--n-embd 384 --vocab-size 65 --dropout 0.2",
         choice=(1, "A10G", "on-demand"),
-        sentence="A faster GPU would wait for its host, and a job of nine minutes wants one now.",
+        sentence="A faster GPU would wait for its host, and a job of ten minutes wants one now.",
     ),
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
@@ -114,7 +114,7 @@ JOBS = (
         sentence="The script is made for eight GPUs and saves nothing: three hours on demand need no work.",
     ),
     Listed(
-        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100,
+        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100_NOW,
         sentence="Forty minutes of training do not pay for rewriting the script for eight GPUs.",
     ),
     Listed(
@@ -127,8 +127,8 @@ JOBS = (
         name="BERT-base, fine-tuning",
         arguments="examples/train_bert.py --iterations 20000 -- --width 768 --heads 12 --layers 12 "
         "--length 384 --batch-size 32 --amp",
-        choice=_ONE_H100,
-        sentence="Too short to lose much when it is taken away, and one H100 on spot needs no change at all.",
+        choice=_ONE_H100_NOW,
+        sentence="Twenty minutes on one GPU that starts when it is asked for.",
     ),
     Listed(
         name="DCGAN", arguments="examples/train_dcgan.py --epochs 25", choice=_L40S,

@@ -31,13 +31,14 @@ from advisor.core.limits import (
     check_kind,
     check_number,
 )
-from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
+from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.choice import best_of, rank
+from recommender.ranking.choice import Ranking, best_of, rank
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
+from recommender.ranking.shortlist import nearest_rows, shortlist
 from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
     ranking = rank(feasible, job, late, script=script, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
+    unchanged, worked_on = _best(as_it_is(judged, script), job), _best(with_work(judged), job)
     return Recommendation(
         script=script,
         job=job,
@@ -127,8 +129,28 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         warnings=_warnings(script, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
-        as_it_is=_best(as_it_is(judged, script), job),
-        with_work=_best(with_work(judged), job),
+        as_it_is=unchanged,
+        with_work=worked_on,
+        shortlist=_shortlist(options, ranking, job, unchanged, worked_on),
+    )
+
+
+def _shortlist(
+    options: Sequence[Option],
+    ranking: Ranking,
+    job: Job,
+    unchanged: Option | None,
+    worked_on: Option | None,
+) -> tuple[Listed, ...]:
+    if ranking.recommended is None:
+        return nearest_rows(options, job)
+    return shortlist(
+        options,
+        ranking.picks,
+        job,
+        best_id=ranking.recommended,
+        as_it_is=unchanged,
+        with_work=worked_on,
     )
 
 
@@ -230,7 +252,8 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(Unknown(what="local-wait"))
-    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
+    assumed_of = (o.plan for o in options if isinstance(o.plan.wait_s, AssumedWait))
+    queued = sorted({plan.provider for plan in assumed_of})
     if queued:
         warnings.append(Unknown(what="cluster-wait", names=queued))
     return tuple(warnings)

@@ -440,13 +440,17 @@ class DataOptions:
         }
 
 
+# Of the ranking, on a page and in a plot.
+ROWS_OF_THE_RANKING = 15
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
     """What is shown of an answer."""
 
     explain: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
+        typer.Option(metavar="ID", help="Show one option line by line: its id or number."),
     ] = None
     curve: Annotated[
         str | None,
@@ -474,8 +478,16 @@ class ViewOptions:
             help="Print these changes as a diff of the script; of all, those that surely save time.",
         ),
     ] = False
-    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
-    all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Show the first N of the ranking, not those few.", min=1, max=MAX_ROWS
+        ),
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="Show every option.")] = False
+    assumptions: Annotated[
+        bool, typer.Option("--assumptions", help="Show all that the answer rests on, instead of the rows.")
+    ] = False
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
     ] = False
@@ -507,4 +519,9 @@ class ViewOptions:
     @property
     def num_rows(self) -> int | None:
         """Rows to show; None for all."""
-        return None if self.all_ else self.top
+        return None if self.all_ else self.top or ROWS_OF_THE_RANKING
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the rows are those that somebody could want."""
+        return self.top is None and not self.all_

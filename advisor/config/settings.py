@@ -271,7 +271,9 @@ class ClusterSettings(Section):
     gpu: str = Field(min_length=1, description="GPU of the node")
     num_gpus: Count = Field(description="GPUs of one node")
     usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
-    wait_p50: Planned | None = Field(None, description="median time in the queue")
+    wait_p50: Planned | None = Field(
+        None, description="median time in the queue; null: as jobs waited on other clusters"
+    )
     wait_p90: Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
     wait_log: UserPath | None = Field(
         None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
@@ -306,8 +308,8 @@ class ClusterSettings(Section):
         check_wait(self.wait_p50, self.wait_p90)
         if self.wait_log is not None and self.wait_p50 is not None:
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
-        if self.wait_log is None and (self.queue is not None or self.walltime is not None):
-            raise ValueError("queue and walltime choose jobs of a wait_log, and it has none")
+        if self.wait_log is None and self.queue is not None:
+            raise ValueError("queue chooses jobs of a wait_log, and it has none")
         if self.wait_log is None and self.timezone is not None:
             raise ValueError("timezone is that of a wait_log, and it has none")
         return self

@@ -20,6 +20,7 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words.table import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, worth_for
 
 # Of these the age says nothing.
@@ -100,15 +101,28 @@ def has_figures(option: Option) -> bool:
     return RemovedBySharding.code not in option.removed_by
 
 
-def selection(recommendation: Recommendation, top: int | None) -> list[Option]:
+def numbered(recommendation: Recommendation) -> dict[str, tuple[int, Option]]:
+    """By plan id: each option and its number, which is its place in the ranking, whatever is shown of it."""
+    options = enumerate(ranked(recommendation), start=1)
+    return {option.plan.id: (number, option) for number, option in options}
+
+
+def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
     """Options worth showing, a row each: ``top`` of the ranking, one removed for each reason, own machines.
 
     What is folded into another row has none, and of the what-ifs those of the recommended plan and the
     cheapest of each change have one. None for ``top`` shows everything.
     """
-    everything = ranked(recommendation)
-    if top is None:
-        return everything
+    by_id = numbered(recommendation)
+    shown = (
+        list(by_id)
+        if top is None
+        else [o.plan.id for o in _selected(ranked(recommendation), recommendation, top)]
+    )
+    return [by_id[plan_id] for plan_id in shown]
+
+
+def _selected(everything: Sequence[Option], recommendation: Recommendation, top: int) -> list[Option]:
     unfolded = [option for option in everything if option.folded_into is None]
     if len(unfolded) <= top:
         return unfolded
@@ -152,6 +166,11 @@ def gpus(option: Option) -> str:
     return option.plan.layout.of(option.plan.gpu)
 
 
+def work_text(option: Option) -> str:
+    """``DDP and checkpoints``; ``nothing`` for a script that runs there as it is."""
+    return named_work(option.work) or "nothing"
+
+
 # --- JSON ------------------------------------------------------------------------------------------
 
 
@@ -182,6 +201,10 @@ def recommendation_facts(
         "with_work": _alone(recommendation.with_work, recommendation.job),
         "batch_held": _alone(recommendation.batch_held, recommendation.job),
         "recorded_as": recorded_as,
+        "shortlist": [
+            {"id": row.option.plan.id, "work": list(row.option.work), "merits": list(row.merits)}
+            for row in recommendation.shortlist
+        ],
         "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
         "pick_reasons": {_json_name(pick.name): sentence(pick.reason) for pick in recommendation.picks},
         "pick_reason_findings": {
@@ -343,12 +366,12 @@ def _outcome(option: Option) -> Mapping[str, object]:
     }
 
 
-def find_option(recommendation: Recommendation, wanted: str, top: int | None) -> Option | Sequence[str]:
-    """The option with this id, or the number of its row where ``top`` are shown; or the ids there are."""
-    rows = selection(recommendation, top)
+def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
+    """The option with this id or number; or the ids there are."""
+    options = ranked(recommendation)
     row = wanted.lstrip("#")
     # Not isdigit, which holds for a superscript; and int refuses thousands of digits.
-    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(rows):
-        return rows[int(row) - 1]
-    by_id = {option.plan.id: option for option in ranked(recommendation)}
+    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(options):
+        return options[int(row) - 1]
+    by_id = {option.plan.id: option for option in options}
     return by_id.get(wanted) or list(by_id)

@@ -187,7 +187,7 @@ def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
         train_s, time_s = np.array([run.train_s for run in chunk]), np.array([run.time_s for run in chunk])
         columns = (
             quantiles_of_rows(train_s), quantiles_of_rows(time_s), train_s.mean(axis=1).tolist(),
-            time_s.mean(axis=1).tolist(), _odds(time_s, job.deadline_s),
+            time_s.mean(axis=1).tolist(), _odds(np.array([run.due_s for run in chunk]), job.deadline_s),
         )  # fmt: skip
         for run, train, time, mean_train_s, mean_time_s, in_time in zip(chunk, *columns, strict=True):
             yield (

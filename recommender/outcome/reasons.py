@@ -11,12 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    AddCheckpoints,
-    EditScript,
-    SaveCheckpoints,
-    StartOnNodes,
-)
+from advisor.core.findings.about_estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
 from advisor.core.findings.about_options import (
     CommunityHost,
     PriceDerived,
@@ -140,7 +135,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     work = workload.script_work
     yield from work.change
     yield from software_changes(plan, workload.gpu)
-    if plan.copied_s:
+    if plan.copied_s and not plan.is_in_memory:
         yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:
@@ -158,14 +153,14 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
 
 def _checkpoints(script: Script, interval_s: float, best_interval_s: float) -> Finding:
     """How often to save, and the work for it in a script that does not resume."""
-    known = script.checkpoints
+    known, name = script.checkpoints, PurePath(script.name).name
     if known is None or known.use is CheckpointUse.RESUMES:
-        assumed_of = PurePath(script.name).name if known is None else None
+        assumed_of = name if known is None else None
         return SaveCheckpoints(interval_s=interval_s, best_interval_s=best_interval_s, assumed_of=assumed_of)
     return AddCheckpoints(
         interval_s=interval_s,
         best_interval_s=best_interval_s,
-        script=PurePath(script.name).name,
+        script=name,
         saves=known.use is CheckpointUse.SAVES,
         saved_at=next(iter(known.saves), None),
     )
@@ -175,10 +170,7 @@ def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding
     """That a preemption starts the script again from zero, where it does not resume by itself."""
     known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
     if preempted and spot.checkpoint_interval_h is None and known is not None:
-        yield RestartsFromZero(
-            script=PurePath(script.name).name,
-            saves=known.use is not CheckpointUse.NONE,
-        )
+        yield RestartsFromZero(script=PurePath(script.name).name, saves=known.use is not CheckpointUse.NONE)
 
 
 def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import AddCheckpoints, SaveCheckpoints
 from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, Workload
 from recommender.conditions import Conditions
@@ -122,5 +123,18 @@ def if_it_saved_none(item: Judged) -> Iterator[Option]:
         return
     if other is not None and other.feasible:
         yield other
-    added = AddCheckpoints(interval_s=0.0, best_interval_s=0.0, script="", saves=False, saved_at=None)
-    yield replace(option, script_changes=(*option.script_changes, added))
+    changes = tuple(map(_added, option.script_changes))
+    yield replace(option, script_changes=changes)
+
+
+def _added(change: Finding) -> Finding:
+    """Checkpoints to save are checkpoints to add in a script that has none."""
+    if not isinstance(change, SaveCheckpoints):
+        return change
+    return AddCheckpoints(
+        interval_s=change.interval_s,
+        best_interval_s=change.best_interval_s,
+        script=change.assumed_of or "the script",
+        saves=False,
+        saved_at=None,
+    )

@@ -16,6 +16,7 @@ from advisor.core.findings.about_answers import (
     SummaryChoice,
     SummaryCostAndTime,
     SummaryDoubt,
+    SummaryWork,
     TippedBy,
     Tipping,
 )
@@ -172,7 +173,8 @@ def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: S
         options = [if_it_resumed(item) for item in judged]
     then = least_total(options, worth_for(job)) if options else None
     if then is not None and then.plan.id != chosen.plan.id:
-        fact = tip_of("checkpoints", then, script=PurePath(script.name).name, is_known=use is not None)
+        name = PurePath(script.name).name
+        fact = tip_of("checkpoints", then, script=name, is_known=use is not None)
         yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
 
 
@@ -394,32 +396,34 @@ def summary_of(
     ``script`` runs there. ``tips`` follow from more than the options. ``is_whole`` is False where the job
     does more than the steps that were profiled.
     """
+    time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
+    choice = SummaryChoice(
+        machine=machine(chosen),
+        is_rented=offer is not None,
+        priced_on=None if offer is None else offer.retrieved_at.date().isoformat(),
+    )
+    cost_and_time = SummaryCostAndTime(
+        cost_p50_usd=usd.p50,
+        cost_p90_usd=usd.p90,
+        time_p50_s=time_s.p50,
+        time_p90_s=time_s.p90,
+        num_iterations=chosen.iterations,
+        iteration_s=chosen.estimate.iteration_s.p50,
+        is_cost_known=chosen.plan.usd_per_h is not None,
+        is_whole=is_whole,
+        restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
+    )
     tipped_by = what_tips(options, chosen, job, late, tips)
-    time_s, usd = chosen.time_s, chosen.cost_usd
-    return (
-        SummaryChoice(
-            machine=machine(chosen),
-            is_rented=chosen.plan.offer is not None,
+    return choice, cost_and_time, *_work(chosen, job, script), SummaryDoubt(tipped_by=tipped_by)
+
+
+def _work(chosen: Option, job: Job, script: Script) -> Iterator[Finding]:
+    """What must be done to the script first, and what that counts as beside the bill."""
+    if chosen.work:
+        yield SummaryWork(
             work=list(chosen.work),
-            work_usd=change_usd(chosen, worth_for(job)),
             work_s=change_s(chosen),
+            work_usd=change_usd(chosen, worth_for(job)),
             script=PurePath(script.name).name,
             saves=use_of(script) is CheckpointUse.SAVES,
-            num_iterations=chosen.iterations,
-            iteration_s=chosen.estimate.iteration_s.p50,
-        ),
-        SummaryCostAndTime(
-            cost_p50_usd=usd.p50,
-            cost_p90_usd=usd.p90,
-            time_p50_s=time_s.p50,
-            time_p90_s=time_s.p90,
-            is_cost_known=chosen.plan.usd_per_h is not None,
-            is_whole=is_whole,
-        ),
-        SummaryDoubt(
-            risk=chosen.risk,
-            num_nodes=chosen.plan.num_nodes,
-            restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
-            tipped_by=tipped_by,
-        ),
-    )
+        )

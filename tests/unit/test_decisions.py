@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ from advisor.core.values import (
     Collective,
     IterationEstimate,
     Market,
+    Merit,
     Option,
     PickName,
     Plan,
@@ -35,7 +37,7 @@ from advisor.core.values import (
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.options import selection
-from advisor.report.recommendation import recommendation_document
+from advisor.report.recommendation import assumptions_document, recommendation_document
 from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
@@ -382,7 +384,7 @@ class TestCase15Folding:
             "R": None,
             "S": None,
         }
-        assert [option.plan.id for option in selection(answer, 15)] == ["R", "S"]
+        assert [option.plan.id for _, option in selection(answer, 15)] == ["R", "S"]
         assert "2 like it, up to 18 s faster, up to $9.48 dearer" in reasons(answer, "R")
 
     @pytest.mark.parametrize("names", ["PQRS", "QRS", "PRS", "PQR", "PR"])
@@ -468,6 +470,12 @@ class TestCase19WhatIfOnTheSameMachine:
         assert "Then aws k.xlarge us-east-1 on-demand, 3 h 32 min for $15.65, would be recommended." in text
 
 
+def row(answer: Recommendation, merit: Merit) -> tuple[str, tuple[Work, ...]]:
+    """The listed option of this merit, and the work that it takes."""
+    (listed,) = [listed for listed in answer.shortlist if merit in listed.merits]
+    return listed.option.plan.id, listed.option.work
+
+
 class TestCase20CheckpointsByWhatWasSeen:
     TERMS = SpotTerms(
         preemptions_per_h=0.4,
@@ -504,9 +512,10 @@ class TestCase20CheckpointsByWhatWasSeen:
         assert answer.with_work == spot
 
     def test_the_answer_says_what_checkpoints_would_make_it(self) -> None:
-        text = on_screen(recommendation_document(self.answer(CheckpointUse.NONE), top=None), 200)
+        answer = self.answer(CheckpointUse.NONE)
+        text = on_screen(recommendation_document(answer, top=None), 200)
         assert "Use" not in text
-        assert "If the work on train.py were done: aws s.xlarge us-east-1 spot, with checkpoints, " in text
+        assert row(answer, Merit.WITH_WORK) == ("S", (Work.CHECKPOINTS,))
         assert "if train.py resumed from checkpoints (--checkpoints resumes), 1 x S" in text
 
 
@@ -521,11 +530,10 @@ class TestCase21WorkInTheOpen:
         assert answer.recommended == "A"
         assert answer.with_work is not None
         assert Work.DDP in answer.with_work.work
-        text = on_screen(recommendation_document(answer, top=None), 200)
-        assert (
-            "If the work on train.py were done: aws b.xlarge us-east-1 on-demand, with DDP, 2 h for $12.00."
-            in text
-        )
+        assert row(answer, Merit.WITH_WORK)[0] == "8xB"
+        screen = on_screen(recommendation_document(answer, top=None, is_short=True), 200)
+        assert re.search(r"with work.*8 x B on-demand +DDP .* \$12\.00", screen)
+        text = on_screen(assumptions_document(answer), 200)
         assert "the least expected cost and time at $2/h, work on the script counted: $20.00 and 10 h" in text
 
     def test_a_script_that_has_ddp_takes_the_eight(self) -> None:
@@ -540,6 +548,6 @@ class TestCase21WorkInTheOpen:
         answer = decide(list(self.PLANS), list(self.ESTIMATES), job)
         assert answer.recommended == "8xB"
         assert answer.as_it_is == option_of(answer, "A")
+        assert row(answer, Merit.AS_IT_IS) == ("A", ())
         text = on_screen(recommendation_document(answer, top=None), 200)
-        assert "With train.py as it is: aws a.xlarge us-east-1 on-demand, 10 h for $20.00." in text
-        assert "; add DDP first (counted as $10.00 and 30 min)." in text
+        assert "First: add DDP to train.py (counted as $10.00 and 30 min; --explain 1 says how)." in text

@@ -69,13 +69,7 @@ class NothingTips(Note): ...
 class SummaryChoice(Note):
     machine: Finding
     is_rented: bool
-    num_iterations: int
-    iteration_s: float
-    work: Sequence[str]
-    work_usd: float
-    work_s: float
-    script: str
-    saves: bool
+    priced_on: str | None
 
 
 class SummaryCostAndTime(Note):
@@ -83,14 +77,22 @@ class SummaryCostAndTime(Note):
     cost_p90_usd: float
     time_p50_s: float
     time_p90_s: float
+    num_iterations: int
+    iteration_s: float
     is_cost_known: bool
     is_whole: bool
+    restarts: bool
+
+
+class SummaryWork(Note):
+    work: Sequence[str]
+    work_s: float
+    work_usd: float
+    script: str
+    saves: bool
 
 
 class SummaryDoubt(Note):
-    risk: Finding
-    num_nodes: int
-    restarts: bool
     tipped_by: Finding
 
 
@@ -120,7 +122,7 @@ class Tipping(Note):
     is_above: bool = True
     data_provider: str | None = None
     data_region: str | None = None
-    script: str | None = None
+    script: str = ""
 
 
 # What a change of the script does to its job.

@@ -14,14 +14,6 @@ class Accumulate(Change):
     passes: int
 
 
-class AddCheckpoints(Change):
-    interval_s: float
-    best_interval_s: float
-    script: str
-    saves: bool
-    saved_at: str | None
-
-
 class EditScript(Change):
     what: Literal[
         "add-grad-scaler",
@@ -62,6 +54,14 @@ class SaveCheckpoints(Change):
     interval_s: float
     best_interval_s: float
     assumed_of: str | None
+
+
+class AddCheckpoints(Change):
+    interval_s: float
+    best_interval_s: float
+    script: str
+    saves: bool
+    saved_at: str | None
 
 
 class ShardModel(Change):

@@ -128,7 +128,7 @@ class Work(StrEnum):
     SCRIPT = "script"
 
 
-# By the code of a change, or what it edits.
+# By the code of a change, or by what an edit of the script is.
 _WORK_OF = {
     "accumulate": Work.SCRIPT,
     "add-checkpoints": Work.CHECKPOINTS,
@@ -147,20 +147,20 @@ _WORK_OF = {
 # Lines of a script or of its requirements, which take no time to speak of.
 _A_LINE = frozenset({
     "add-grad-scaler", "allow-tf32", "compile-model", "enlarge-batch", "fuse-optimizer",
-    "install-for-cuda-12", "save-checkpoints", "start-with-torchrun", "use-autocast", "use-channels-last",
-    "use-nvme", "use-workers",
+    "install-for-cuda-12",
+    "save-checkpoints", "start-with-torchrun", "use-autocast", "use-channels-last", "use-nvme", "use-workers",
 })  # fmt: skip
 
 
 def works_of(changes: Iterable[Finding]) -> tuple[Work, ...]:
-    """What changes of a script take, each kind once, in the order of `Work`; what nobody knows is work."""
+    """What changes of a script take, each kind once, in the order of `Work`; what is not known is work."""
     return _works_of(frozenset(one.what if isinstance(one, EditScript) else one.code for one in changes))
 
 
 @cache
-def _works_of(names: frozenset[str]) -> tuple[Work, ...]:
+def _works_of(kinds: frozenset[str]) -> tuple[Work, ...]:
     """Of the few sets of changes that thousands of options share."""
-    found = {_WORK_OF.get(name, Work.SCRIPT) for name in names - _A_LINE}
+    found = {_WORK_OF.get(kind, Work.SCRIPT) for kind in kinds - _A_LINE}
     return tuple(work for work in Work if work in found)
 
 

@@ -39,13 +39,11 @@ _WORK = {
     "software": "other packages",
     "script": "other lines of the script",
 }
-
-
 # What sharing the work of a step among GPUs brings with it.
 _OF_SHARING, _WITH_SHARING = {"ddp", "fsdp", "model-parallel"}, {"learning-rate", "nodes"}
 
 
-def named(work: Sequence[str]) -> str:
+def named_work(work: Sequence[str]) -> str:
     """``DDP and checkpoints``."""
     left_out = set() if _OF_SHARING.isdisjoint(work) else _WITH_SHARING
     names = [_WORK[one] for one in work if one not in left_out]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.about_answers import BestOfTotal, ObjectiveOfPolicy
+from advisor.core.findings.about_answers import BestOfTotal, Cheapest, ObjectiveOfPolicy
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.values import Market, PickName
 from advisor.report.words import sentence
@@ -77,4 +77,4 @@ def test_where_an_hour_is_worth_nothing_the_cheapest_is_the_one_to_take() -> Non
     assert best_of([A, B, C], job) is A
     never = replace(A, expected=replace(A.expected, time_s=math.inf))
     assert best_of([never, B], job) is never
-    assert recommended_of(picks_of([A, B, C], job), job)[1].code == "cheapest"
+    assert recommended_of(picks_of([A, B, C], job), job)[1].code == Cheapest.code
