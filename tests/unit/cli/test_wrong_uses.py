@@ -141,7 +141,8 @@ def test_a_wrong_use_is_one_line_that_says_what_is_allowed(
 
 
 USAGE = [
-    (("recommend",), "Missing argument 'SCRIPT_OR_TRACE'. See "),
+    (("recommend",), "give a training script, a saved trace, or --recipe NAME."),
+    (("predict",), "Missing argument 'SCRIPT_OR_TRACE'. See "),
     (("recommend", "t.json", "--epochs"), "Option '--epochs' requires an argument. See advisor --help."),
     (("recommend", "t.json", "--epochs", "many"), "'--epochs': it must be a valid number"),
     (("recommend", "t.json", "--format", "xml"), "'--format' / '-f': 'xml' is not one of 'table',"),
