@@ -307,7 +307,7 @@ def prices(
         StaleCatalogError: prices older than ``max_age``.
     """
     from advisor.core.errors import InputError
-    from advisor.service.prices import PriceOrder
+    from advisor.core.values import PriceOrder
     from advisor.service.prices.offers import PricesRequest, list_prices
 
     if order not in tuple(PriceOrder):

@@ -22,8 +22,8 @@ from advisor.cli.options import (
     vendor_names,
 )
 from advisor.core.limits import MAX_MACHINES
+from advisor.core.values import PriceOrder
 from advisor.report.printing import Format, print_document
-from advisor.service.prices import PriceOrder
 
 SourceOption = Annotated[
     list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")

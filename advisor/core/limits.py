@@ -157,9 +157,9 @@ def why_out_of_bounds(name: str, value: object, least: float, most: float) -> st
     """What is wrong with a number, in words that name it; None if nothing is.
 
     >>> why_out_of_bounds("cost_usd", 1e308, 0, 1e12)
-    'cost_usd is 1e+308: it must be between 0 and 1e+12'
+    'cost_usd is 1e+308: it must be between 0 and 1000000000000'
     >>> why_out_of_bounds("cost_usd", True, 0, 1e12)
-    'cost_usd is True: it must be between 0 and 1e+12'
+    'cost_usd is True: it must be between 0 and 1000000000000'
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         # -0.0 is not below 0, and would be printed as -$0.00.

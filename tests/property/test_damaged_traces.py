@@ -125,7 +125,7 @@ def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None
     assert exit_code(str(folder / "whole.json"), *GPUS) == 0
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(place=("measured", ("ops", 0, "outputs", 0, "stride")), value={}, output="table")
 @example(place=("measured", ("memory", "gradient_bytes")), value=2**53, output="json")
 @given(

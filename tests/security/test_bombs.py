@@ -40,7 +40,8 @@ def run() -> Iterator[Run]:
 def assert_one_line(ending: Ending, code: int = 2) -> None:
     """An error of ours in one line, cheaply."""
     assert ending.code == code, ending
-    (line,) = ending.err.splitlines()
+    # A busy machine takes more than ten seconds, and then progress is told.
+    (line,) = (line for line in ending.err.splitlines() if not line.endswith(" s)"))
     assert line.startswith("error: ")
     assert len(line) < 1000
     assert ending.peak_bytes < MOST_BYTES

@@ -147,10 +147,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", [*HOSTILE, "authorization" + " " * 1000])
-def test_a_megabyte_is_searched_in_linear_time(piece: str) -> None:
-    """Before: an address that repeats `://a:` took `config show` minutes, a message with `a-` 11 s."""
-    line = "@" + piece * (10**6 // len(piece))
-    with at_most(cpu_s=10):
+def test_a_long_line_is_searched_in_linear_time(piece: str) -> None:
+    """Before: a megabyte that repeats `://a:` took `config show` minutes, a message with `a-` 11 s."""
+    line = "@" + piece * (10**5 // len(piece))
+    with at_most(cpu_s=2):
         redact_message(line)
         without_passwords(line)
 

@@ -69,8 +69,9 @@ print("kept by", keeper.pid)
 """
     ending = run(code, tmp_path)
     assert ending.returncode == 0
-    # It is still there: nobody waited for its end. This fails where it has ended.
-    os.killpg(int(ending.log.split("kept by ")[1].split()[0]), signal.SIGKILL)
+    # Nobody waited for its end, and it did not outlive the run.
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int(ending.log.split("kept by ")[1].split()[0]), signal.SIGKILL)
 
 
 def test_a_script_that_closes_its_terminal_runs_on(tmp_path) -> None:

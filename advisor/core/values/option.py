@@ -68,6 +68,15 @@ class DataSet:
 # What is for rent, on what terms and for how much.
 
 
+class PriceOrder(StrEnum):
+    """By what offers are sorted: then by price and place, so that the order is always the same."""
+
+    PRICE = "price"
+    GPU_PRICE = "gpu-price"
+    AGE = "age"
+    PLACE = "place"
+
+
 class Market(StrEnum):
     """On what terms a machine is rented."""
 

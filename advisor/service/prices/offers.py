@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.core.globs import is_any, same_name
 from advisor.core.limits import MAX_USD_PER_H, check_number
+from advisor.core.values import PriceOrder
 from advisor.service.offer_filters import OfferFilter, check_counts
-from advisor.service.prices import PriceOrder
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.prices.live import now
 

@@ -15,13 +15,12 @@ from advisor.config.layers import Config
 from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Code
-from advisor.core.values import Market, Offer, QuoteKind
+from advisor.core.values import Market, Offer, PriceOrder, QuoteKind, live
 from advisor.pricing import answers as pricing
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
-from advisor.service.prices import PriceOrder, live
 from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
 from tests.builders import make_offer, make_price
 from tests.findings import texts
