@@ -111,9 +111,11 @@ class Subject:
         if self.recipe is None:
             for name in ("model", "tokens", "sequence", "batch_size"):
                 if getattr(self.sizes, name) is not None:
-                    raise InputError(f"{flag_of(name)} belongs to a recipe: add --recipe NAME, or leave it out.")
+                    raise InputError(f"{flag_of(name)} belongs to a recipe: add --recipe NAME.")
             if self.source is None:
-                raise InputError("give a training script, a saved trace, or --recipe NAME.")
+                raise InputError(
+                    "give a training script, a saved trace, or --recipe NAME. See advisor recommend --help."
+                )
             yield self.source
             return
         if self.source is not None:
