@@ -17,18 +17,12 @@ _HUB = "https://huggingface.co/{}/resolve/main/config.json"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _TIMEOUT_S = 10
 _MOST_BYTES = 2**20
-# What says how large a network is; the rest of a configuration is of tokens, names and generation.
-_SIZES = (
-    "attention_bias", "d_ff", "d_kv", "d_model", "decoder_attention_heads", "decoder_ffn_dim",
-    "decoder_layers", "encoder_attention_heads", "encoder_ffn_dim", "encoder_layers", "head_dim",
-    "hidden_act", "hidden_size", "image_size", "intermediate_size", "max_position_embeddings",
-    "mlp_bias", "moe_intermediate_size", "n_embd", "n_head", "n_inner", "n_layer", "n_positions",
-    "num_attention_heads", "num_decoder_layers", "num_experts", "num_experts_per_tok", "num_heads",
-    "num_hidden_layers", "num_key_value_heads", "num_labels", "num_layers", "num_local_experts",
-    "num_mel_bins", "partial_rotary_factor", "patch_size", "qk_norm", "rms_norm_eps", "rope_parameters",
-    "rope_scaling", "rope_theta", "sliding_window", "tie_word_embeddings", "type_vocab_size",
-    "use_parallel_residual", "vocab_size",
-)  # fmt: skip
+# What of a configuration is of no shape: origins, tokens by number, names of classes, code to download.
+_NO_SHAPES = re.compile(
+    r"_name_or_path|architectures|auto_map|.*_token_ids?|dtype|id2label|label2id|quantization_config"
+    r"|suppress_tokens|begin_suppress_tokens|forced_decoder_ids|task_specific_params|torch_dtype"
+    r"|transformers(_|\.js_|js_)?(version|config)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +32,13 @@ class Model:
     Attributes:
         source: where they are from, for the reader of the script.
         config: arguments of its configuration in transformers, ``model_type`` among them.
+        stated_params: what its publisher states; None for a configuration of one's own.
     """
 
     name: str
     source: str
     config: Mapping[str, object]
+    stated_params: float | None = None
 
     @property
     def kind(self) -> str:
@@ -56,6 +52,11 @@ class Model:
 
     @property
     def num_params(self) -> float:
+        """As its publisher states, or counted from its shapes."""
+        return self.counted_params if self.stated_params is None else self.stated_params
+
+    @property
+    def counted_params(self) -> float:
         """About: blocks of attention and MLP, and the embeddings of tokens."""
         width = self.size("hidden_size", "n_embd", "d_model")
         layers = self.size("num_hidden_layers", "n_layer", "num_layers", "encoder_layers")
@@ -85,7 +86,12 @@ def known_models() -> Mapping[str, Model]:
 def _catalog() -> Mapping[str, Model]:
     tables = tomllib.loads(catalog_path("models.toml").read_text(encoding="utf-8"))
     return {
-        name: Model(name=name, source=table["source"], config=table["config"])
+        name: Model(
+            name=name,
+            source=table["source"],
+            config=table["config"],
+            stated_params=table["params_billion"] * 1e9,
+        )
         for name, table in tables.items()
     }
 
@@ -146,7 +152,7 @@ def _fetch(name: str, *, offline: bool) -> str:
 
 def _of_text(text: str, *, name: str, source: str) -> Model:
     try:
-        config = json.loads(text)
+        config = json.loads(text, parse_constant=_refuse)
     except ValueError as error:
         raise InputError(f"the model's configuration {source!r} is not JSON: {error}.") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
@@ -157,5 +163,11 @@ def _of_text(text: str, *, name: str, source: str) -> Model:
     # Of models that see and read, the part that reads.
     if isinstance(config.get("text_config"), dict) and "model_type" in config["text_config"]:
         config = config["text_config"]
-    sizes = {key: config[key] for key in ("model_type", *_SIZES) if config.get(key) is not None}
+    sizes = {
+        key: value for key, value in config.items() if value is not None and not _NO_SHAPES.fullmatch(key)
+    }
     return Model(name=name or source, source=source, config=sizes)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")

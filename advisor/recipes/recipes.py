@@ -17,7 +17,7 @@ from advisor.recipes.rendering import rendered
 _PLAIN = ("llama", "mistral", "qwen2")
 # What `decoder.py` leaves out.
 _BEYOND = ("rope_scaling", "rope_parameters", "mlp_bias", "attention_bias")
-_NOT_DECODERS = ("bert", "roberta", "t5", "vit", "whisper")
+_NOT_DECODERS = ("bert", "resnet", "roberta", "t5", "vit", "whisper")
 # A profile sees three steps of two GPUs.
 _FEWEST_STEPS = 6
 # Weights, gradients and moments of more than this are divided among GPUs: half of what the usual one holds.
@@ -35,7 +35,10 @@ class Recipe:
         kinds: architectures of models that it trains; none for all decoders.
         model: the default.
         bytes_per_param: of weights, gradients and moments.
+        script: where another recipe has the same.
         batch: how many samples a pass takes, and of how many passes a step is.
+        sequence: tokens of a sample; None where a sample has none.
+        constants: of the script, by name, that this recipe sets.
     """
 
     name: str
@@ -44,8 +47,10 @@ class Recipe:
     bytes_per_param: float
     unit: str = "tokens"
     kinds: tuple[str, ...] = ()
+    script: str | None = None
     batch: tuple[int, int] = (4, 2)
-    sequence: int = 2048
+    sequence: int | None = 2048
+    constants: tuple[tuple[str, object], ...] = ()
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -74,6 +79,51 @@ RECIPES: Mapping[str, Recipe] = {
             summary="A language model from random weights, with bfloat16 autocast.",
             model="llama-3.2-1b",
             bytes_per_param=16,
+        ),
+        Recipe(
+            name="vit",
+            summary="A vision transformer on images of 224 pixels, with bfloat16 autocast.",
+            model="vit-b16",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("vit",),
+            script="classify_images",
+            batch=(64, 1),
+            sequence=None,
+        ),
+        Recipe(
+            name="resnet",
+            summary="A ResNet on images of 224 pixels, with bfloat16 autocast and channels last.",
+            model="resnet-50",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("resnet",),
+            script="classify_images",
+            batch=(128, 1),
+            sequence=None,
+            constants=(("CHANNELS_LAST", True),),
+        ),
+        Recipe(
+            name="bert",
+            summary="An encoder that classifies texts, with bfloat16 autocast.",
+            model="bert-base",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("bert", "roberta"),
+            script="classify_texts",
+            batch=(32, 1),
+            sequence=128,
+        ),
+        Recipe(
+            name="whisper",
+            summary="Whisper on clips of 30 seconds, with bfloat16 autocast.",
+            model="whisper-small",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("whisper",),
+            script="transcribe",
+            batch=(16, 1),
+            sequence=128,
         ),
     )
 }
@@ -114,23 +164,31 @@ def script_of(order: Order) -> str:
     if shard:
         # On several GPUs a pass of each is batch enough.
         accumulation = 1
-    sequence = order.sequence or recipe.sequence
+    sequence = _sequence_of(order, recipe)
     settings: dict[str, object] = {
         "MODEL": model.name,
         "CONFIG": {**model.config, "attention_bias": True} if model.kind == "qwen2" else dict(model.config),
-        "SEQUENCE": sequence,
         "BATCH": batch,
         "ACCUMULATION": accumulation,
         "SHARD": shard,
+        **dict(recipe.constants),
     }
+    if sequence is not None:
+        settings["SEQUENCE"] = sequence
     amount = _amount_of(order, recipe)
     if amount is not None:
-        _check_amount(amount, recipe, batch * accumulation * (sequence if recipe.unit == "tokens" else 1))
+        per_sample = sequence or 1 if recipe.unit == "tokens" else 1
+        _check_amount(amount, recipe, batch * accumulation * per_sample)
         settings[recipe.unit.upper()] = amount
     is_plain = model.kind in _PLAIN and not any(model.config.get(name) for name in _BEYOND)
-    return rendered(
-        recipe.name, {**settings, **order.constants}, {} if is_plain else {"decoder": "hf_decoder"}
-    )
+    replaced = {} if is_plain else {"decoder": "hf_decoder"}
+    return rendered(recipe.script or recipe.name, {**settings, **order.constants}, replaced)
+
+
+def _sequence_of(order: Order, recipe: Recipe) -> int | None:
+    if recipe.sequence is None and order.sequence is not None:
+        raise InputError(f"the recipe {recipe.name!r} has no tokens: leave `sequence` out.")
+    return order.sequence or recipe.sequence
 
 
 @contextmanager

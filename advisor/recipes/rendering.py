@@ -25,7 +25,7 @@ def rendered(script: str, settings: Mapping[str, object], replaced: Mapping[str,
         KeyError: there is no such constant.
     """
     own = _Module.read(script)
-    parts = [_Module.read(replaced.get(name, name)) for name in own.parts()]
+    parts = [_Module.read(name) for name in own.parts(replaced)]
     imports = _imports(node for module in (own, *parts) for node in module.imports)
     head, functions = own.body_halves()
     bodies = (f"# {part.summary}\n\n{part.body}" for part in parts)
@@ -70,10 +70,13 @@ class _Module:
         start = min([first.lineno, *(node.lineno for node in first.decorator_list)]) - 1
         return self._text(self._end_of_imports(), start), self._text(start, len(self.lines))
 
-    def parts(self) -> list[str]:
+    def parts(self, replaced: Mapping[str, str]) -> list[str]:
         """Names of the files of the folder that it imports, those that they import before them."""
-        names = [node.module for node in self.imports if isinstance(node, ast.ImportFrom) and _is_part(node)]
-        nested = [part for name in names if name for part in (*_Module.read(name).parts(), name)]
+        imported = [
+            node.module or "" for node in self.imports if isinstance(node, ast.ImportFrom) and _is_part(node)
+        ]
+        names = [replaced.get(name, name) for name in imported]
+        nested = [part for name in names for part in (*_Module.read(name).parts(replaced), name)]
         return list(dict.fromkeys(nested))
 
     def _end_of_imports(self) -> int:

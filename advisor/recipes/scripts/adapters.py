@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+DROPOUT = 0.0  # of the adapters' inputs
 LINEAR = ("Linear", "Linear4bit", "Conv1D")
 
 
@@ -26,7 +27,8 @@ class LoRALinear(nn.Module):
 
     def forward(self, x):
         # Adapters are kept in float32, where small updates are not rounded away; products are in x's dtype.
-        adapted = F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
+        dropped = F.dropout(x, DROPOUT, self.training)
+        adapted = F.linear(F.linear(dropped, self.down.to(x.dtype)), self.up.to(x.dtype))
         return self.base(x) + self.scale * adapted
 
 

@@ -1,26 +1,13 @@
-"""A language model of transformers (pip install transformers), made from its configuration."""
+"""A language model of transformers, made from its configuration."""
 
-from torch import nn
+from hf_model import FromConfig
 from torch.nn import functional as F
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 
-class Decoder(nn.Module):
+class Decoder(FromConfig):
     def __init__(self, config, checkpointing):
-        super().__init__()
-        self.model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
-        if checkpointing:
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
-
-    @property
-    def layers(self):
-        """The blocks: the longest list of modules."""
-        lists = (module for module in self.model.modules() if isinstance(module, nn.ModuleList))
-        return max(lists, key=len)
-
-    def reset_parameters(self):
-        # Tables of positions, too, and weights that two layers share.
-        self.model.init_weights()
+        super().__init__(AutoModelForCausalLM, config, checkpointing)
 
     def forward(self, tokens, targets):
         """The mean loss of the batch."""

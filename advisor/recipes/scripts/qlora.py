@@ -22,7 +22,8 @@ BATCH = 4  # sequences of one pass of one GPU
 ACCUMULATION = 2  # passes of an optimizer step
 SHARD = False  # divide the model among GPUs (FSDP); otherwise each holds a copy (DDP)
 CHECKPOINTING = True  # recompute activations in the backward pass, for memory
-ADAPTER_RANK, ALPHA = 16, 32
+ADAPTER_RANK = 16
+ALPHA = 32
 TARGETS = ()  # names of layers, such as "q_proj"; all linear layers of the blocks where none is named
 LEARNING_RATE = 2e-4
 
