@@ -81,12 +81,13 @@ class PublishedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A run, and what is predicted for it; memory in GB."""
+    """A run, and what is predicted for it; memory in GB, of weights with gradients and moments."""
 
     run: PublishedRun
     memory_gb: float
     fits: bool
     step: IterationEstimate | None
+    weights_gb: float
     thumb_gb: float
     formula_gb: float
     formula_s: float
@@ -167,6 +168,7 @@ def compared(run: PublishedRun, folder: Path) -> Compared:
         memory_gb=(trace.memory.peak_bytes or 0) / GB,
         fits=predict(trace, run.spec).fits_memory,
         step=step,
+        weights_gb=weights / GB,
         thumb_gb=1.2 * weights / GB,
         formula_gb=(weights + activations) / GB,
         formula_s=per_token * run.batch * mean / (0.4 * peak),
@@ -203,7 +205,8 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
 
 
 def _memory(rows: list[Compared]) -> Iterator[str]:
-    known = [(row, row.run.memory_gb) for row in rows if row.run.memory_gb is not None]
+    stated = [(row, row.run.memory_gb) for row in rows if row.run.memory_gb is not None]
+    known = [(row, gb) for row, gb in stated if gb > row.weights_gb]
     yield f"## Peak memory\n\n{len(known)} runs; GB as `torch.cuda.max_memory_allocated` counts them."
     yield _table(
         ("run", "published", "recipe", "error", "weights x 1.2", "weights and Korthikanti's activations"),
@@ -223,6 +226,12 @@ def _memory(rows: list[Compared]) -> Iterator[str]:
         ("weights and Korthikanti's activations", [row.formula_gb / gb - 1 for row, gb in known]),
     )
     yield "Mean absolute error: " + ", ".join(f"{name} {_mean(errors)}" for name, errors in means) + "."
+    others = [f"{_name(row.run)} ({gb:.1f} GB)" for row, gb in stated if gb <= row.weights_gb]
+    if others:
+        yield (
+            "Left out, because weights, gradients and AdamW's moments alone are more than was published, so"
+            f" that another optimizer must have run: {', '.join(others)}."
+        )
 
 
 def _fits(rows: list[Compared]) -> Iterator[str]:

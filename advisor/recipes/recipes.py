@@ -17,7 +17,7 @@ from advisor.recipes.rendering import rendered
 _PLAIN = ("llama", "mistral", "qwen2")
 # What `decoder.py` leaves out.
 _BEYOND = ("rope_scaling", "rope_parameters", "mlp_bias", "attention_bias")
-_NOT_DECODERS = ("bert", "resnet", "roberta", "t5", "vit", "whisper")
+_NOT_DECODERS = ("bert", "resnet", "roberta", "t5", "unet", "vit", "whisper")
 # A profile sees three steps of two GPUs.
 _FEWEST_STEPS = 6
 # Weights, gradients and moments of more than this are divided among GPUs: half of what the usual one holds.
@@ -102,6 +102,16 @@ RECIPES: Mapping[str, Recipe] = {
             batch=(128, 1),
             sequence=None,
             constants=(("CHANNELS_LAST", True),),
+        ),
+        Recipe(
+            name="dreambooth",
+            summary="A diffusion U-Net on encoded images and texts, with bfloat16 autocast.",
+            model="sd-1.5",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("unet",),
+            batch=(4, 1),
+            sequence=None,
         ),
         Recipe(
             name="bert",

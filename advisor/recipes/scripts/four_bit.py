@@ -28,7 +28,8 @@ class Linear4bit(nn.Module):
         self.packed, self.scales = (nn.Parameter(part, requires_grad=False) for part in (packed, scales))
 
     def reset_parameters(self):
-        self.packed.random_(0, 256)
+        # A sharded weight is drawn shard by shard.
+        getattr(self.packed, "to_local", lambda: self.packed)().random_(0, 256)
         nn.init.constant_(self.scales, self.in_features**-0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)

@@ -184,3 +184,13 @@ def test_published_weights_find_their_places(name: str, most_off: float, tmp_pat
     inputs = torch.eye(64)
     assert (loaded(inputs).T - published[layer]).abs().mean().item() <= most_off
     assert model.norm.weight[0].item() == 2.0
+
+
+@pytest.mark.torch
+def test_the_u_net_has_the_parameters_of_its_paper(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(script_of(Order(recipe="dreambooth")))
+    script = runpy.run_path(str(tmp_path / "train.py"))
+    with torch.device("meta"):
+        model = script["UNet"](script["CONFIG"], False)
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(859.5e6, rel=1e-4)
