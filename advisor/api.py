@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.api_inputs import Source, changes, cloud, config_of, gpu_name, request_of, texts
-from advisor.core.values import Confirmation, IterationEstimate, Job, Recommendation, Trace
+from advisor.core.changes import parse_split
+from advisor.core.errors import InputError
+from advisor.core.values import Confirmation, IterationEstimate, Job, PriceOrder, Recommendation, Trace
 from advisor.report.python_face import Logged
 from advisor.service.listening import Listener
 
@@ -96,7 +98,6 @@ def recommend(
         PolicyViolationError: the policy removes every plan.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    from advisor.core.changes import parse_split
     from advisor.service.recommend.ledger_entries import keep_recommendation
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
@@ -134,7 +135,7 @@ def recommend(
     config = config_of({**cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
-        keep_recommendation(answer, config, project)
+        keep_recommendation(answer, config.settings.store, project)
         hears.note(f"Recorded as {answer.entry_id}.")
     return answer.recommendation
 
@@ -219,7 +220,6 @@ def predict(
         InputError: an argument, a setting or the script is wrong.
         ProfileError: the script yields no iteration.
     """
-    from advisor.core.changes import parse_split
     from advisor.service.predicting import PredictRequest
 
     request = PredictRequest(
@@ -306,8 +306,6 @@ def prices(
         NoOfferError: no offer is within all limits; says which has to give way.
         StaleCatalogError: prices older than ``max_age``.
     """
-    from advisor.core.errors import InputError
-    from advisor.core.values import PriceOrder
     from advisor.service.prices.offers import PricesRequest, list_prices
 
     if order not in tuple(PriceOrder):
@@ -318,7 +316,7 @@ def prices(
     hears = listener or Logged()
     given = {"providers": providers, "regions": regions, "markets": markets}
     config = config_of({**cloud(given), "prices.max_age": max_age}, settings, hears)
-    return list_prices(request, config, hears)
+    return list_prices(request, config.pricing, hears)
 
 
 def profile(

@@ -7,8 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    ComparedBetter,
+    ComparedByTime,
+    ComparedNeither,
+    ComparedOne,
+    ComparedSame,
+    ComparedTrade,
+)
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option
 from recommender.outcome.bill import TOLERANCE
@@ -136,23 +145,20 @@ def _is_less(one: float, other: float) -> bool:
 def _verdict(a: _Side, b: _Side, worth: Worth) -> Finding:
     feasible = [side for side in (a, b) if side.option.feasible]
     if not feasible:
-        return finding(Code.COMPARED_NEITHER, why_a=why_removed(a.option), why_b=why_removed(b.option))
+        return ComparedNeither(why_a=why_removed(a.option), why_b=why_removed(b.option))
     if len(feasible) == 1:
         other = b if feasible == [a] else a
-        return finding(
-            Code.COMPARED_ONE, take=feasible[0].name, other=other.name, why=why_removed(other.option)
-        )
+        return ComparedOne(take=feasible[0].name, other=other.name, why=why_removed(other.option))
     faster, slower = (b, a) if _is_less(b.whole.time_s, a.whole.time_s) else (a, b)
     unpriced = [side.name for side in (a, b) if side.option.plan.usd_per_h is None]
     if unpriced:
-        return finding(Code.COMPARED_BY_TIME, unpriced=unpriced, **_faster(faster, slower))
+        return ComparedByTime(unpriced=unpriced, **_faster(faster, slower))
     if _pays_for_time(faster.whole, slower.whole):
         return _trade(faster, slower, worth)
     better, worse = (b, a) if _is_less(b.whole.total_usd, a.whole.total_usd) else (a, b)
     if not _is_less(better.whole.total_usd, worse.whole.total_usd):
-        return finding(Code.COMPARED_SAME, usd=a.whole.usd, time_s=a.whole.time_s)
-    return finding(
-        Code.COMPARED_BETTER,
+        return ComparedSame(usd=a.whole.usd, time_s=a.whole.time_s)
+    return ComparedBetter(
         times_cheaper=_ratio(worse.whole.usd, better.whole.usd),
         less_usd=worse.whole.usd - better.whole.usd,
         change_usd=worse.whole.change_usd - better.whole.change_usd,
@@ -164,8 +170,7 @@ def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
     """Time for money: which is better depends on what an hour is worth."""
     even = _even_usd_per_h(faster.whole, slower.whole)
     assert even is not None, "a faster and dearer plan breaks even"  # noqa: S101
-    return finding(
-        Code.COMPARED_TRADE,
+    return ComparedTrade(
         times_dearer=_ratio(faster.whole.usd, slower.whole.usd),
         more_usd=faster.whole.usd - slower.whole.usd,
         change_usd=faster.whole.change_usd - slower.whole.change_usd,
@@ -176,7 +181,7 @@ def _trade(faster: _Side, slower: _Side, worth: Worth) -> Finding:
     )
 
 
-def _faster(faster: _Side, slower: _Side) -> dict[str, Fact]:
+def _faster(faster: _Side, slower: _Side) -> dict[str, Any]:
     return {
         "faster": faster.name,
         "slower": slower.name,

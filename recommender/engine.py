@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    CloudWaitAssumed,
+    NothingToChooseFrom,
+    RatesUnknown,
+)
+from advisor.core.findings.about_estimates import Supposed
+from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
+from advisor.core.findings.about_traces import (
+    EvaluationSeen,
+    LengthUnknown,
+)
 from advisor.core.limits import (
     MAX_EPOCHS,
     MAX_ITERATIONS,
@@ -33,9 +44,8 @@ if TYPE_CHECKING:
     from recommender.policy import Policy
 
 # Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
-_ASKS_LENGTH = {Code.BATCH_SIZE_UNKNOWN, Code.DATA_WITHOUT_LENGTH, Code.NO_BATCH_LOADED, Code.NO_DATA_LOADER}
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
-_MORE_THAN_STEPS = {Code.EVALUATION_BETWEEN, Code.EVALUATION_LEFT_OUT, Code.ROLLOUTS_LEFT_OUT}
+_MORE_THAN_STEPS = {"between", "left-out", "rollouts"}
 
 __all__ = ["Nearest", "check_job", "judge", "nearest", "recommend"]
 
@@ -85,7 +95,7 @@ def judge(
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
             " GPUs, providers, regions or markets.",
-            finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
+            finding=NothingToChooseFrom(),
         )
     known = conditions or Conditions()
     check_kind("spot", known.spot, SpotTerms, "such as SpotTerms(preemptions_per_h=0.1)")
@@ -97,8 +107,10 @@ def judge(
 def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendation:
     """The options of judged plans, the feasible ones ranked."""
     judged = with_more_vcpus(judged)
-    late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
-    is_whole = _MORE_THAN_STEPS.isdisjoint(warning.code for warning in script.warnings)
+    late = [item.option for item in judged if item.option.removed_by == (RemovedByDeadline.code,)]
+    is_whole = not any(
+        isinstance(one, EvaluationSeen) and one.where in _MORE_THAN_STEPS for one in script.warnings
+    )
     feasible = [item for item in judged if item.option.feasible]
     ranking = rank(feasible, job, late, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
@@ -182,25 +194,31 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
 
 def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Finding, ...]:
     has_length = job.iterations is not None or job.iterations_per_epoch is not None
-    warnings = [warning for warning in script.warnings if not (has_length and warning.code in _ASKS_LENGTH)]
+    warnings = [
+        warning for warning in script.warnings if not (has_length and isinstance(warning, LengthUnknown))
+    ]
     if not job.split.is_none:
-        warnings.append(finding(Code.SUPPOSED, split=job.split.name))
-    if any(reason.code is Code.SHARING_UNKNOWN for option in options for reason in option.reasons):
-        warnings.append(finding(Code.SHARING_UNKNOWN))
+        warnings.append(Supposed(split=job.split.name))
+    if any(
+        (isinstance(reason, Unknown) and reason.what == "sharing")
+        for option in options
+        for reason in option.reasons
+    ):
+        warnings.append(Unknown(what="sharing"))
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
-        warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))
-    assumed = [o for o in options if any(note.code is Code.WAIT_ASSUMED for note in o.plan.notes)]
+        warnings.append(Unknown(what="hourly-cost", names=free))
+    assumed = [o for o in options if any(isinstance(note, WaitAssumed) for note in o.plan.notes)]
     if assumed:
         rented = sum(o.plan.offer is not None for o in options)
-        warnings.append(finding(Code.CLOUD_WAIT_ASSUMED, num_assumed=len(assumed), num_rented=rented))
-    num_unknown = sum(any(note.code is Code.RATE_UNKNOWN for note in o.plan.notes) for o in options)
+        warnings.append(CloudWaitAssumed(num_assumed=len(assumed), num_rented=rented))
+    num_unknown = sum(any(isinstance(note, RateUnknown) for note in o.plan.notes) for o in options)
     if num_unknown:
-        warnings.append(finding(Code.RATES_UNKNOWN, num_unknown=num_unknown, num_options=len(options)))
+        warnings.append(RatesUnknown(num_unknown=num_unknown, num_options=len(options)))
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
-        warnings.append(finding(Code.LOCAL_GPUS_BUSY))
+        warnings.append(Unknown(what="local-wait"))
     queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
     if queued:
-        warnings.append(finding(Code.CLUSTER_WAIT_UNKNOWN, clusters=queued))
+        warnings.append(Unknown(what="cluster-wait", names=queued))
     return tuple(warnings)

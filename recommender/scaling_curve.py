@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.about_options import Unknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
 from recommender.plans.named import places_of, plans_with_words, words_of_name
@@ -89,7 +91,7 @@ def scaling_curve(options: Iterable[Option], worth: Worth) -> ScalingCurve:
         worth=worth,
         points=points,
         best=None if best is None else best.plan.id,
-        verdict=_verdict(feasible, best, worth) if is_priced else finding(Code.CURVE_UNPRICED),
+        verdict=_verdict(feasible, best, worth) if is_priced else Unknown(what="curve-cost"),
     )
 
 
@@ -117,24 +119,22 @@ def _usd_per_h_saved(fewer: Option, more: Option, worth: Worth) -> float:
 
 def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) -> Finding:
     if best is None:
-        return finding(Code.CURVE_OF_NONE)
+        return CurveOfNone()
     place = next(i for i, point in enumerate(feasible) if point.option is best)
     following = feasible[place + 1] if place + 1 < len(feasible) else None
     own = feasible[place].usd_per_h_saved
-    if following is None and own is None:
-        return finding(Code.CURVE_OF_ONE, machine=machine(best))
     if following is None:
+        if own is None:
+            return CurveOfOne(machine=machine(best))
         before = feasible[place - 1].option
-        return finding(
-            Code.CURVE_PAYS,
+        return CurvePays(
             machine=machine(best),
             usd_per_h_saved=own,
             change_usd=_change_between(before, best, worth),
             value_usd_per_h=worth.hour_usd,
         )
     saved = following.usd_per_h_saved
-    return finding(
-        Code.CURVE_STOPS,
+    return CurveStops(
         machine=machine(best),
         next_num_gpus=following.option.plan.num_gpus,
         usd_per_h_saved=None if saved is None or math.isinf(saved) else saved,

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    ChangeCosts,
+    ChangeEnables,
+    ChangeEndsAll,
+    ChangeMoves,
+    ChangeOfMemory,
+    ChangeRulesOut,
+)
 from advisor.core.values import Option, Recommendation
 from recommender.ranking.what_tips import machine, why_removed
 
@@ -94,24 +103,23 @@ def change_findings(change: ScriptChange) -> tuple[Finding, ...]:
 def _findings(change: ScriptChange) -> Iterator[Finding]:
     base, same, head = change.base, change.same, change.head
     if head is None:
-        yield finding(Code.CHANGE_ENDS_ALL, machine=None if base is None else machine(base))
+        yield ChangeEndsAll(machine=None if base is None else machine(base))
     elif base is None:
-        yield finding(Code.CHANGE_ENABLES, machine=machine(head), **_figures("head", head))
+        yield ChangeEnables(machine=machine(head), **_figures("head", head))
     else:
         yield from _between(change, base, head)
     yield from _fits(change)
     if same is not None and same.feasible and head is not None and head.plan.id != same.plan.id:
-        yield finding(Code.CHANGE_MOVES, machine=machine(head), **_figures("head", head))
+        yield ChangeMoves(machine=machine(head), **_figures("head", head))
 
 
 def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:
     same = change.same
-    facts = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
+    facts: dict[str, Any] = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
     if same is not None and same.feasible:
-        yield finding(Code.CHANGE_COSTS, machine=machine(base), **facts, **_figures("head", same))
+        yield ChangeCosts(machine=machine(base), **facts, **_figures("head", same))
         return
-    yield finding(
-        Code.CHANGE_RULES_OUT,
+    yield ChangeRulesOut(
         machine=machine(base),
         why=None if same is None else why_removed(same),
         instead=machine(head),
@@ -129,8 +137,7 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
     newly = [b.gpu for a, b in both if a.fits_memory is False and b.fits_memory is True]
     if grown and grown[0][0] != grown[0][1]:
         base_bytes, head_bytes = grown[0]
-        yield finding(
-            Code.CHANGE_OF_MEMORY,
+        yield ChangeOfMemory(
             base_bytes=base_bytes,
             head_bytes=head_bytes,
             no_longer=tuple(dict.fromkeys(out)),
@@ -138,7 +145,7 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
         )
 
 
-def _figures(name: str, option: Option) -> dict[str, Fact]:
+def _figures(name: str, option: Option) -> dict[str, Any]:
     is_known = option.plan.usd_per_h is not None
     return {
         f"{name}_usd": option.cost_usd.p50 if is_known else None,

@@ -2,9 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from advisor.core.findings import Code, Fact, Finding, quoted
+from advisor.core.findings import Fact, Finding, Text, quoted
+from advisor.core.findings.about_answers import (
+    BestOfTotal,
+    ChangeCosts,
+    ChangeEnables,
+    ChangeEndsAll,
+    ChangeMoves,
+    ChangeOfMemory,
+    ChangeRulesOut,
+    Cheapest,
+    CloudWaitAssumed,
+    ComparedBetter,
+    ComparedByTime,
+    ComparedNeither,
+    ComparedOne,
+    ComparedSame,
+    ComparedTrade,
+    CostOfPickUnknown,
+    CurveOfNone,
+    CurveOfOne,
+    CurvePays,
+    CurveStops,
+    DataRegionUnknown,
+    EpochLengthUnknown,
+    Fastest,
+    Machine,
+    NothingTips,
+    ObjectiveOfPolicy,
+    OptInRegions,
+    RatesUnknown,
+    Safest,
+    SummaryChoice,
+    SummaryCostAndTime,
+    SummaryDoubt,
+    TooManyEpochs,
+)
+from advisor.core.findings.about_estimates import (
+    Accumulate,
+    AttentionUnfused,
+    BatchNotProfiled,
+    BatchVariation,
+    CalibratedRates,
+    ClocksDrifted,
+    Constant,
+    CorrectedByReceipts,
+    DataParallel,
+    DivideLayers,
+    Drift,
+    EmulatedRate,
+    EnlargeBatch,
+    KernelFloor,
+    KernelsDisagree,
+    Launching,
+    MemoryByPart,
+    NotLearned,
+    OtherWorld,
+    PowerLimited,
+    RecurrentOfUnknownSize,
+    RetuneLearningRate,
+    RooflineConstants,
+    SaveCheckpoints,
+    Sharded,
+    ShardModel,
+    StartOnNodes,
+    StartWithTorchrun,
+    StateShared,
+    StepCompiled,
+    Supposed,
+    TimeOfUnsupportedGpu,
+    WhatIfNotFeasible,
+)
+from advisor.core.findings.about_options import (
+    Alike,
+    ApprovalNeeded,
+    CommunityHost,
+    CopiedLocally,
+    DataInPlace,
+    DataMoved,
+    GangAssumed,
+    GlobalBatchHeld,
+    GpuInUse,
+    InputAssumed,
+    InputBound,
+    InputInTurn,
+    LaterStart,
+    MemoryTight,
+    MoreVcpus,
+    NearTie,
+    PriceDerived,
+    RateAssumed,
+    RateOfLog,
+    RatePublished,
+    RateUnknown,
+    Reading,
+    RemovedByAttention,
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedByPolicy,
+    RemovedByQuota,
+    RemovedBySharding,
+    RemovedBySoftware,
+    RemovedBySpot,
+    RentOrWait,
+    Risk,
+    RiskPreemption,
+    ScalingAssumed,
+    Tie,
+    WaitAssumed,
+    WaitOfAnySize,
+    WaitOfLog,
+    WaitOfOtherUnit,
+    WaitOfStarts,
+)
+from advisor.core.findings.about_prices import (
+    GpuFamily,
+    PricesComputed,
+    PricesImplausible,
+    PricesNotLive,
+    PricesStale,
+)
+from advisor.core.findings.about_reports import (
+    BillRowsLeftOut,
+    BillsOverlap,
+    ChargesUntagged,
+    JobsUnpriced,
+    LeakIdle,
+    LongCharges,
+    OtherCurrency,
+    PricesNotRemembered,
+    RecordsImpossible,
+    RunCostsEstimated,
+    RunCostsUnknown,
+    RunMachinesUnknown,
+    SavingFound,
+    TaxApart,
+)
+from advisor.core.findings.about_traces import (
+    BatchesDiffer,
+    BatchesWarmUp,
+    CredentialsInSight,
+    DataSetReplaced,
+    DataWithoutEnd,
+    NoStep,
+    OffloadUncounted,
+    OptimizerIdle,
+    ProfiledWithoutGpu,
+    SamplerWithoutLength,
+    SeveralLoaders,
+    SizesAssumed,
+    StepTaken,
+    TorchUntested,
+    VariablesWithheld,
+)
+from advisor.formats.trace_checks import known_warning, warning_of
 from advisor.payload.protocol import Notice
 from advisor.report.words import in_names, sentences
 
@@ -15,6 +171,7 @@ _TRACES: Mapping[str, Fact] = {
     "as_of": "2026-11-22",
 }
 _LOADING: Mapping[str, Fact] = {
+    "is_nearly": False,
     "loading_s": 0.5,
     "samples_per_s": 128.0,
     "num_workers": 4,
@@ -22,19 +179,16 @@ _LOADING: Mapping[str, Fact] = {
     "cpu_s": 2.0,
     "gpu_s": 0.1,
 }
-_MACHINE = Finding(
-    Code.MACHINE,
-    {
-        "plan_id": "aws/g6.xlarge/us-east-1/spot",
-        "gpu": "L4",
-        "num_gpus": 1,
-        "num_nodes": 1,
-        "tier": "cloud",
-        "provider": "aws",
-        "instance_type": "g6.xlarge",
-        "place": "us-east-1",
-        "market": "spot",
-    },
+_MACHINE = Machine(
+    plan_id="aws/g6.xlarge/us-east-1/spot",
+    gpu="L4",
+    num_gpus=1,
+    num_nodes=1,
+    tier="cloud",
+    provider="aws",
+    instance_type="g6.xlarge",
+    place="us-east-1",
+    market="spot",
 )
 _AFTER: Mapping[str, Fact] = {"head_usd": 219.0, "head_p90_usd": 280.0, "head_s": 331200.0}
 _BEFORE_AND_AFTER: Mapping[str, Fact] = {
@@ -56,13 +210,13 @@ _FASTER: Mapping[str, Fact] = {
     "p_sooner": 0.97,
 }
 
-FACTS: Mapping[Code, Mapping[str, Fact]] = {
-    Code.COMPARED_BETTER: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0, "change_usd": 25.0},
-    Code.COMPARED_BY_TIME: {**_FASTER, "unpriced": ["B"]},
-    Code.COMPARED_NEITHER: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
-    Code.COMPARED_ONE: {"take": "A", "other": "B", "why": quoted("does not fit")},
-    Code.COMPARED_SAME: {"usd": 12.5, "time_s": 7200.0},
-    Code.COMPARED_TRADE: {
+FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
+    ComparedBetter: {**_FASTER, "times_cheaper": 1.4, "less_usd": 12.0, "change_usd": 25.0},
+    ComparedByTime: {**_FASTER, "unpriced": ["B"]},
+    ComparedNeither: {"why_a": quoted("does not fit"), "why_b": quoted("too late")},
+    ComparedOne: {"take": "A", "other": "B", "why": quoted("does not fit")},
+    ComparedSame: {"usd": 12.5, "time_s": 7200.0},
+    ComparedTrade: {
         **_FASTER,
         "times_dearer": 1.4,
         "more_usd": 12.0,
@@ -71,18 +225,17 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "value_usd_per_h": 2.0,
         "take": "B",
     },
-    Code.CURVE_OF_NONE: {},
-    Code.CURVE_OF_ONE: {"machine": _MACHINE},
-    Code.CURVE_PAYS: {"machine": _MACHINE, "usd_per_h_saved": 1.2, "change_usd": 0.0, "value_usd_per_h": 2.0},
-    Code.CURVE_STOPS: {
+    CurveOfNone: {},
+    CurveOfOne: {"machine": _MACHINE},
+    CurvePays: {"machine": _MACHINE, "usd_per_h_saved": 1.2, "change_usd": 0.0, "value_usd_per_h": 2.0},
+    CurveStops: {
         "machine": _MACHINE,
         "next_num_gpus": 8,
         "usd_per_h_saved": 31.0,
         "change_usd": 25.0,
         "value_usd_per_h": 2.0,
     },
-    Code.CURVE_UNPRICED: {},
-    Code.SAVING: {
+    SavingFound: {
         "script": "train.py",
         "project": "detr",
         "rhythm": "weekly",
@@ -96,39 +249,32 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "time_p90_s": 36_000.0,
         "deadline_s": 86_400.0,
     },
-    Code.LEAK_ABOVE_P90: _LEAK,
-    Code.LEAK_FAILED: _LEAK,
-    Code.LEAK_INTERRUPTED: _LEAK,
-    Code.LEAK_LOST: _LEAK,
-    Code.LEAK_UNADVISED: _LEAK,
-    Code.LEAK_IDLE: {
+    LeakIdle: {
         "provider": "aws",
         "instance_type": "g5.xlarge",
         "usd": 3.5,
         "billed_usd": 20.0,
         "num_runs": 4,
     },
-    Code.BILL_ROWS_LEFT_OUT: {
+    BillRowsLeftOut: {
         "bill": "aws.csv",
         "num_left_out": 2,
         "num_read": 40,
         "first": ["line 7: BilledCost is empty"],
     },
-    Code.BILLS_OVERLAP: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
-    Code.CHARGES_UNTAGGED: {"usd": 4.2},
-    Code.FORECAST_UNKNOWN: {"least_weeks": 4},
-    Code.JOBS_UNPRICED: {"num_jobs": 2, "scripts": ["train.py"]},
-    Code.LONG_CHARGES: {"num_charges": 2},
-    Code.NO_RUNS_IN_PERIOD: {},
-    Code.OTHER_CURRENCY: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
-    Code.PRICES_NOT_REMEMBERED: {"gpus": ["L4"]},
-    Code.RECORDS_IMPOSSIBLE: {"num_records": 2, "first": ["the run run-1: cost_usd is inf"]},
-    Code.RUN_COSTS_ESTIMATED: {"num_runs": 3},
-    Code.RUN_COSTS_UNKNOWN: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
-    Code.RUN_MACHINES_UNKNOWN: {"num_runs": 1},
-    Code.TAX_APART: {"usd": 1.9},
-    Code.TEXT: {"text": "a sentence of somebody else"},
-    Code.MEMORY: {
+    BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
+    ChargesUntagged: {"usd": 4.2},
+    JobsUnpriced: {"num_jobs": 2, "scripts": ["train.py"]},
+    LongCharges: {"num_charges": 2},
+    OtherCurrency: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
+    PricesNotRemembered: {"gpus": ["L4"]},
+    RecordsImpossible: {"num_records": 2, "first": ["the run run-1: cost_usd is inf"]},
+    RunCostsEstimated: {"num_runs": 3},
+    RunCostsUnknown: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
+    RunMachinesUnknown: {"num_runs": 1},
+    TaxApart: {"usd": 1.9},
+    Text: {"text": "a sentence of somebody else"},
+    RemovedByMemory: {
         "needed_bytes": 20 * 2**30,
         "available_bytes": 16 * 2**30,
         "fitting_share": 0.5,
@@ -136,31 +282,35 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "fitting_batch_size": 32,
         "remedies": [{"changes": ["checkpointing"], "needed_bytes": 12 * 2**30, "slower": 1.3}],
     },
-    Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
-    Code.SOFTWARE: {"compute_capability": "3.7"},
-    Code.ATTENTION: {"gpu": "T4", "backends": ["flash"], "dtype": "float16", "head_size": 64},
-    Code.TIME_OF_UNSUPPORTED_GPU: {
+    RemovedBySharding: {"num_ranks": 8, "num_gpus": 1},
+    RemovedBySoftware: {"compute_capability": "3.7"},
+    RemovedByAttention: {"gpu": "T4", "backends": ["flash"], "dtype": "float16", "head_size": 64},
+    TimeOfUnsupportedGpu: {
         "gpu": "K80",
-        "why": Finding(Code.SOFTWARE, {"compute_capability": "3.7"}),
+        "why": RemovedBySoftware(compute_capability="3.7"),
     },
-    Code.QUOTA: {
+    RemovedByQuota: {
         "num_vcpus": 192,
         "most_vcpus": 96,
         "instance_types": ("p*",),
         "region": "us-east-1",
         "provider": "aws",
     },
-    Code.SPOT: {
+    RemovedBySpot: {
         "training_h": 73.5,
         "cost_usd": 80.0,
         "checkpoint_interval_h": None,
         "on_demand_h": 12.0,
         "best": {"checkpoint_interval_h": 0.5, "training_h": 14.0, "cost_usd": 15.0},
     },
-    Code.BUDGET: {"cost_usd": 30.0, "budget_usd": 20.0, "p": 0.25},
-    Code.DEADLINE: {"time_s": 7200.0, "deadline_s": 3600.0, "p": 0.25},
-    Code.POLICY: {"rule": "deny.regions: us-*", "file": "org.yaml:7", "detail": "region us-1 is among them"},
-    Code.ALIKE: {
+    RemovedByBudget: {"cost_usd": 30.0, "budget_usd": 20.0, "p": 0.25},
+    RemovedByDeadline: {"time_s": 7200.0, "deadline_s": 3600.0, "p": 0.25},
+    RemovedByPolicy: {
+        "rule": "deny.regions: us-*",
+        "file": "org.yaml:7",
+        "detail": "region us-1 is among them",
+    },
+    Alike: {
         "num_options": 2,
         "num_of_other_gpus": 1,
         "other_gpus": ["8 x H200-SXM-141GB"],
@@ -169,46 +319,43 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "cheaper_usd": 0.02,
         "dearer_usd": 9.48,
     },
-    Code.APPROVAL_NEEDED: {
+    ApprovalNeeded: {
         "by": "team lead",
         "file": "org.yaml:9",
         "detail": "the job costs $120.00 at p90",
     },
-    Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
-    Code.COPIED_LOCALLY: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
-    Code.READING: {
+    DataInPlace: {"place": "us-east-1", "gib": 3000.0},
+    CopiedLocally: {"gib": 3000.0, "time_s": 515.0, "read_s": 0.169},
+    Reading: {
         "gib": 3000.0,
         "read_s": 0.2,
         "bytes_per_s": 6.25e9,
         "bits_per_s": 100e9,
         "by_storage": True,
     },
-    Code.READING_UNKNOWN: {},
-    Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
-    Code.GLOBAL_BATCH_HELD: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
-    Code.SCALING_ASSUMED: {"batch_size": None, "num_gpus": 8},
-    Code.SHARING_UNKNOWN: {},
-    Code.CORRECTED_BY_RECEIPTS: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
-    Code.DRIFT: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
-    Code.BATCH_VARIATION: {"variation": 0.38, "waits": True},
-    Code.SUPPOSED: {"split": "zero-3"},
-    Code.SHARD_MODEL: {"sharding": "zero-3"},
-    Code.DIVIDE_LAYERS: {"tensor": 8, "pipeline": 2},
-    Code.ATTENTION_UNFUSED: {"gpu": "T4", "dtype": "bfloat16", "head_size": 64},
-    Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
-    Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
-    Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
-    Code.MEMORY_TIGHT: {
+    DataMoved: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
+    GlobalBatchHeld: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
+    ScalingAssumed: {"batch_size": None, "num_gpus": 8},
+    CorrectedByReceipts: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
+    Drift: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
+    BatchVariation: {"variation": 0.38, "waits": True},
+    Supposed: {"split": "zero-3"},
+    ShardModel: {"sharding": "zero-3"},
+    DivideLayers: {"tensor": 8, "pipeline": 2},
+    AttentionUnfused: {"gpu": "T4", "dtype": "bfloat16", "head_size": 64},
+    BatchNotProfiled: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
+    GpuInUse: {"gpu_index": 1, "busy_share": 0.92, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
+    MemoryTight: {
         "needed_bytes": 15 * 2**30,
         "needed_p90_bytes": 17 * 2**30,
         "available_bytes": 16 * 2**30,
     },
-    Code.INPUT_ASSUMED: {
+    InputAssumed: {
         "kind": "image",
         "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01},
     },
-    Code.INPUT_BOUND: _LOADING,
-    Code.MORE_VCPUS: {
+    InputBound: _LOADING,
+    MoreVcpus: {
         "instance_type": "g5.16xlarge",
         "vcpus_per_gpu": 64.0,
         "time_s": 7200.0,
@@ -216,10 +363,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "instead_of_time_s": 14400.0,
         "instead_of_cost_usd": 9.0,
     },
-    Code.INPUT_BOUND_ALONE: {"loading_s": 0.5, "gpu_s": 0.1},
-    Code.INPUT_IN_TURN: {"loading_s": 0.5, "gpu_s": None},
-    Code.INPUT_NEARLY_BOUND: _LOADING,
-    Code.LATER_START: {
+    InputInTurn: {"is_bound": True, "loading_s": 0.5, "gpu_s": None},
+    LaterStart: {
         "delay_h": 8,
         "start_at": "2026-11-01T20:00:00+00:00",
         "saving_usd": 4.0,
@@ -227,10 +372,10 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "usd": 20.0,
         "num_days": 29,
     },
-    Code.NEAR_TIE: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
-    Code.COMMUNITY_HOST: {"provider": "vast"},
-    Code.PRICE_DERIVED: {"source": "derived from x"},
-    Code.RATE_UNKNOWN: {
+    NearTie: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
+    CommunityHost: {"provider": "vast"},
+    PriceDerived: {"source": "derived from x"},
+    RateUnknown: {
         "line": "storage",
         "provider": "aws",
         "region": "ap-southeast-3",
@@ -239,17 +384,17 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "dearest_provider": "aws",
         "dearest_region": "sa-east-1",
     },
-    Code.RENT_OR_WAIT: {
+    RentOrWait: {
         "own_id": "cluster/lab/1xT4",
         "rented_id": "X",
         "value_usd_per_h": 10.0,
         "break_even_wait_s": 3600.0,
         "mean_wait_s": None,
     },
-    Code.TIE: {"plan_id": "X", "within_share": 0.05},
-    Code.GANG_ASSUMED: {"num_nodes": 2, "p_at_once": 0.6, "times_of_one": 1.19},
-    Code.START_ON_NODES: {"num_nodes": 2, "gpus_per_node": 8, "is_rented": True},
-    Code.WAIT_ASSUMED: {
+    Tie: {"plan_id": "X", "within_share": 0.05},
+    GangAssumed: {"num_nodes": 2, "p_at_once": 0.6, "times_of_one": 1.19},
+    StartOnNodes: {"num_nodes": 2, "gpus_per_node": 8, "is_rented": True},
+    WaitAssumed: {
         "p_at_once": 0.63,
         "later_p50_s": 4090.0,
         "later_p90_s": 40500.0,
@@ -258,26 +403,26 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "source": "traces",
         "as_of": "2026-11-22",
     },
-    Code.WAIT_OF_STARTS: {"p_at_once": 0.8, "watched_h": 340.0},
-    Code.WAIT_OF_ANY_SIZE: {"enough_jobs": 40},
-    Code.WAIT_OF_LOG: {
+    WaitOfStarts: {"p_at_once": 0.8, "watched_h": 340.0},
+    WaitOfAnySize: {"enough_jobs": 40},
+    WaitOfLog: {
         "num_jobs": 1812,
         "size": "4..7",
         "size_unit": "gpus",
         "walltime": "<=12h",
         "queue": "gpu",
     },
-    Code.WAIT_OF_OTHER_UNIT: {"size_unit": "nodes", "size": 1.0},
-    Code.RISK_PREEMPTION: {
+    WaitOfOtherUnit: {"size_unit": "nodes", "size": 1.0},
+    RiskPreemption: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
         "times_of_one": 1.0,
-        "rate_source": Finding(Code.RATE_ASSUMED, _TRACES),
+        "rate_source": RateAssumed(**_TRACES),
         "price_rise": 1.25,
     },
-    Code.RATE_ASSUMED: _TRACES,
-    Code.RATE_OF_LOG: {"num_preemptions": 12, "up_h": 340.0},
-    Code.RATE_PUBLISHED: {
+    RateAssumed: _TRACES,
+    RateOfLog: {"num_preemptions": 12, "up_h": 340.0},
+    RatePublished: {
         "is_floor": False,
         "source": "AWS",
         "as_of": "2026-08-01",
@@ -285,49 +430,32 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "high_pct": 10,
         "least_preemptions_per_h": 7e-5,
     },
-    Code.INSTALL_FOR_CUDA_12: {"architecture": "Volta"},
-    Code.INSTALL_FOR_VENDOR: {"vendor": "AMD"},
-    Code.START_WITH_TORCHRUN: {"library": "transformers"},
-    Code.RETUNE_LEARNING_RATE: {"global_batch_size": 256, "batch_size": 64},
-    Code.SAVE_CHECKPOINTS: {"interval_s": 1800.0, "best_interval_s": 3600.0},
-    Code.ACCUMULATE: {"passes": 4},
-    Code.ENLARGE_BATCH: {"factor": 2},
-    Code.USE_AUTOCAST: {"dtype": "bfloat16"},
-    Code.CALIBRATED_RATES: {"reached_share": {"gemm": 0.9}},
-    Code.CONSTANTS: {
-        "source": Finding(Code.CONSTANT_ASSUMED, {"architecture": None}),
+    StartWithTorchrun: {"library": "transformers"},
+    RetuneLearningRate: {"global_batch_size": 256, "batch_size": 64},
+    SaveCheckpoints: {"interval_s": 1800.0, "best_interval_s": 3600.0},
+    Accumulate: {"passes": 4},
+    EnlargeBatch: {"factor": 2},
+    CalibratedRates: {"reached_share": {"gemm": 0.9}},
+    RooflineConstants: {
+        "source": Constant(of="assumed", architecture=None),
         "rates_by_constant": {"gemm": ["bf16", "fp16"], "streaming": []},
     },
-    Code.CUSTOM_OPERATORS: {"names": ["frobnicate"]},
-    Code.DATA_PARALLEL: {"bucket_bytes": 25 * 2**20, "slowdown": 0.3, "spread": 0.04},
-    Code.EMULATED_RATE: {"rate": "bf16"},
-    Code.LAUNCHING: {"launching_s": {"p10": 0.014, "p50": 0.023, "p90": 0.038}},
-    Code.KERNEL_FLOOR: {"kernel_s": 2e-6, "operator_s": 5e-6},
-    Code.MEMORY_BY_PART: {"fragmentation_p50": 0.05, "fragmentation_p90": 0.12},
-    Code.NOT_LEARNED: {"families": ["conv", "norm"], "partly": ["norm"]},
-    Code.OTHER_WORLD: {"num_ranks": 8, "num_gpus": 1},
-    Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},
-    Code.SHARDED: {"num_ranks": 8, "hides": True},
-    Code.STATE_SHARED: {"num_gpus": 8},
-    Code.STEP_COMPILED: {"mode": "default"},
-    Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
-    Code.PATCH_BY_HAND: {"change": "fp16"},
-    Code.PATCH_SET_ALREADY: {"name": "autocast"},
-    Code.WHAT_IF_BATCH_NOT_SEEN: {"batch_size": 320},
-    Code.WHAT_IF_BF16_INSTEAD: {"gpu": "A100-SXM-80GB"},
-    Code.WHAT_IF_NO_RATE: {"gpu": "P100-PCIE-16GB", "rate": "bf16"},
-    Code.WHAT_IF_NOT_FEASIBLE: {"gpu": "T4", "removed_by": ["memory"]},
-    Code.WHAT_IF_GRAPH_BREAKS: {"num_breaks": 128},
-    Code.WHAT_IF_NOTHING: {"lacking": "products in FP32"},
-    Code.WHAT_IF_REWRITTEN: {"change": "batch"},
-    Code.POWER_LIMIT_CALIBRATED: {"limit_w": 500.0, "tdp_w": 700.0},
-    Code.POWER_LIMITED: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
-    Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},
-    Code.CONSTANT_CALIBRATED: {"source": "calibrated on this machine, today"},
-    Code.CLOCKS_DRIFTED: {"drift": 0.2},
-    Code.KERNELS_DISAGREE: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
-    Code.CONSTANT_MEDIAN: {"architecture": "Volta", "is_on_slot_power": False, "slot_power_w": 75.0},
-    Code.BEST_OF_TOTAL: {
+    DataParallel: {"bucket_bytes": 25 * 2**20, "slowdown": 0.3, "spread": 0.04},
+    EmulatedRate: {"rate": "bf16"},
+    Launching: {"launching_s": {"p10": 0.014, "p50": 0.023, "p90": 0.038}},
+    KernelFloor: {"kernel_s": 2e-6, "operator_s": 5e-6},
+    MemoryByPart: {"fragmentation_p50": 0.05, "fragmentation_p90": 0.12},
+    NotLearned: {"families": ["conv", "norm"], "partly": ["norm"]},
+    OtherWorld: {"num_ranks": 8, "num_gpus": 1},
+    RecurrentOfUnknownSize: {"share_of_rate": 0.25},
+    Sharded: {"num_ranks": 8, "hides": True},
+    StateShared: {"num_gpus": 8},
+    StepCompiled: {"mode": "default"},
+    WhatIfNotFeasible: {"gpu": "T4", "removed_by": ["memory"]},
+    PowerLimited: {"limit_w": 500.0, "tdp_w": 700.0, "slowdown": 1.1},
+    ClocksDrifted: {"drift": 0.2},
+    KernelsDisagree: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
+    BestOfTotal: {
         "value_usd_per_h": 10.0,
         "cost_usd": 20.0,
         "time_s": 3600.0,
@@ -335,45 +463,45 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "change_usd": 25.0,
         "is_price_derived": True,
     },
-    Code.CHEAPEST: {"is_cost_known": True, "is_guess_below": False},
-    Code.COST_OF_PICK_UNKNOWN: {"rule": Finding(Code.FASTEST)},
-    Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
-    Code.DATA_REGION_UNKNOWN: {"place": "s3://bucket", "provider": "aws"},
-    Code.OPT_IN_REGIONS: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
-    Code.CLOUD_WAIT_ASSUMED: {"num_assumed": 230, "num_rented": 232},
-    Code.SAFEST: {
+    Cheapest: {"is_cost_known": True, "is_guess_below": False},
+    CostOfPickUnknown: {"rule": Fastest()},
+    ObjectiveOfPolicy: {"reason": Fastest()},
+    DataRegionUnknown: {"place": "s3://bucket", "provider": "aws"},
+    OptInRegions: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
+    CloudWaitAssumed: {"num_assumed": 230, "num_rented": 232},
+    Safest: {
         "limits": ["budget"],
         "p_met": 0.95,
         "is_preemptible": False,
         "cost_p90_usd": 15.0,
         "is_cost_known": True,
     },
-    Code.MACHINE: _MACHINE.facts,
-    Code.CHANGE_COSTS: {"machine": _MACHINE, **_BEFORE_AND_AFTER, **_AFTER},
-    Code.CHANGE_ENABLES: {"machine": _MACHINE, **_AFTER},
-    Code.CHANGE_ENDS_ALL: {"machine": _MACHINE},
-    Code.CHANGE_MOVES: {"machine": _MACHINE, **_AFTER},
-    Code.CHANGE_OF_MEMORY: {
+    Machine: _MACHINE.facts,
+    ChangeCosts: {"machine": _MACHINE, **_BEFORE_AND_AFTER, **_AFTER},
+    ChangeEnables: {"machine": _MACHINE, **_AFTER},
+    ChangeEndsAll: {"machine": _MACHINE},
+    ChangeMoves: {"machine": _MACHINE, **_AFTER},
+    ChangeOfMemory: {
         "base_bytes": 71 * 2**30,
         "head_bytes": 83 * 2**30,
         "no_longer": ("A100-SXM-80GB",),
         "newly": (),
     },
-    Code.CHANGE_RULES_OUT: {
+    ChangeRulesOut: {
         "machine": _MACHINE,
         "why": quoted("too large"),
         "instead": _MACHINE,
         **_BEFORE_AND_AFTER,
         **_AFTER,
     },
-    Code.SUMMARY_CHOICE: {
+    SummaryChoice: {
         "machine": _MACHINE,
         "is_rented": True,
         "must_change": True,
         "num_iterations": 12_500,
         "iteration_s": 0.508,
     },
-    Code.SUMMARY_COST_AND_TIME: {
+    SummaryCostAndTime: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,
         "time_p50_s": 7200.0,
@@ -381,29 +509,16 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "is_cost_known": True,
         "is_whole": True,
     },
-    Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "num_nodes": 1, "tipped_by": Finding(Code.NOTHING_TIPS)},
-    Code.TIPPED_BY_DATA_PLACE: {**_INSTEAD, "data_provider": "aws", "data_region": "us-east-1"},
-    Code.TIPPED_BY_DEADLINE: {**_INSTEAD, "below_s": 69_000.0},
-    Code.TIPPED_BY_LATER_DEADLINE: {**_INSTEAD, "from_s": 69_000.0},
-    Code.TIPPED_BY_OBJECTIVE: _INSTEAD,
-    Code.TIPPED_BY_PRICE: {**_INSTEAD, "usd_per_h": 1.25},
-    Code.TIPPED_BY_QUOTE: {**_INSTEAD, "usd_per_h": 1.25},
-    Code.TIPPED_BY_STEP: {**_INSTEAD, "step_s": 0.02921, "expected_s": 0.02919},
-    Code.TIPPED_BY_VALUE: {**_INSTEAD, "value_usd_per_h": 7.0, "is_above": True},
-    Code.TIPPED_BY_WAIT: {**_INSTEAD, "wait_s": 1800.0, "is_known": False},
-    Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
-    Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
-    Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
-    Code.GPUS_NOT_IN_CATALOG: {"gpus": ["X9"]},
-    Code.PRICES_AHEAD: {"providers": ["aws"]},
-    Code.PRICES_COMPUTED: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
-    Code.PRICES_IMPLAUSIBLE: {
+    SummaryDoubt: {"risk": Risk(of="capacity"), "num_nodes": 1, "tipped_by": NothingTips()},
+    GpuFamily: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
+    PricesComputed: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
+    PricesImplausible: {
         "num_prices": 1,
         "source": "aws",
         "examples": "p5.48xlarge use1-az1 spot 0.01 USD/h",
         "is_kept": False,
     },
-    Code.PRICES_NOT_LIVE: {
+    PricesNotLive: {
         "num_dated": 1,
         "num_prices": 2,
         "ages": [
@@ -417,73 +532,79 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         ],
         "is_public": True,
     },
-    Code.PRICES_STALE: {
+    PricesStale: {
         "examples": ["aws p5 on-demand in us-east-1"],
         "num_machines": 2,
         "num_prices": 3,
         "sources": ["snapshot"],
         "is_kept": True,
     },
-    Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
-    Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
-    Code.BATCHES_DIFFER: {"smallest": 12, "largest": 64, "batch_size": 64},
-    Code.BATCHES_WARM_UP: {
+    EpochLengthUnknown: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
+    TooManyEpochs: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
+    BatchesDiffer: {"smallest": 12, "largest": 64, "batch_size": 64},
+    BatchesWarmUp: {
         "first_size": 16,
         "nominal_size": 64,
         "num_batches": 4,
         "batch_size": 16,
         "factor": 4,
     },
-    Code.CALLS_DROPPED: {"function": "push_to_hub"},
-    Code.GRAPH_BREAKS: {"num_breaks": 3, "operators": ["aten::item", "aten::nonzero"]},
-    Code.CLOSURE_REPEATED: {"num_evaluations": 20},
-    Code.CREDENTIALS_IN_SIGHT: {"path": "/home/me/.aws"},
-    Code.DATA_SET_REPLACED: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},
-    Code.DATA_WITHOUT_END: {"num_samples": 10**8, "num_batches": 10**6},
-    Code.ENDED_EARLY: {"num_iterations": 2},
-    Code.EVALUATION_CUT: {"num_given": 4, "num_batches": 100},
-    Code.EVALUATION_INSIDE: {"num_passes": 3, "num_calls": 300, "num_calls_of_all": 1000},
-    Code.EVALUATION_BETWEEN: {"num_passes": 40},
-    Code.EVALUATION_LEFT_OUT: {"num_batches": 100},
-    Code.EXCHANGE_LEFT_OUT: {"num_kernels": 3, "time_s": 0.01},
-    Code.EXPORT_FAILED: {"error": "RuntimeError"},
-    Code.EXPORT_PUT_OFF: {"function": "torch.jit.trace"},
-    Code.FAKE_DATA_FED: {"num_loaders": 2},
-    Code.FILES_THROWN_AWAY: {"library": "torch.save"},
-    Code.KERNELS_UNJOINED: {"share_of_kernels": 0.5, "share_of_time": 0.25},
-    Code.KERNELS_UNMARKED: {"num_kernels": 3, "share_of_time": 0.25},
-    Code.NO_FLOP_FORMULA: {"operator": "mine::conv"},
-    Code.NO_SHAPE_RULE: {"operator": "mine::conv", "error": "NotImplementedError"},
-    Code.NO_STEP: {"has_updates": True},
-    Code.NOT_DOWNLOADED: {"name": "https://host/resnet50.pth"},
-    Code.OFFLOAD_UNCOUNTED: {"parts": ["optimizer", "parameters"]},
-    Code.OPTIMIZER_IDLE: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
-    Code.PROFILED_WITHOUT_GPU: {"reason": "the GPU has no memory left"},
-    Code.ROLLOUTS_LEFT_OUT: {"num_passes": 1025},
-    Code.SAMPLER_WITHOUT_LENGTH: {"num_iterations": 20019},
-    Code.SEVERAL_LOADERS: {"num_batches": 100, "others": [5, None]},
-    Code.SIZES_ASSUMED: {"assumptions": ["all elements are unique", "half of a mask is true"]},
-    Code.STEPS_UNEQUAL: {"most_steps": 5},
-    Code.STEP_TAKEN: {"step": "ProfilerStep#2", "num_steps": 3},
-    Code.TORCH_UNTESTED: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
-    Code.TRACKER_SILENT: {"tracker": "wandb"},
-    Code.VARIABLES_WITHHELD: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
-    Code.WORLD_OF_SCRIPT: {"num_ranks": 2, "world_size": 8},
-    Code.WORLD_OF_SHARDS: {"num_ranks": 2},
-    Code.WORLD_UNUSED: {"world_size": 8},
-    Code.RATES_UNKNOWN: {"num_unknown": 2, "num_options": 9},
+    CredentialsInSight: {"path": "/home/me/.aws"},
+    DataSetReplaced: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},
+    DataWithoutEnd: {"num_samples": 10**8, "num_batches": 10**6},
+    NoStep: {"has_updates": True},
+    OffloadUncounted: {"parts": ["optimizer", "parameters"]},
+    OptimizerIdle: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
+    ProfiledWithoutGpu: {"reason": "the GPU has no memory left"},
+    SamplerWithoutLength: {"num_iterations": 20019},
+    SeveralLoaders: {"num_batches": 100, "others": [5, None]},
+    SizesAssumed: {"assumptions": ["all elements are unique", "half of a mask is true"]},
+    StepTaken: {"step": "ProfilerStep#2", "num_steps": 3},
+    TorchUntested: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
+    VariablesWithheld: {"names": ["DB_PASS", "SLACK_WEBHOOK"]},
+    RatesUnknown: {"num_unknown": 2, "num_options": 9},
 }
-"""By code; one that is not here has no facts."""
+"""By class; one that is not here has no facts."""
+
+F = TypeVar("F", bound=Finding)
 
 
-def sample(code: Code) -> Finding:
-    """A finding of this code."""
-    return Finding(code, FACTS.get(code, {}))
+def sample(kind: type[F], **facts: Fact) -> F:
+    """A finding of this kind, with these facts; others are made up by their types."""
+    hints = get_type_hints(kind)
+    made = {name: _fact(name, hints[name]) for name in kind.fact_names}
+    return kind(**{**made, **FACTS.get(kind, {}), **facts})
+
+
+def samples(kind: type[F]) -> Iterator[F]:
+    """A finding of this kind for each value of its first fact."""
+    hint = get_type_hints(kind)[kind.fact_names[0]] if kind.fact_names else None
+    for value in get_args(hint) if get_origin(hint) is Literal else ():
+        yield sample(kind, **{kind.fact_names[0]: value})
+    yield sample(kind)
+
+
+def _fact(name: str, hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return get_args(hint)[0]
+    if get_origin(hint) is UnionType:
+        return _fact(name, get_args(hint)[0])
+    if get_origin(hint) is Sequence:
+        return [_fact(name, get_args(hint)[0])]
+    if get_origin(hint) is Mapping:
+        return {name: _fact(name, get_args(hint)[1])}
+    return {str: name, Any: {name: name}, int: 2, float: 0.5, bool: True, Finding: quoted(name)}[hint]
 
 
 def of_child(notices: Iterable[Notice]) -> list[str]:
     """The sentences of what a child warns of."""
-    return named(Finding(Code(one["code"]), one["facts"]) for one in notices)
+    return named(warning_of(known_warning(one["code"]), one["facts"]) for one in notices)
+
+
+def among(findings: Iterable[Finding]) -> set[object]:
+    """These findings, and their classes."""
+    found = tuple(findings)
+    return {*found, *map(type, found)}
 
 
 def named(findings: Iterable[Finding]) -> list[str]:

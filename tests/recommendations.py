@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from advisor.core.findings import Code, quoted
+from advisor.core.findings import Finding, quoted
+from advisor.core.findings.about_options import (
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedBySharding,
+)
 from advisor.core.values import (
     Interval,
     Market,
@@ -23,7 +29,12 @@ from tests.recommending import make_script
 PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")
 MACHINES = ("g6e.48xlarge", "a2-ultragpu-8g", "p6-b200.48xlarge", "Standard_ND96isr_H100_v5")
 GPUS = ("L40S", "RTX-PRO-6000-Server", "H100-SXM-80GB", "V100-PCIE-32GB")
-REMOVALS = ((Code.MEMORY,), (Code.BUDGET,), (Code.BUDGET, Code.DEADLINE), (Code.SHARDING,))
+REMOVALS = (
+    (RemovedByMemory,),
+    (RemovedByBudget,),
+    (RemovedByBudget, RemovedByDeadline),
+    (RemovedBySharding,),
+)
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
@@ -49,7 +60,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
     return Option(**(facts | changes))
 
 
-def removed(option: Option, *codes: Code, **changes: Any) -> Option:
+def removed(option: Option, *codes: type[Finding], **changes: Any) -> Option:
     """The option, removed for these reasons."""
     return replace(option, reasons=(*map(sample, codes), *option.reasons), **changes)
 

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("advisor", "recommender")
+MOST_THAT_TAKE_ALL_SETTINGS = 40
 # The face of the library hands out its names when they are asked for: importing it imports nothing heavy.
 LAZY = ROOT / "advisor" / "__init__.py"
 INITS = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("__init__.py") if path != LAZY)
@@ -33,6 +34,37 @@ def test_a_package_holds_a_docstring_and_re_exports_only(path: Path) -> None:
 def test_the_check_sees_code() -> None:
     for code in ("def f(): ...", "X = 1", "class C: ...", "f()", "for x in y: ...", "if x: import y"):
         assert not is_re_export(ast.parse(code).body[0]), code
+
+
+def takes_all_settings(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether one of its parameters is all settings there are, with who set them or without."""
+    parameters = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return any(
+        one.annotation is not None and ast.unparse(one.annotation).strip("'") in ("Config", "Settings")
+        for one in parameters
+    )
+
+
+def test_few_functions_take_all_settings() -> None:
+    """A use case takes the groups that it needs: `StoreSettings`, `PricingSettings`, ..."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and takes_all_settings(node)
+    ]
+    assert 0 < len(found) <= MOST_THAT_TAKE_ALL_SETTINGS, found
+
+
+def test_the_count_sees_each_kind_of_parameter() -> None:
+    for code in ("def f(c: Config): ...", "def f(*, s: Settings): ...", "async def f(c: 'Config', /): ..."):
+        (function,) = ast.parse(code).body
+        assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        assert takes_all_settings(function), code
+    (narrow,) = ast.parse("def f(store: StoreSettings, load: Callable[[], Config]) -> Config: ...").body
+    assert isinstance(narrow, ast.FunctionDef)
+    assert not takes_all_settings(narrow)
 
 
 def test_no_file_name_means_three_things() -> None:

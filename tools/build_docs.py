@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import re
-import string
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,8 +24,16 @@ from advisor.cli.help import full_help
 from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.setting_kinds import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
-from advisor.core.findings import Code, Severity
-from advisor.report.words import WORDS
+from advisor.core.findings import (  # noqa: F401
+    Finding,
+    Severity,
+    about_answers,
+    about_estimates,
+    about_options,
+    about_prices,
+    about_reports,
+    about_traces,
+)
 from recommender.policy import json_schema
 from tools.architecture_map import architecture_page
 
@@ -166,17 +172,17 @@ def findings_page() -> str:
     ]
     for severity, meaning in SEVERITIES.items():
         lines += [f"\n## {severity.capitalize()}\n\n{meaning}\n"]
-        for code in Code:
-            if code.severity == severity:
-                facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(WORDS[code])))
-                lines.append(f"- `{code}`: {facts}" if facts else f"- `{code}`")
+        for kind in finding_kinds():
+            if kind.severity == severity:
+                facts = ", ".join(f"`{name}`" for name in kind.fact_names)
+                lines.append(f"- `{kind.code}`: {facts}" if facts else f"- `{kind.code}`")
     return "\n".join(lines) + "\n"
 
 
-def _facts(words: str | Callable[..., str]) -> Iterable[str]:
-    if isinstance(words, str):
-        return [name for _, name, _, _ in string.Formatter().parse(words) if name]
-    return inspect.signature(words).parameters
+def finding_kinds(of: type[Finding] = Finding) -> Iterator[type[Finding]]:
+    """Every class of findings, as they are defined."""
+    for kind in of.__subclasses__():
+        yield from finding_kinds(kind) if kind.__subclasses__() else (kind,)
 
 
 def _lower(sentence: str | None) -> str:

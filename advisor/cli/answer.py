@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
-from advisor.core.errors import InputError, NothingFeasibleError
-from advisor.core.findings import Code
+from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
+from advisor.core.findings import Removal
+from advisor.core.findings.about_options import (
+    RemovedByAttention,
+    RemovedByMemory,
+    RemovedByPolicy,
+    RemovedByQuota,
+    RemovedBySharding,
+    RemovedBySpot,
+)
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
@@ -92,8 +100,6 @@ def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Optio
     match = find_option(recommendation, wanted, top)
     if isinstance(match, Option):
         return match
-    from advisor.core.errors import did_you_mean
-
     raise InputError(
         f"there is no option {wanted!r}: give an id, or the number of a row that is shown; --all"
         f" shows every row.{did_you_mean(wanted, match)}"
@@ -107,41 +113,41 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    if (option := _cheapest_but_for(recommendation, Code.POLICY)) is not None:
-        rule = _why(option, Code.POLICY)
+    if (option := _cheapest_but_for(recommendation, RemovedByPolicy)) is not None:
+        rule = _why(option, RemovedByPolicy)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    if (option := _cheapest_but_for(recommendation, Code.QUOTA)) is not None:
-        quota = _why(option, Code.QUOTA)
+    if (option := _cheapest_but_for(recommendation, RemovedByQuota)) is not None:
+        quota = _why(option, RemovedByQuota)
         return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
-    too_large = _removed_by(recommendation, Code.MEMORY)
-    of_other_worlds = _removed_by(recommendation, Code.SHARDING)
+    too_large = _removed_by(recommendation, RemovedByMemory)
+    of_other_worlds = _removed_by(recommendation, RemovedBySharding)
     if of_other_worlds and not too_large:
-        return f"nothing can be judged: {_why(of_other_worlds[0], Code.SHARDING)}."
-    if (option := _cheapest_but_for(recommendation, Code.ATTENTION)) is not None:
-        return f"nothing is feasible. {where(option)} would be, but {_why(option, Code.ATTENTION)}."
-    refused = _removed_by(recommendation, Code.SPOT)
+        return f"nothing can be judged: {_why(of_other_worlds[0], RemovedBySharding)}."
+    if (option := _cheapest_but_for(recommendation, RemovedByAttention)) is not None:
+        return f"nothing is feasible. {where(option)} would be, but {_why(option, RemovedByAttention)}."
+    refused = _removed_by(recommendation, RemovedBySpot)
     if refused and not too_large:
         option = min(refused, key=lambda o: o.time_s.p50)
-        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, Code.SPOT)}."
+        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, RemovedBySpot)}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)
-    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, Code.MEMORY)}."
+    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, RemovedByMemory)}."
 
 
-def _cheapest_but_for(recommendation: Recommendation, code: Code) -> Option | None:
+def _cheapest_but_for(recommendation: Recommendation, kind: type[Removal]) -> Option | None:
     """Of the options that nothing else removes."""
-    kept = [option for option in recommendation.options if option.removed_by == (code,)]
+    kept = [option for option in recommendation.options if option.removed_by == (kind.code,)]
     return min(kept, key=lambda option: (option.cost_usd.p50, option.plan.id), default=None)
 
 
-def _removed_by(recommendation: Recommendation, code: Code) -> list[Option]:
-    return [option for option in recommendation.options if code in option.removed_by]
+def _removed_by(recommendation: Recommendation, kind: type[Removal]) -> list[Option]:
+    return [option for option in recommendation.options if kind.code in option.removed_by]
 
 
-def _why(option: Option, code: Code) -> str:
+def _why(option: Option, kind: type[Removal]) -> str:
     """The reason for which the option is removed."""
-    return sentence(next(reason for reason in option.reasons if reason.code is code))
+    return sentence(next(reason for reason in option.reasons if type(reason) is kind))
 
 
 def _gap(item: Nearest) -> str:

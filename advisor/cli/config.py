@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, load_settings, settings_with
 from advisor.cli.help import WholeLines
 from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.errors import AdvisorError, InputError
+from advisor.core.files import write_atomically
+from advisor.report.plain import print_lines
 from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
@@ -25,9 +28,6 @@ def init(
 ) -> None:
     """Write a first settings file, every line commented out and explained."""
     from advisor.config.layers import PROJECT_FILE, user_file
-    from advisor.core.errors import InputError
-    from advisor.core.files import write_atomically
-    from advisor.report.plain import print_lines
     from advisor.report.settings import template
 
     path = Path(PROJECT_FILE) if project else user_file()
@@ -44,7 +44,6 @@ def init(
 @app.command("show")
 def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print every setting, its value and the layer that set it."""
-    from advisor.cli.common import settings_with
     from advisor.report.settings import settings_document
 
     print_document(settings_document(settings_with()), chosen_format(output, as_json))
@@ -76,7 +75,6 @@ def trust(
 def _trust(directory: Path) -> None:
     from advisor.config.layers import load_config
     from advisor.config.project_layer import remember
-    from advisor.core.errors import InputError
     from advisor.report.settings import request_in_words
 
     # Without the environment, which may trust it already, so that all it will do is shown.
@@ -100,7 +98,6 @@ def _trust(directory: Path) -> None:
 def _revoke(directory: Path) -> None:
     from advisor.config.layers import PROJECT_FILE
     from advisor.config.project_layer import forget
-    from advisor.core.errors import InputError
 
     path = directory.absolute() / PROJECT_FILE
     try:
@@ -114,8 +111,6 @@ def _revoke(directory: Path) -> None:
 
 def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Check this installation; exits with 1 if the main job cannot work."""
-    from advisor.cli.common import load_settings
-    from advisor.core.errors import AdvisorError
     from advisor.report.settings import checks_document, refused_in_words
     from advisor.service.health import run_checks
 

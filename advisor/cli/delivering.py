@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.help import WholeLines
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
@@ -17,7 +17,8 @@ from advisor.report.plain import print_message, print_text
 from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.delivery_settings import DeliverySettings
+    from advisor.config.settings import Settings, StoreSettings
     from advisor.delivery.message import Message
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
@@ -45,32 +46,20 @@ class Outlet:
         command: such as ``recommend``.
         channels: names of the settings; none for the terminal.
         is_preview: show what they would get.
+        settings: of the channels.
+        database: remembers what was sent.
     """
 
     command: str
     channels: tuple[str, ...]
     is_preview: bool
-
-    def check(self, config: Config) -> None:
-        """Refuse what cannot be meant, before long work begins.
-
-        Raises:
-            InputError: a preview of nothing, or ``ADVISOR_DELIVERY_KEY`` cannot be a key.
-            ConfigError: there is no such channel.
-        """
-        if self.is_preview and not self.channels:
-            raise InputError("--preview shows what --to would send: add --to CHANNEL.")
-        if self.channels:
-            from advisor.service.delivering import check_channels, key_of_environment
-
-            check_channels(self.channels, config.settings.delivery)
-            key_of_environment()
+    settings: DeliverySettings
+    database: StoreSettings
 
     def hand_out(
         self,
         document: Document,
         output: Format,
-        config: Config,
         *,
         subject: str,
         warnings: Sequence[str] = (),
@@ -81,7 +70,6 @@ class Outlet:
         Args:
             document: the answer.
             output: how it is printed, or else the table of what went where.
-            config: with the channels.
             subject: of the message.
             warnings: for whoever reads the answer without standard error.
             asked: what tells this question from another one whose answer has the same facts.
@@ -93,17 +81,16 @@ class Outlet:
         from advisor.report.writers.mail import message_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
-        return self.send(message_of(whole, subject), output, config, asked=asked)
+        return self.send(message_of(whole, subject), output, asked=asked)
 
     def send(
-        self, message: Message, output: Format, config: Config, *, asked: str = "", key: str | None = None
+        self, message: Message, output: Format, *, asked: str = "", key: str | None = None
     ) -> tuple[Delivery, ...]:
         """Send a message and say what went where, or show what would be sent."""
         from advisor.report.deliveries import deliveries_document, failures_in_words
         from advisor.service.delivering import DeliveryRequest, deliver, key_of_environment, previews
         from advisor.service.prices.live import now
 
-        settings = config.settings
         request = DeliveryRequest(
             channels=self.channels,
             command=self.command,
@@ -111,20 +98,39 @@ class Outlet:
             key=key or key_of_environment(),
         )
         if self.is_preview:
-            for preview in previews(message, request, settings.delivery):
+            for preview in previews(message, request, self.settings):
                 note(f"what {preview.channel} would get:")
                 print_text(preview.text.removesuffix("\n"))
             return ()
-        deliveries = deliver(message, request, settings.delivery, database=settings.store, listener=TERMINAL)
+        deliveries = deliver(message, request, self.settings, database=self.database, listener=TERMINAL)
         print_document(deliveries_document(deliveries), output)
         for line in failures_in_words(deliveries):
             print_message("error", line)
         return deliveries
 
 
-def outlet(command: str, to: list[str] | None, *, preview: bool) -> Outlet:
-    """Where two options say that the answer of a command goes; a channel named twice gets it once."""
-    return Outlet(command=command, channels=tuple(dict.fromkeys(to or ())), is_preview=preview)
+def outlet(command: str, to: list[str] | None, settings: Settings, *, preview: bool) -> Outlet:
+    """Where two options say that the answer of a command goes; a channel named twice gets it once.
+
+    Raises:
+        InputError: a preview of nothing, or ``ADVISOR_DELIVERY_KEY`` cannot be a key.
+        ConfigError: there is no such channel.
+    """
+    channels = tuple(dict.fromkeys(to or ()))
+    if preview and not channels:
+        raise InputError("--preview shows what --to would send: add --to CHANNEL.")
+    if channels:
+        from advisor.service.delivering import check_channels, key_of_environment
+
+        check_channels(channels, settings.delivery)
+        key_of_environment()
+    return Outlet(
+        command=command,
+        channels=channels,
+        is_preview=preview,
+        settings=settings.delivery,
+        database=settings.store,
+    )
 
 
 def check_delivered(deliveries: Sequence[Delivery]) -> None:
@@ -150,7 +156,6 @@ app = typer.Typer(
 @app.command("list")
 def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show every channel, where its secrets are kept, and what became of its last delivery."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import channels_document
     from advisor.service.delivering import channel_states
 
@@ -167,15 +172,12 @@ def try_out(
     as_json: JsonOption = False,
 ) -> None:
     """Send a short message to channels, each time anew. Exits with 1 if it does not reach one of them."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import trial_document
     from advisor.report.writers.mail import message_of
     from advisor.service.prices.live import now
     from advisor.store.ledger import new_id
 
-    config = settings_with()
-    out = outlet("deliver test", channels, preview=preview)
-    out.check(config)
+    out = outlet("deliver test", channels, settings_with().settings, preview=preview)
     message = message_of(trial_document(now()), "A test of advisor's delivery")
     # Whoever tests twice wants two messages.
-    check_delivered(out.send(message, chosen_format(output, as_json), config, key=f"test-{new_id()}"))
+    check_delivered(out.send(message, chosen_format(output, as_json), key=f"test-{new_id()}"))

@@ -138,11 +138,18 @@ def _plain_errors() -> Iterator[None]:
         raise InputError(_in_one_line(error)) from None
 
 
+_PLAIN_WORDS = {
+    "Value error, ": "",
+    "Input should": "it must",
+    "must be a valid number": "must be a valid number, without a unit or a sign of a currency",
+}
+
+
 def _in_one_line(error: Click) -> str:
     """Without what pydantic says of itself, and with the help of the command."""
     message = str(shown(error.format_message()))
     message, _, _ = message.partition(", unable to parse")
-    for words, plain in (("Value error, ", ""), ("Input should", "it must")):
+    for words, plain in _PLAIN_WORDS.items():
         message = message.replace(words, plain)
     end = "" if message.endswith((".", "?", "!")) else "."
     command = "advisor" if error.ctx is None else error.ctx.command_path

@@ -9,7 +9,9 @@ import typer
 
 from advisor.cli.common import chosen_format
 from advisor.cli.help import WholeLines
+from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.errors import InputError
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
 
@@ -46,7 +48,6 @@ def fit_queue(
     as_json: JsonOption = False,
 ) -> None:
     """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
-    from advisor.cli.listening import TERMINAL
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.service.waits import fit_waits
 
@@ -61,7 +62,6 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Foresee the last 30 % of the log, and show how often and how closely it was right."""
-    from advisor.cli.listening import TERMINAL
     from advisor.report.logs import check_document
     from advisor.service.waits import check_waits
 
@@ -85,8 +85,6 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show how long one kind of job waits; without --gpus, all kinds."""
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.errors import InputError
     from advisor.report.logs import queue_fit_document as fit_document
     from advisor.report.logs import wait_document
     from advisor.report.words import sentences
@@ -107,7 +105,6 @@ def show(
 
 
 def _walltime_s(text: str | None) -> float | None:
-    from advisor.core.errors import InputError
     from advisor.site_files.job_logs import parse_walltime_s
 
     try:
@@ -143,7 +140,6 @@ def fit_spot(
     as_json: JsonOption = False,
 ) -> None:
     """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
-    from advisor.cli.listening import TERMINAL
     from advisor.report.logs import spot_fit_document as fit_document
     from advisor.service.spot_history import fit_spot
 

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import FormatOption, JsonOption, PythonOption
+from advisor.core.errors import InputError
 from advisor.report.printing import Format, print_document
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
@@ -48,9 +50,6 @@ def measure(
     as_json: JsonOption = False,
 ) -> None:
     """Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, note, warn
-    from advisor.core.errors import InputError
     from advisor.measure import Extent
     from advisor.report.gpus import recording_document, skipped_lines
     from advisor.report.words import sentences
@@ -64,7 +63,8 @@ def measure(
         out=out,
         backend=backend,
     )
-    answer = measure_kernels(request, settings_with(profile__python=python), TERMINAL)
+    config = settings_with(profile__python=python)
+    answer = measure_kernels(request, config.settings.profile.python, TERMINAL)
     for line in skipped_lines(answer.recording):
         note(line)
     warn(sentences(answer.warnings))
@@ -86,12 +86,10 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure some fifty kernels in about a minute, and predict this GPU by what it reached from now on."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
     from advisor.report.gpus import calibration_document
     from advisor.report.words import sentences
     from advisor.service.kernels import calibrate_gpu
 
-    calibration, path = calibrate_gpu(source, settings_with(profile__python=python), TERMINAL)
+    calibration, path = calibrate_gpu(source, settings_with(profile__python=python).tracing, TERMINAL)
     warn(sentences(calibration.warnings))
     print_document(calibration_document(calibration, path), chosen_format(output, as_json))

@@ -9,16 +9,16 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import Annotated, get_type_hints
 
 import typer
 
+from advisor.cli.common import deadline_s
+from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
+from advisor.core.errors import InputError
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
-from advisor.core.values import Market, Scaling
+from advisor.core.values import Job, Market, Scaling
 from advisor.report.printing import Format
-
-if TYPE_CHECKING:
-    from advisor.core.values import Job
 
 
 def gpu_names(incomplete: str) -> list[str]:
@@ -49,15 +49,11 @@ def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def change_names(incomplete: str) -> list[str]:
     """Changes of a script that `--what-if` takes."""
-    from advisor.core.changes import ALL, CHANGE_NAMES
-
     return beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
 
 
 def split_names(incomplete: str) -> list[str]:
     """Ways to divide a model, without their numbers."""
-    from advisor.core.changes import SPLIT_NAMES
-
     return beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
 
 
@@ -383,10 +379,6 @@ class JobOptions:
         Raises:
             InputError: the deadline is no duration, or a model cannot be divided so.
         """
-        from advisor.cli.common import deadline_s
-        from advisor.core.changes import parse_split
-        from advisor.core.values import Job
-
         return Job(
             epochs=self.epochs,
             iterations=self.iterations,
@@ -490,8 +482,6 @@ class ViewOptions:
         Raises:
             InputError: changes are wanted and not.
         """
-        from advisor.core.errors import InputError
-
         if self.no_what_if and self.what_if:
             raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
         return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
@@ -502,8 +492,6 @@ class ViewOptions:
         Raises:
             InputError: a patch is wanted, and something else in its place.
         """
-        from advisor.core.errors import InputError
-
         if self.patch and (self.explain is not None or self.plot):
             raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
 

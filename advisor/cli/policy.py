@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.help import WholeLines
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
 from advisor.core.limits import MAX_NODES
 from advisor.core.values import Market, Tier
+from advisor.report.plain import print_text
 from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
@@ -53,7 +55,6 @@ def schema() -> None:
     """Print the JSON Schema of policy files, for editors and other programs."""
     import json
 
-    from advisor.report.plain import print_text
     from recommender.policy import json_schema
 
     print_text(json.dumps(json_schema(), indent=2))
@@ -130,8 +131,6 @@ def explain(
     A rule about a fact that is not known is said to be unknown. Spot terms are those of the settings.
     Exits with 3 if a rule removes the plan.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.policy import explained_document
     from advisor.service.plan_facts import given_facts
     from advisor.site_files.policy_files import read_policies

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, duration_s, settings_with
 from advisor.cli.help import WholeLines
+from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import (
     FormatOption,
     GpuOption,
@@ -21,6 +22,8 @@ from advisor.cli.options import (
     region_names,
     vendor_names,
 )
+from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import quoted
 from advisor.core.limits import MAX_MACHINES
 from advisor.core.values import PriceOrder
 from advisor.report.printing import Format, print_document
@@ -43,13 +46,10 @@ def refresh(
 
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
-    from advisor.core.errors import NoOfferError
     from advisor.report.prices import refresh_document
     from advisor.service.prices.live import refresh_prices
 
-    kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
+    kept = refresh_prices(source or (), settings_with(cloud__regions=region).pricing, TERMINAL)
     print_document(refresh_document(kept), chosen_format(output, as_json))
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
@@ -70,9 +70,6 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
-    from advisor.cli.common import duration_s, settings_with
-    from advisor.cli.listening import TERMINAL
-    from advisor.core.errors import InputError
     from advisor.report.prices import history_document
     from advisor.service.prices.history import HistoryRequest, price_history
     from advisor.service.prices.live import now
@@ -82,17 +79,16 @@ def history(
         raise InputError("--plot draws in the terminal: leave --format and --json out.")
     request = HistoryRequest(gpus=tuple(gpu or ()), since_s=duration_s("--since", since))
     config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
-    series = price_history(request, config, TERMINAL)
+    series = price_history(request, config.pricing, TERMINAL)
     print_document(history_document(series, now(), plot=plot), output)
 
 
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show where prices come from: how many, how old, what is missing, and who would let us in."""
-    from advisor.cli.common import settings_with
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 
-    states, warnings = source_states(settings_with())
+    states, warnings = source_states(settings_with().pricing)
     print_document(sources_document(states, warnings), chosen_format(output, as_json))
 
 
@@ -107,13 +103,11 @@ def check(
 
     Exits with 1 if there are any.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import findings_document
     from advisor.service.prices.history import doubtful_prices
 
     config = settings_with(cloud__providers=provider, cloud__regions=region)
-    doubts = doubtful_prices(gpu or (), config, TERMINAL)
+    doubts = doubtful_prices(gpu or (), config.pricing, TERMINAL)
     print_document(findings_document(doubts), chosen_format(output, as_json))
     if doubts:
         raise typer.Exit(1)
@@ -137,8 +131,6 @@ def capacity(
 
     What the credentials do not allow is said, and the rest is shown.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
     from advisor.report.prices import capacity_document
     from advisor.report.words import sentences
     from advisor.service.capacity import CapacityRequest, ask_capacity
@@ -179,10 +171,6 @@ def prices(
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
         return
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.errors import NoOfferError
-    from advisor.core.findings import quoted
     from advisor.report.prices import offers_document
     from advisor.report.words import error_text, sentences
     from advisor.service.prices.offers import PricesRequest, list_prices
@@ -196,7 +184,7 @@ def prices(
         prices__max_age=max_age,
     )
     try:
-        answer = list_prices(request, config, TERMINAL)
+        answer = list_prices(request, config.pricing, TERMINAL)
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
@@ -227,12 +215,10 @@ def build(
 
     It is checked against the snapshot in the folder before it takes its place.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import built_document
     from advisor.service.prices.live import write_snapshot
 
-    built = write_snapshot(out, settings_with(), TERMINAL, is_forced=force)
+    built = write_snapshot(out, settings_with().pricing, TERMINAL, is_forced=force)
     print_document(built_document(built), chosen_format(output, as_json))
 
 
@@ -257,7 +243,6 @@ def gpus(
     as_json: JsonOption = False,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
-    from advisor.cli.listening import TERMINAL
     from advisor.core.gpus import resolve_gpu
     from advisor.report.gpus import gpus_document
     from advisor.service.gpu_list import GpusRequest, list_gpus

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
+from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
     ArgumentsArgument,
@@ -33,10 +34,13 @@ from advisor.cli.options import (
     with_groups,
 )
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
+from advisor.core.changes import parse_split
+from advisor.core.errors import InputError
+from advisor.core.values import Job
+from advisor.report.plain import print_lines
 from advisor.report.printing import Format, check_page_path, print_document
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
     from advisor.service.recommend.recommending import RecommendAnswer
@@ -88,8 +92,7 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
+    from advisor.service.recommend.ledger_entries import keep_recommendation
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
     from advisor.service.recommend.recommending import recommend as recommended
@@ -120,20 +123,18 @@ def recommend(
             check_page_path(view.html)
         flags = {**offers.settings(), **data_set.settings(), **script.settings()}
         config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
-        out = outlet("recommend", to, preview=preview)
-        out.check(config)
+        out = outlet("recommend", to, config.settings, preview=preview)
         answer = recommended(request, config, TERMINAL)
     output = chosen_format(output, as_json)
-    deliveries = _show(answer, view, out, config, output)
+    deliveries = _show(answer, view, out, output)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
-        _keep(answer, config, project, output)
+        keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
+        (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 
-def _show(
-    answer: RecommendAnswer, view: ViewOptions, out: Outlet, config: Config, output: Format
-) -> list[Delivery]:
+def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format) -> list[Delivery]:
     from advisor.cli.answer import show
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
@@ -144,20 +145,11 @@ def _show(
     deliveries: list[Delivery] = []
 
     def hand_out(document: Document) -> None:
-        sent = out.hand_out(document, output, config, subject=subject, warnings=warnings, asked=asked)
+        sent = out.hand_out(document, output, subject=subject, warnings=warnings, asked=asked)
         deliveries.extend(sent)
 
     show(answer, view, output, hand_out)
     return deliveries
-
-
-def _keep(answer: RecommendAnswer, config: Config, project: str, output: Format) -> None:
-    from advisor.cli.listening import note
-    from advisor.report.plain import print_lines
-    from advisor.service.recommend.ledger_entries import keep_recommendation
-
-    keep_recommendation(answer, config, project, arguments=sys.argv[1:])
-    (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
 
 
 ConfirmOption = Annotated[
@@ -181,9 +173,6 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.changes import parse_split
     from advisor.report.estimates import estimates_document
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
@@ -236,9 +225,6 @@ def profile(
     as_json: JsonOption = False,
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.errors import InputError
     from advisor.formats.trace_files import write_trace
     from advisor.report.estimates import trace_document
     from advisor.report.words import in_names, sentences
@@ -290,8 +276,6 @@ def compare(
 
     Exits with 4 if neither does the job.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
     from advisor.report.comparison import comparison_document
     from advisor.report.words import sentences
     from advisor.service.recommend.comparing import CompareRequest, check_feasible
@@ -346,9 +330,6 @@ def diff(
 
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL, warn
-    from advisor.core.values import Job
     from advisor.report.comparison import diff_document
     from advisor.report.words import sentences
     from advisor.service.recommend.diffing import DiffRequest, check_threshold, parse_share

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from advisor.cli.common import moment_or_duration_s, settings_with
 from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
-from advisor.report.plain import Shown
-from advisor.report.printing import Format
+from advisor.core.errors import InputError
+from advisor.core.files import write_atomically
+from advisor.report.plain import Shown, print_text
+from advisor.report.printing import Format, text_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -62,7 +66,6 @@ class PeriodOptions:
         Raises:
             InputError: a time is none.
         """
-        from advisor.cli.common import moment_or_duration_s
         from advisor.service.reporting import ReportRequest
 
         return ReportRequest(
@@ -103,15 +106,12 @@ def report(
     preview: PreviewOption = False,
 ) -> None:
     """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
-    from advisor.cli.common import settings_with
     from advisor.cli.delivering import check_delivered, outlet
-    from advisor.cli.listening import TERMINAL
 
     request = period.request()
     form = ReportFormat.JSON if as_json else output
     config = settings_with(report__cost_explorer=cost_explorer)
-    outbound = outlet("report", to, preview=preview)
-    outbound.check(config)
+    outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:
         _check_form_of_channels(form, out)
     document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
@@ -119,14 +119,11 @@ def report(
         _hand_out(document, form, out)
         return
     summary = Format(form.value)
-    check_delivered(outbound.hand_out(document, summary, config, subject=document.title, asked=period.asked))
+    check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
 
 
 def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
     """To stdout or into a file; warnings of what only programs read go to stderr."""
-    from advisor.cli.listening import warn
-    from advisor.report.plain import print_text
-
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
     text = _text(document, form)
@@ -158,8 +155,6 @@ def report_document(
 
 
 def _check_form_of_channels(form: ReportFormat, out: Path | None) -> None:
-    from advisor.core.errors import InputError
-
     if out is not None:
         raise InputError("--out writes the report to a file and --to sends it: give one of them.")
     if form in (ReportFormat.FOCUS, ReportFormat.SLACK):
@@ -169,8 +164,6 @@ def _check_form_of_channels(form: ReportFormat, out: Path | None) -> None:
 
 
 def _text(document: Document, form: ReportFormat) -> Shown:
-    from advisor.report.printing import text_of
-
     if form is ReportFormat.SLACK:
         from advisor.report.writers.mail import to_slack
 
@@ -180,10 +173,6 @@ def _text(document: Document, form: ReportFormat) -> Shown:
 
 
 def _write(path: Path, text: str) -> None:
-    from advisor.cli.listening import note
-    from advisor.core.errors import InputError
-    from advisor.core.files import write_atomically
-
     try:
         write_atomically(path, f"{text}\n".encode())
     except OSError as error:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, duration_s, moment, moment_or_duration_s, settings_with
 from advisor.cli.help import Click, WholeLines
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
@@ -93,7 +94,6 @@ class RanOptions:
         Raises:
             InputError: nobody says when it started and how long it took.
         """
-        from advisor.cli.common import duration_s, moment
         from advisor.service.ledger import RunRequest
 
         if self.start is None or self.duration is None:
@@ -180,8 +180,6 @@ def command(
     Its output, signals and exit code pass through. The receipt goes to standard error and to the database:
     time, cost, optimizer steps of PyTorch, and whether the prediction of --recommendation held.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.runs import receipt_document
     from advisor.service.receipts import CommandRequest, run_and_keep
 
@@ -216,14 +214,12 @@ def record(
 
     Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.runs import recorded_document
     from advisor.service.ledger import keep_receipt, keep_run
 
     config = settings_with()
     if receipt is not None:
-        run, is_new = keep_receipt(receipt, config, TERMINAL)
+        run, is_new = keep_receipt(receipt, config.settings.store, TERMINAL)
     else:
         run, is_new = keep_run(ran.request(), config, TERMINAL)
     print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
@@ -239,14 +235,12 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
-    from advisor.cli.common import moment_or_duration_s, settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.report.runs import runs_document
     from advisor.service.ledger import RunsRequest, recorded_runs
 
     request = RunsRequest(
         since=None if since is None else moment_or_duration_s("--since", since), project=project
     )
-    found = recorded_runs(request, settings_with(), TERMINAL)
+    found = recorded_runs(request, settings_with().settings.store, TERMINAL)
     document = runs_document(found.runs, num_left_out=found.num_left_out)
     print_document(document, chosen_format(output, as_json))

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format
+from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.help import WholeLines
+from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.values import DeliverWhen, Scheduler
+from advisor.report.plain import print_lines, print_progress, print_text
 from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
@@ -69,8 +71,6 @@ def add(
 
     Its words are checked now. Secrets belong into the environment or a settings file.
     """
-    from advisor.cli.common import settings_with
-    from advisor.cli.listening import TERMINAL
     from advisor.cli.scheduling import check_command_line
     from advisor.report.deliveries import added_document
     from advisor.service.schedule.managing import ScheduleRequest, add_schedule
@@ -88,7 +88,6 @@ def add(
 @app.command("list")
 def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show all schedules: when each runs next, by its own clock and in UTC, and how it ended last."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import schedules_document
     from advisor.service.schedule.managing import planned_schedules
 
@@ -99,7 +98,6 @@ def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> N
 @app.command("show")
 def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show one schedule, its last occurrences, and what it wrote last."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import schedule_document
     from advisor.service.schedule.managing import planned_schedule
 
@@ -110,8 +108,6 @@ def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonO
 @app.command("remove")
 def remove(name: NameArgument) -> None:
     """Forget a schedule and what is known of its occurrences."""
-    from advisor.cli.common import settings_with
-    from advisor.report.plain import print_lines
     from advisor.service.schedule.managing import remove_schedule
 
     remove_schedule(name, settings_with().settings.store)
@@ -121,7 +117,6 @@ def remove(name: NameArgument) -> None:
 @app.command("run-now")
 def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Run a schedule at once, deliver its output, and end with its exit code."""
-    from advisor.cli.common import settings_with
     from advisor.report.deliveries import ran_document
     from advisor.service.schedule.serving import run_now as run
 
@@ -142,7 +137,6 @@ def run(
     """
     import signal
 
-    from advisor.cli.common import settings_with
     from advisor.service.schedule.serving import Stop, run_due, serve
 
     settings = settings_with().settings
@@ -176,8 +170,6 @@ def export(
     Secrets are named in the files, never written. A command whose output is delivered is run as
     `schedule run-now`, which needs the same database.
     """
-    from advisor.cli.common import settings_with
-    from advisor.report.plain import print_lines, print_text
     from advisor.service.schedule.managing import ExportRequest, schedule_files, write_files
 
     request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
@@ -198,7 +190,5 @@ def _voice(settings: Settings) -> Voice:
 
 def _log(line: str) -> None:
     from datetime import UTC, datetime
-
-    from advisor.report.plain import print_progress
 
     print_progress(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {line}")

@@ -32,7 +32,18 @@ from advisor.config.project_layer import (
     with_added,
 )
 from advisor.config.setting_kinds import ProjectMay
-from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
+from advisor.config.settings import (
+    LIST_SECTIONS,
+    CloudSettings,
+    ContractSettings,
+    PriceSettings,
+    ProfileSettings,
+    QuotaSettings,
+    Settings,
+    StoreSettings,
+    project_may,
+    setting_names,
+)
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
@@ -137,8 +148,42 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Settings, the layer each dotted name came from (absent: the default), and warnings.
+class _Sourced:
+    """Settings whose messages name the layer that set one, by its dotted name (absent: the default)."""
+
+    origins: Mapping[str, str]
+
+    def is_given(self, name: str) -> bool:
+        """Whether the caller set it, with a flag or an argument, rather than a file or a variable."""
+        return self.origins.get(name) in (FLAG, ARGUMENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricingSettings(_Sourced):
+    """What prices need: which offers count, on whose terms, which sources know them, and where they are kept.
+
+    Attributes:
+        may_add_providers: False where a project that nobody trusts named the clouds: it may only narrow them.
+    """
+
+    cloud: CloudSettings
+    contracts: tuple[ContractSettings, ...]
+    quotas: tuple[QuotaSettings, ...]
+    prices: PriceSettings
+    store: StoreSettings
+    may_add_providers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingSettings(_Sourced):
+    """What a trace needs: how scripts are profiled."""
+
+    profile: ProfileSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(_Sourced):
+    """All settings, and warnings; a use case takes the groups that it needs.
 
     Attributes:
         project: the project's settings file, if there is one.
@@ -146,14 +191,29 @@ class Config:
     """
 
     settings: Settings
-    origins: Mapping[str, str]
     warnings: tuple[str, ...]
     project: Project | None = None
     refused: tuple[Refused, ...] = ()
 
-    def is_given(self, name: str) -> bool:
-        """Whether the caller set it, with a flag or an argument, rather than a file or a variable."""
-        return self.origins.get(name) in (FLAG, ARGUMENT)
+    @property
+    def pricing(self) -> PricingSettings:
+        """Those of prices."""
+        settings, project = self.settings, self.project
+        stranger = None if project is None or project.is_trusted else str(project.path)
+        return PricingSettings(
+            origins=self.origins,
+            cloud=settings.cloud,
+            contracts=settings.contracts,
+            quotas=settings.quotas,
+            prices=settings.prices,
+            store=settings.store,
+            may_add_providers=stranger is None or self.origins.get("cloud.providers") != stranger,
+        )
+
+    @property
+    def tracing(self) -> TracingSettings:
+        """Those of traces."""
+        return TracingSettings(origins=self.origins, profile=self.settings.profile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

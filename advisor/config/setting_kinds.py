@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from advisor.core.errors import UnknownGpuError
+from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H, MAX_W, MIN_W
 from advisor.core.units import at_most_s, duration_of_text_s, exact_duration
 from advisor.formats.user_files import at_home
@@ -83,8 +84,6 @@ def check_wait(p50_s: float | None, p90_s: float | None) -> None:
 
 def catalog_name(gpu: str) -> str:
     """Two spellings of one GPU have one name; what the catalog does not know keeps its own."""
-    from advisor.core.gpus import resolve_gpu
-
     with suppress(UnknownGpuError):
         return resolve_gpu(gpu).name
     return gpu

@@ -6,7 +6,8 @@ import subprocess
 from dataclasses import dataclass
 
 from advisor.core import processes
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import GpuInUse
 
 QUERY = "name,memory.total,memory.used,utilization.gpu,power.limit"
 STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
@@ -53,10 +54,9 @@ class DeviceState:
 def why_in_use(index: int, device: Device) -> Finding | None:
     """What others do on a card; None if it is free, or nobody knows."""
     if device.is_working:
-        return finding(Code.GPU_BUSY, gpu_index=index, busy_share=device.utilization)
+        return GpuInUse(gpu_index=index, busy_share=device.utilization)
     if device.is_occupied:
-        return finding(
-            Code.GPU_MEMORY_TAKEN,
+        return GpuInUse(
             gpu_index=index,
             used_bytes=device.used_bytes,
             memory_bytes=device.memory_bytes,

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import (
+    InputAssumed,
+    InputBound,
+    InputInTurn,
+)
 from advisor.core.values import InputWork, Interval, IterationEstimate, Method
 
 WAITING = "waiting for data"
 # Three of four machines of the catalog have as many for each GPU, or more.
 ASSUMED_VCPUS_PER_GPU = 8.0
-_NOTES = (Code.INPUT_BOUND, Code.INPUT_BOUND_ALONE, Code.INPUT_IN_TURN, Code.INPUT_NEARLY_BOUND)
+_NOTES = (InputBound, InputInTurn)
 
 
 def num_cores(work: InputWork, vcpus_per_gpu: float | None) -> float:
@@ -56,7 +61,7 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
     whole_s = _together(device_s, load_s, in_turn=estimate.loads_in_turn)
     waiting_s = whole_s.p50 - device_s.p50
     note = input_note(estimate, vcpus_per_gpu)
-    others = (assumption for assumption in estimate.assumptions if assumption.code not in _NOTES)
+    others = (assumption for assumption in estimate.assumptions if type(assumption) not in _NOTES)
     return replace(
         estimate,
         iteration_s=whole_s,
@@ -135,16 +140,11 @@ def input_note(
     load_s = input_s(work, vcpus_per_gpu)
     gpu_s = device_s.p50 if names_gpu_time else None
     if estimate.loads_in_turn:
-        code = Code.INPUT_BOUND_ALONE if load_s.p50 > device_s.p50 else Code.INPUT_IN_TURN
-        return finding(code, loading_s=load_s.p50, gpu_s=gpu_s)
-    if load_s.p50 > device_s.p50:
-        code = Code.INPUT_BOUND
-    elif load_s.p90 >= device_s.p90:
-        code = Code.INPUT_NEARLY_BOUND
-    else:
+        return InputInTurn(is_bound=load_s.p50 > device_s.p50, loading_s=load_s.p50, gpu_s=gpu_s)
+    if load_s.p50 <= device_s.p50 and load_s.p90 < device_s.p90:
         return None
-    return finding(
-        code,
+    return InputBound(
+        is_nearly=load_s.p50 <= device_s.p50,
         loading_s=load_s.p50,
         samples_per_s=None if work.num_samples is None else work.num_samples / load_s.p50,
         num_workers=work.num_workers,
@@ -160,4 +160,4 @@ def assumed_note(work: InputWork | None) -> Finding | None:
     if work is None or work.kind is None or not work.num_samples:
         return None
     each = {name: seconds / work.num_samples for name, seconds in asdict(work.cpu_s).items()}
-    return finding(Code.INPUT_ASSUMED, kind=work.kind, cpu_s_per_sample=each)
+    return InputAssumed(kind=work.kind, cpu_s_per_sample=each)

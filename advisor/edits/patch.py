@@ -9,7 +9,8 @@ from difflib import unified_diff
 from functools import partial
 from itertools import pairwise
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.edits.script import (
     FUSED,
     Edit,
@@ -36,19 +37,19 @@ def tf32(script: Script) -> Placed:
     """``set_float32_matmul_precision("high")`` behind the imports, or in place of ``"highest"``."""
     torch, calls = script.torch, list(script.calls("set_float32_matmul_precision"))
     if torch is None:
-        return finding(Code.PATCH_NO_TORCH)
+        return NotPatched(why="no-torch")
     if calls:
         argument = calls[0].args[0] if len(calls) == 1 and calls[0].args else None
         if isinstance(argument, ast.Constant) and argument.value == "highest":
             start, end = script.span(argument)
             return (Edit(start=start, end=end, text='"high"'),)
-        return finding(Code.PATCH_SET_ALREADY, name="set_float32_matmul_precision")
+        return NotPatched(why="set-already", name="set_float32_matmul_precision")
     if script.mentions("allow_tf32"):
-        return finding(Code.PATCH_SET_ALREADY, name="allow_tf32")
+        return NotPatched(why="set-already", name="allow_tf32")
     imports = [node for node in script.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     end = script.span(imports[-1])[1]
     if script.text[end : end + 2].strip(" \r\n"):
-        return finding(Code.PATCH_SHARED_LINE)
+        return NotPatched(why="shared-line")
     line = f'{torch}.set_float32_matmul_precision("high")'
     return (Edit(start=end, end=end, text=2 * script.newline + line),)
 
@@ -57,14 +58,14 @@ def fused(script: Script) -> Placed:
     """``fused=True`` behind the arguments of every Adam, AdamW and SGD."""
     calls = [call for call in optimizer_calls(script) if _is_of(call, FUSED)]
     if not calls:
-        return finding(Code.PATCH_NO_OPTIMIZER)
+        return NotPatched(why="no-optimizer")
     if any(keyword.arg == "fused" for call in calls for keyword in call.keywords):
-        return finding(Code.PATCH_SET_ALREADY, name="fused")
+        return NotPatched(why="set-already", name="fused")
     excluding = (k.arg for call in calls for k in call.keywords if k.arg in _EXCLUDE_FUSED)
     if (name := next(excluding, "")) != "":
-        return finding(Code.PATCH_SET_ALREADY, name=name or "**")
+        return NotPatched(why="set-already", name=name or "**")
     if _lightning_clips(script):
-        return finding(Code.PATCH_FUSED_NOT_CLIPPED)
+        return NotPatched(why="fused-not-clipped")
     ends = [max(script.span(one)[1] for one in _arguments(call)) for call in calls]
     return tuple(Edit(start=end, end=end, text=", fused=True") for end in ends)
 
@@ -88,39 +89,39 @@ def _arguments(call: ast.Call) -> list[ast.expr]:
 def channels_last(script: Script) -> Placed:
     """The model's weights in the other layout, before its optimizer is made; images follow the weights."""
     if script.mentions("channels_last"):
-        return finding(Code.PATCH_SET_ALREADY, name="channels_last")
+        return NotPatched(why="set-already", name="channels_last")
     return _before_optimizer(script, "{model}.to(memory_format={torch}.channels_last)")
 
 
 def compiled(script: Script) -> Placed:
     """The model compiled in place, right before its optimizer is made."""
     if script.mentions("compile"):
-        return finding(Code.PATCH_SET_ALREADY, name="compile")
+        return NotPatched(why="set-already", name="compile")
     return _before_optimizer(script, "{model}.compile()")
 
 
 def _before_optimizer(script: Script, line: str) -> Placed:
     torch, trained = script.torch, trained_model(script)
     if torch is None:
-        return finding(Code.PATCH_NO_TORCH)
+        return NotPatched(why="no-torch")
     if trained is None:
-        return finding(Code.PATCH_NO_MODEL)
+        return NotPatched(why="no-model")
     edit = script.line_before(trained.statement, line.format(model=trained.model, torch=torch))
-    return finding(Code.PATCH_SHARED_LINE) if edit is None else (edit,)
+    return NotPatched(why="shared-line") if edit is None else (edit,)
 
 
 def bf16(script: Script) -> Placed:
     """Autocast around the statements from the model's call to the loss, where one loop has them in a row."""
     torch, trained = script.torch, trained_model(script)
     if torch is None:
-        return finding(Code.PATCH_NO_TORCH)
+        return NotPatched(why="no-torch")
     if script.mentions("autocast"):
-        return finding(Code.PATCH_SET_ALREADY, name="autocast")
+        return NotPatched(why="set-already", name="autocast")
     if trained is None:
-        return finding(Code.PATCH_NO_MODEL)
+        return NotPatched(why="no-model")
     passes = [found for body in bodies(script) if (found := _forward(body, trained.model))]
     if len(passes) != 1 or not _can_be_indented(script, passes[0]):
-        return finding(Code.PATCH_LOOP_UNCLEAR)
+        return NotPatched(why="loop-unclear")
     return _indented(script, passes[0], f'with {torch}.autocast("cuda", dtype={torch}.bfloat16):')
 
 
@@ -183,7 +184,7 @@ def _indented(script: Script, statements: list[ast.stmt], head: str) -> Placed:
 
 
 def _by_hand(name: str, script: Script) -> Placed:  # noqa: ARG001
-    return finding(Code.PATCH_BY_HAND, change=name)
+    return NotPatched(why="by-hand", name=name)
 
 
 PLACES: Mapping[str, Callable[[Script], Placed]] = {

@@ -7,101 +7,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import prod
 from types import GenericAlias, UnionType
-from typing import cast, get_args
+from typing import Literal, cast, get_args, get_origin, get_type_hints
 
-from advisor.core.findings import Code, Fact, Finding
+from advisor.core.findings import Finding, Text, TraceWarning, about_traces  # noqa: F401 (its classes are what a trace warns of)
 from advisor.core.values import Collective, Flow, Kernel, Op, Precision, Role, TensorSpec, Trace
 
 FactType = type | UnionType | GenericAlias
 
-WARNING_FACTS: Mapping[Code, Mapping[str, FactType]] = {
-    Code.TEXT: {"text": str},
-    # Of the script, from the process that ran it.
-    Code.BATCHES_WARM_UP: {
-        "first_size": int,
-        "nominal_size": int,
-        "num_batches": int,
-        "batch_size": int,
-        "factor": int | None,
-    },
-    Code.CALLS_DROPPED: {"function": str},
-    Code.CLOSURE_REPEATED: {"num_evaluations": int},
-    Code.COMPILE_IGNORED: {},
-    Code.COMPILE_MEASURED: {},
-    Code.DATA_PARALLEL_ALONE: {},
-    Code.DATA_SET_REPLACED: {"name": str, "error": str, "num_samples": int | None},
-    Code.ENDED_EARLY: {"num_iterations": int},
-    Code.EVALUATION_BETWEEN: {"num_passes": int},
-    Code.EVALUATION_CUT: {"num_given": int, "num_batches": int | None},
-    Code.EVALUATION_INSIDE: {"num_passes": int, "num_calls": int, "num_calls_of_all": int},
-    Code.EVALUATION_LEFT_OUT: {"num_batches": int},
-    Code.EXPORT_FAILED: {"error": str},
-    Code.EXPORT_PUT_OFF: {"function": str},
-    Code.FAKE_DATA_FED: {"num_loaders": int},
-    Code.FAKE_DATA_UNUSED: {},
-    Code.FILES_KEPT: {},
-    Code.FILES_THROWN_AWAY: {"library": str},
-    Code.GRAPH_BREAKS: {"num_breaks": int, "operators": list[str]},
-    Code.NO_SHAPE_RULE: {"operator": str, "error": str},
-    Code.NO_STEP: {"has_updates": bool},
-    Code.NOT_DOWNLOADED: {"name": str},
-    Code.OFFLOAD_UNCOUNTED: {"parts": list[str]},
-    Code.OPTIMIZER_IDLE: {"optimizers": list[str], "num_steps": int},
-    Code.RECURRENT_MEMORY: {},
-    Code.ROLLOUTS_LEFT_OUT: {"num_passes": int},
-    Code.SIZES_ASSUMED: {"assumptions": list[str]},
-    Code.STEPS_UNEQUAL: {"most_steps": int},
-    Code.TORCH_UNTESTED: {"version": str, "tested": str, "is_newer": bool},
-    Code.TRACKER_SILENT: {"tracker": str},
-    Code.VARIABLES_WITHHELD: {"names": list[str]},
-    Code.WORLD_OF_ONE: {},
-    Code.WORLD_OF_SCRIPT: {"num_ranks": int, "world_size": int},
-    Code.WORLD_OF_SHARDS: {"num_ranks": int},
-    Code.WORLD_UNUSED: {"world_size": int},
-    # Of its data and its operators, from the process that profiles.
-    Code.BATCH_SIZE_UNKNOWN: {},
-    Code.BATCHES_DIFFER: {"smallest": int, "largest": int, "batch_size": int | None},
-    Code.CREDENTIALS_IN_SIGHT: {"path": str},
-    Code.DATA_WITHOUT_END: {"num_samples": int, "num_batches": int},
-    Code.DATA_WITHOUT_LENGTH: {},
-    Code.KERNELS_UNMARKED: {"num_kernels": int, "share_of_time": float},
-    Code.NO_BATCH_LOADED: {},
-    Code.NO_DATA_LOADER: {},
-    Code.NO_FLOP_FORMULA: {"operator": str},
-    Code.PROFILED_WITHOUT_GPU: {"reason": str},
-    Code.SAMPLER_WITHOUT_LENGTH: {"num_iterations": int},
-    Code.SEVERAL_LOADERS: {"num_batches": int | None, "others": list[int | None]},
-    # Of a profiler's export.
-    Code.EXCHANGE_LEFT_OUT: {"num_kernels": int, "time_s": float},
-    Code.FLAGS_ASSUMED: {},
-    Code.KERNELS_UNJOINED: {"share_of_kernels": float, "share_of_time": float},
-    Code.NO_DTYPES: {},
-    Code.NO_SHAPES: {},
-    Code.STEP_TAKEN: {"step": str, "num_steps": int},
-}
 _MOST = 2**63 - 1
 _MOST_S = 1e9
 _MOST_LISTED = 1000
 
 
-def known_code(name: object) -> Code | None:
-    """What a trace of ours can warn of; None of a newer advisor's codes."""
-    return _CODES.get(name) if isinstance(name, str) else None
+def known_warning(code: object) -> type[Finding] | None:
+    """What a trace of ours can warn of; None for a newer advisor's codes."""
+    return _KINDS.get(code) if isinstance(code, str) else None
 
 
-def warning_of(code: Code, facts: object) -> Finding:
+def warning_of(kind: type[Finding], facts: object) -> Finding:
     """The warning with these facts.
 
     Raises:
-        ValueError: they are not the facts of this code.
+        ValueError: they are not the facts of this warning.
     """
-    types = WARNING_FACTS[code]
-    if not isinstance(facts, dict) or facts.keys() != types.keys():
-        raise ValueError(f"the facts of {code.value} are {reprlib.repr(facts)}")
-    for name, kind in types.items():
-        if not _is(facts[name], kind):
-            raise ValueError(f"{name} of {code.value} is {reprlib.repr(facts[name])}")
-    return Finding(code, cast("dict[str, Fact]", facts))
+    types = _fact_types(kind)
+    needed = {name for name in types if not hasattr(kind, name)}
+    if not isinstance(facts, dict) or not needed <= facts.keys() <= types.keys():
+        raise ValueError(f"the facts of {kind.code} are {reprlib.repr(facts)}")
+    for name, fact in facts.items():
+        if not _is(fact, types[name]):
+            raise ValueError(f"{name} of {kind.code} is {reprlib.repr(fact)}")
+    return kind(**facts)
+
+
+def _fact_types(kind: type[Finding]) -> Mapping[str, FactType]:
+    hints = get_type_hints(kind)
+    return {name: hints[name] for name in kind.fact_names}
 
 
 def check_warning(warning: object) -> None:
@@ -110,12 +51,14 @@ def check_warning(warning: object) -> None:
     Raises:
         ValueError: says what it is.
     """
-    if not isinstance(warning, Finding) or warning.code not in WARNING_FACTS:
+    if not isinstance(warning, Text | TraceWarning):
         raise ValueError(f"a warning is {reprlib.repr(warning)}")
-    warning_of(warning.code, warning.facts)
+    warning_of(type(warning), dict(warning.facts))
 
 
 def _is(value: object, kind: FactType) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if isinstance(kind, GenericAlias):
         (each,) = get_args(kind)
         return isinstance(value, list) and len(value) <= _MOST_LISTED and all(_is(one, each) for one in value)
@@ -128,7 +71,8 @@ def _is(value: object, kind: FactType) -> bool:
     return isinstance(value, kind)
 
 
-_CODES = {code.value: code for code in WARNING_FACTS}
+_WARNINGS: tuple[type[Finding], ...] = (Text, *TraceWarning.__subclasses__())
+_KINDS = {kind.code: kind for kind in _WARNINGS}
 
 
 _MOST_IN_LAUNCH = 2**31 - 1

@@ -15,7 +15,7 @@ from typing import NotRequired, TypedDict, TypeVar, cast
 
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
-from advisor.core.findings import Code, Finding, quoted
+from advisor.core.findings import Finding, Text, quoted
 from advisor.core.limits import check_kind
 from advisor.core.values import (
     AttributeValue,
@@ -32,7 +32,7 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
-from advisor.formats.trace_checks import check_trace, known_code, warning_of
+from advisor.formats.trace_checks import check_trace, known_warning, warning_of
 
 AttributeJson = bool | int | float | str | None | list["AttributeJson"]
 
@@ -174,7 +174,7 @@ _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def _without_words(warning: Finding) -> str:
-    return str(warning.facts["text"]) if warning.code is Code.TEXT else warning.code.value
+    return str(warning.facts["text"]) if isinstance(warning, Text) else warning.code
 
 
 def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _without_words) -> None:
@@ -189,7 +189,7 @@ def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _
         TraceError: the folder is missing, not writable, or the disk is full.
     """
     members = asdict(trace)
-    members["warning_findings"] = members["warnings"]
+    members["warning_findings"] = [{"code": one.code, "facts": one.facts} for one in trace.warnings]
     members["warnings"] = list(map(words, trace.warnings))
     body = json.dumps({"format": FORMAT, **members}, separators=(",", ":")).encode()
     # mtime 0 makes equal traces equal files.
@@ -338,8 +338,8 @@ def _warnings(sentences: Sequence[str], findings: list[WarningJson] | None) -> t
 
 
 def _warning(sentence: str, name: str, facts: Mapping[str, object]) -> Finding:
-    code = known_code(name)
-    return quoted(sentence) if code is None else warning_of(code, facts)
+    kind = known_warning(name)
+    return quoted(sentence) if kind is None else warning_of(kind, facts)
 
 
 def _tuple(value: list[T]) -> tuple[T, ...]:

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_traces import (
+    KernelsLeftOut,
+    ProfileLacks,
+    StepTaken,
+)
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
@@ -325,7 +330,7 @@ def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
     if not calls:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
-    return [finding(Code.EXCHANGE_LEFT_OUT, num_kernels=len(calls), time_s=seconds)]
+    return [KernelsLeftOut(which="exchange", num_kernels=len(calls), time_s=seconds)]
 
 
 def _median_step(steps: Sequence[Step]) -> Step:
@@ -399,15 +404,17 @@ def _memory(recording: Recording, num_steps: int) -> MemoryUse:
 def _warnings(
     steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording
 ) -> tuple[Finding, ...]:
-    warnings = [finding(Code.STEP_TAKEN, step=step.name, num_steps=len(steps))]
+    warnings: list[Finding] = [StepTaken(step=step.name, num_steps=len(steps))]
     if unjoined.kernels:
-        shares = {
-            "share_of_kernels": unjoined.share_of_kernels,
-            "share_of_time": unjoined.share_of_time,
-        }
-        warnings.append(finding(Code.KERNELS_UNJOINED, **shares))
+        warnings.append(
+            KernelsLeftOut(
+                which="unjoined",
+                share_of_kernels=unjoined.share_of_kernels,
+                share_of_time=unjoined.share_of_time,
+            )
+        )
     if not any(operator.args.get("input dims") for operator in recording.operators):
-        warnings.append(finding(Code.NO_SHAPES))
+        warnings.append(ProfileLacks(what="shapes"))
     elif not any(operator.args.get("input type") for operator in recording.operators):
-        warnings.append(finding(Code.NO_DTYPES))
-    return (*warnings, finding(Code.FLAGS_ASSUMED))
+        warnings.append(ProfileLacks(what="dtypes"))
+    return (*warnings, ProfileLacks(what="flags"))

@@ -20,7 +20,8 @@ from functools import cache
 from math import prod
 from typing import TypedDict, Unpack, cast
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import RecurrentOfUnknownSize, RecurrentStepwise
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, Phase
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, result, shrunk, tensor
@@ -156,8 +157,8 @@ UNKNOWN_SHARE = 0.3
 # Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
 # (docs/methods/roofline.md).
 _SIGMA = 0.6
-STEPWISE = finding(Code.RECURRENT_STEPWISE)
-UNKNOWN_STEPS = finding(Code.RECURRENT_OF_UNKNOWN_SIZE, share_of_rate=UNKNOWN_SHARE)
+STEPWISE = RecurrentStepwise()
+UNKNOWN_STEPS = RecurrentOfUnknownSize(share_of_rate=UNKNOWN_SHARE)
 
 # --- FLOPs -----------------------------------------------------------------------------------------
 

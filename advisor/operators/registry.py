@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_traces import OperatorUnknown
 from advisor.core.values import Op, Phase
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
@@ -163,7 +164,7 @@ def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes
     warning = None
     flops = flops_of(name, inputs, outputs, attributes)
     if flops is None and _is_heavy(name):
-        warning = finding(Code.NO_FLOP_FORMULA, operator=name)
+        warning = OperatorUnknown(operator=name)
     base, table = name.removeprefix("aten::"), rows().traffic
     traffic = table.get(base) or table.get(base.rstrip("_"), each_once)
     return Cost(flops=flops or 0, bytes=traffic(inputs, outputs, attributes), warning=warning)

@@ -98,7 +98,7 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
         return status, details
     if iterations.last is None or session.backend == "cuda":
         return Status.NO_ITERATION, details
-    session.warn(Warned.ENDED_EARLY, num_iterations=iterations.num_spans)
+    session.warn(Warned.ITERATION_SEEN, of="ended-early", num=iterations.num_spans)
     return found(session, iterations, iterations.last)
 
 

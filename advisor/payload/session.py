@@ -156,7 +156,7 @@ class Session:
     def all_warnings(self) -> list[Notice]:
         """The warnings of patches, of the process group and of operators whose results are guessed."""
         unknown = [
-            notice(Warned.NO_SHAPE_RULE, operator=name, error=error)
+            notice(Warned.OPERATOR_UNKNOWN, operator=name, error=error)
             for name, error in self.mode.unknown_operators.items()
         ]
         if self.mode.assumptions:

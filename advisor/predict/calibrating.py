@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.errors import CalibrationError, RecordingError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import ClocksDrifted, KernelsDisagree
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
@@ -328,7 +329,7 @@ def why_unknown(device_name: str) -> str:
 
 def drift_warnings(recording: Recording) -> tuple[Finding, ...]:
     """Whether the clocks changed while it was recorded."""
-    return (finding(Code.CLOCKS_DRIFTED, drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
+    return (ClocksDrifted(drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
 
 
 def _by_constant(
@@ -367,8 +368,7 @@ def _source(header: Header) -> str:
 def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> Iterator[Finding]:
     for constant in fitted:
         if constant.spread > _WIDE:
-            yield finding(
-                Code.KERNELS_DISAGREE,
+            yield KernelsDisagree(
                 constant=constant.name,
                 num_kernels=constant.num_kernels,
                 spread=constant.spread,

@@ -7,7 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    Constant,
+    RooflineConstants,
+)
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
 from advisor.predict.knowledge import (
@@ -72,9 +76,9 @@ def _constants(board: _Board, knowledge: Knowledge, calibration: Constants) -> F
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
-            if source.code is not Code.CONSTANT_CALIBRATED:
+            if not (isinstance(source, Constant) and source.of == "calibrated"):
                 uncalibrated.setdefault(name, value)
-    measured = frozenset(name for name, source in origin.items() if source.code in _OF_THIS_GPU)
+    measured = frozenset(name for name, source in origin.items() if source.facts.get("of") in _OF_THIS_GPU)
     corrections = {} if is_outdated else corrections_of(calibration)
     kernels = {} if is_outdated or board.name in knowledge.corrections else kernels_of(calibration)
     return FittedConstants(
@@ -93,7 +97,7 @@ def _fitted(gpu: str, tables: Tables) -> frozenset[str] | None:
     return frozenset(_flat(tables["gpu"][gpu])) if gpu in tables["gpu"] else None
 
 
-_OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
+_OF_THIS_GPU = frozenset({"calibrated", "measured"})
 # What boards with such tensor cores have in common, beside architectures among what is assumed.
 _HALF_RATE = "half_rate"
 # PCI Express Card Electromechanical Specification: what a x16 slot supplies.
@@ -107,11 +111,11 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
         other for other in others if (other.vendor, other.is_on_slot) == (board.vendor, board.is_on_slot)
     ]
     relatives = [other.name for other in alike if other.architecture == board.architecture]
-    calibrated = finding(Code.CONSTANT_CALIBRATED, source=str(calibration.get("source")))
+    calibrated = Constant(of="calibrated", source=str(calibration.get("source")))
     return [
         *([(calibrated, calibration)] if calibration else []),
-        (finding(Code.CONSTANT_MEASURED), fitted.get(board.name, {})),
-        *([(finding(Code.CONSTANT_OF_HALF_RATE), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
+        (Constant(of="measured"), fitted.get(board.name, {})),
+        *([(Constant(of="half-rate"), assumed.get(_HALF_RATE, {}))] if board.is_half_rate else []),
         (_of_median(board, board.architecture), _median(tuple(relatives), knowledge)),
         (_of_assumption(board.architecture), assumed.get(board.architecture, {})),
         (_of_median(board, None), _median(tuple(other.name for other in alike), knowledge)),
@@ -120,8 +124,8 @@ def _layers(board: _Board, knowledge: Knowledge, calibration: Constants) -> list
 
 
 def _of_median(board: _Board, architecture: str | None) -> Finding:
-    return finding(
-        Code.CONSTANT_MEDIAN,
+    return Constant(
+        of="median",
         architecture=architecture,
         is_on_slot_power=board.is_on_slot,
         slot_power_w=_SLOT_W,
@@ -129,7 +133,7 @@ def _of_median(board: _Board, architecture: str | None) -> Finding:
 
 
 def _of_assumption(architecture: str | None) -> Finding:
-    return finding(Code.CONSTANT_ASSUMED, architecture=architecture)
+    return Constant(of="assumed", architecture=architecture)
 
 
 @lru_cache(maxsize=32)
@@ -171,7 +175,7 @@ def described(origin: Mapping[str, Finding], used: Collection[str] | None = None
             kind.removesuffix("_fraction"): [] if _is_every(rates, kind, origin) else rates
             for kind, rates in kinds.items()
         }
-        parts.append(finding(Code.CONSTANTS, source=source, rates_by_constant=rates_of))
+        parts.append(RooflineConstants(source=source, rates_by_constant=rates_of))
     return tuple(parts)
 
 

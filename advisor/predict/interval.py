@@ -14,7 +14,8 @@ from operator import mul
 from statistics import median
 from typing import TypeVar
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Z90, Interval, IterationEstimate
 
 SIGMA_MEASURED = 0.03
@@ -198,8 +199,7 @@ def _posterior(sigma: float, correction: Correction) -> tuple[float, float]:
 
 
 def _note(correction: Correction, factor: float, narrower: float) -> Finding:
-    return finding(
-        Code.CORRECTED_BY_RECEIPTS,
+    return CorrectedByReceipts(
         num_runs=correction.num_runs,
         num_jobs=correction.num_jobs,
         factor=factor,
@@ -230,4 +230,4 @@ def _drift(gpu: str, runs: Sequence[ComparedRun]) -> list[Finding]:
     if max(slow, fast) < LEAST or min(slow, fast) or 2 * max(slow, fast) <= len(runs):
         return []
     ratio = median(run.measured_s / run.predicted_s.p50 for run in runs)
-    return [finding(Code.DRIFT, gpu=gpu, num_runs=len(runs), num_outside=max(slow, fast), ratio=ratio)]
+    return [Drift(gpu=gpu, num_runs=len(runs), num_outside=max(slow, fast), ratio=ratio)]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import BatchNotProfiled, Supposed
+from advisor.core.findings.about_options import Unknown
 from advisor.core.input_time import assumed_note, fed
 from advisor.core.limits import check_count, check_each, check_kind
 from advisor.core.values import (
@@ -231,7 +233,7 @@ def _at_share(step: RankStep, timed: _Timed) -> IterationEstimate:
     bounds = {bound: seconds * after_s / before_s for bound, seconds in timed.by_bound.items()}
     notes = timed.notes
     if share.whole != 1:
-        notes = [*notes, finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)]
+        notes = [*notes, BatchNotProfiled(share=share.whole, batch=share.batch, exponent=EXPONENT)]
     return _estimate(replace(step, trace=there, sums=sums), bounds, notes)
 
 
@@ -258,7 +260,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
         split=split,
         work=step_work(step.rank, gpu, step.layout, step.share.whole),
         assumptions=(
-            *([] if split.is_none else [finding(Code.SUPPOSED, split=split.name)]),
+            *([] if split.is_none else [Supposed(split=split.name)]),
             *notes,
             *limit_notes(step, bounds, has_memory=memory is not None),
             *_input_notes(trace, work, time.device_s.p50),
@@ -268,7 +270,7 @@ def _estimate(step: RankStep, by_bound: Mapping[Bound, float], notes: Sequence[F
 
 def _input_notes(trace: Trace, work: InputWork | None, device_s: float) -> Iterator[Finding]:
     if is_uncounted(trace, device_s):
-        yield finding(Code.LOADING_NOT_COUNTED)
+        yield Unknown(what="loading")
     assumed = assumed_note(work)
     if assumed is not None:
         yield assumed

@@ -10,7 +10,8 @@ from math import prod
 from pathlib import Path
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings import Code
+from advisor.core.findings import Change
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.gpus import catalog_path
 from advisor.core.values import InputWork, Interval, Op, TensorSpec, Trace
 from advisor.predict.distinct import Same
@@ -211,7 +212,7 @@ class Feeding:
 
     name: str
     trace: Trace
-    step: Code
+    step: Change
 
 
 def faster_feeding(trace: Trace) -> Iterator[Feeding]:
@@ -220,15 +221,17 @@ def faster_feeding(trace: Trace) -> Iterator[Feeding]:
     if work is None:
         return
     if trace.num_workers is not None:
-        yield Feeding(name="workers", trace=replace(trace, num_workers=None), step=Code.USE_WORKERS)
+        yield Feeding(
+            name="workers", trace=replace(trace, num_workers=None), step=EditScript(what="use-workers")
+        )
     packed_s = _packed_s(trace)
     if packed_s is not None and work.num_samples and packed_s < work.cpu_s.p50:
         each_s = packed_s / work.num_samples
         packed = replace(trace, loader_cpu_s_per_sample=each_s, data_loading_s=None)
-        yield Feeding(name="packed", trace=packed, step=Code.PACK_DATA)
+        yield Feeding(name="packed", trace=packed, step=EditScript(what="pack-data"))
     if work.wait_s:
         quick = replace(trace, data_loading_s=work.cpu_s.p50)
-        yield Feeding(name="nvme", trace=quick, step=Code.USE_NVME)
+        yield Feeding(name="nvme", trace=quick, step=EditScript(what="use-nvme"))
 
 
 def _packed_s(trace: Trace) -> float | None:

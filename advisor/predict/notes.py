@@ -7,7 +7,25 @@ from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    AttentionUnfused,
+    BatchVariation,
+    CalibratedRates,
+    DataParallel,
+    HostLaunches,
+    KernelFloor,
+    Launching,
+    LearnedRates,
+    MemoryByPart,
+    NotLearned,
+    OtherWorld,
+    PowerLimited,
+    Sharded,
+    StateShared,
+    StepCompiled,
+)
+from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Method, Precision, Trace
 from advisor.operators.attention_kernels import (
     SWITCHES,
@@ -39,15 +57,15 @@ def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: 
     used = set(times.constants.values()) - {""}
     notes = [*_attention_notes(trace, gpu), *_learned_notes(constants, times)]
     if trace.compile_mode is not None:
-        notes.append(finding(Code.STEP_COMPILED, mode=trace.compile_mode))
+        notes.append(StepCompiled(mode=trace.compile_mode))
     notes += described(constants.origin, used)
     notes += _rate_notes(trace, gpu, constants)
     notes += _caveats(times)
     scaled = [trace.ops[i] for i in times.by(Method.WAVE)]
     if scaled and rests_on_unknown_resources(scaled):
-        notes.append(finding(Code.WAVE_RESOURCES_UNKNOWN))
+        notes.append(Unknown(what="wave-resources"))
     if times.columns.custom:
-        notes.append(finding(Code.CUSTOM_OPERATORS, names=list(times.columns.custom)))
+        notes.append(Unknown(what="operator", names=list(times.columns.custom)))
     return notes
 
 
@@ -59,8 +77,7 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
     calls = _attention_calls(Same(trace.ops)) if gpu.vendor == "NVIDIA" else ()
     refused = [call for call in calls if is_refused(call, gpu)]
     for call in refused[:1]:
-        yield finding(
-            Code.ATTENTION,
+        yield RemovedByAttention(
             gpu=gpu.name,
             backends=[name for name in call.allowed or () if name in SWITCHES],
             dtype=call.dtype,
@@ -68,7 +85,7 @@ def _attention_notes(trace: Trace, gpu: GpuSpec) -> Iterator[Finding]:
         )
     unfused = (call for call in calls if backend_of(call, gpu) is Backend.MATH and call not in refused)
     for call in islice(unfused, 1):
-        yield finding(Code.ATTENTION_UNFUSED, gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
+        yield AttentionUnfused(gpu=gpu.name, dtype=call.dtype, head_size=call.key_size)
 
 
 @lru_cache(maxsize=8)
@@ -100,17 +117,17 @@ def _caveats(times: OpTimes) -> list[Finding]:
 def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     if not times.by(Method.LEARNED):
         return []
-    notes = [finding(Code.LEARNED_RATES)]
+    notes: list[Finding] = [LearnedRates()]
     if constants.learned_share:
-        notes.append(finding(Code.CALIBRATED_RATES, reached_share=dict(constants.learned_share)))
+        notes.append(CalibratedRates(reached_share=dict(constants.learned_share)))
     if constants.is_share_outdated:
-        notes.append(finding(Code.CALIBRATION_OUTDATED))
+        notes.append(Unknown(what="calibration"))
     if not constants.is_measured:
-        notes.append(finding(Code.LEARNED_ELSEWHERE))
+        notes.append(Unknown(what="board"))
     left = _families(times, Method.ROOFLINE)
     if left:
         partly = left & _families(times, Method.LEARNED)
-        notes.append(finding(Code.NOT_LEARNED, families=sorted(left), partly=sorted(partly)))
+        notes.append(NotLearned(families=sorted(left), partly=sorted(partly)))
     return notes
 
 
@@ -127,19 +144,19 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         has_memory: whether its memory is known.
     """
     trace, num_gpus = step.trace, step.layout.num_gpus
-    notes = [
-        finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
+    notes: list[Finding] = [
+        KernelFloor(kernel_s=KERNEL_FLOOR_S, operator_s=host_costs().call_s[Call.FORWARD])
     ]
     if step.measured_s is None:
-        notes.append(finding(Code.LAUNCHING, launching_s=asdict(launching_s(trace, step.stepping))))
+        notes.append(Launching(launching_s=asdict(launching_s(trace, step.stepping))))
     notes += _power(step)
     is_host_bound = max(by_bound, key=lambda bound: by_bound[bound]) is Bound.HOST
-    notes.append(finding(Code.HOST_BOUND if is_host_bound else Code.HOST_HIDDEN))
-    notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
+    notes.append(HostLaunches(how="bound") if is_host_bound else HostLaunches(how="hidden"))
+    notes.append(_memory() if has_memory else Unknown(what="memory-of-profile"))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
-        notes.append(finding(Code.GRADIENTS_UNKNOWN))
+        notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
-        notes.append(finding(Code.BATCH_VARIATION, variation=variation, waits=num_gpus > 1))
+        notes.append(BatchVariation(variation=variation, waits=num_gpus > 1))
     return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]
 
 
@@ -148,23 +165,20 @@ def _power(step: RankStep) -> Iterator[Finding]:
     gpu, stated_w, limit_w = step.gpu, step.layout.power_limit_w, step.power_limit_w
     if step.measured_s is not None or not lowers(stated_w, gpu):
         return
-    if limit_w is None:
-        yield finding(Code.POWER_LIMIT_CALIBRATED, limit_w=stated_w, tdp_w=gpu.tdp_w)
-    else:
-        yield finding(Code.POWER_LIMITED, limit_w=limit_w, tdp_w=gpu.tdp_w, slowdown=slowdown(gpu, limit_w))
+    slower = None if limit_w is None else slowdown(gpu, limit_w)
+    yield PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
-        yield finding(Code.SHARDED, num_ranks=world, hides=sharding_group(trace) is not None)
+        yield Sharded(num_ranks=world, hides=sharding_group(trace) is not None)
     if world not in (None, num_gpus):
-        yield finding(Code.OTHER_WORLD, num_ranks=world, num_gpus=num_gpus)
+        yield OtherWorld(num_ranks=world, num_gpus=num_gpus)
     if state_group(trace) is not None and num_gpus > 1:
-        yield finding(Code.STATE_SHARED, num_gpus=num_gpus)
+        yield StateShared(num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield finding(
-            Code.DATA_PARALLEL,
+        yield DataParallel(
             bucket_bytes=BUCKET_BYTES,
             slowdown=scaling.slowdown,
             spread=scaling.spread,
@@ -173,4 +187,4 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
 
 def _memory() -> Finding:
     lost = fragmentation()
-    return finding(Code.MEMORY_BY_PART, fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)
+    return MemoryByPart(fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)

@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from advisor.core.errors import InputError, StaleCatalogError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import Unknown
+from advisor.core.findings.about_prices import (
+    GpuFamily,
+    PricesComputed,
+    PricesNotLive,
+    PricesStale,
+)
 from advisor.core.gpus import resolve_gpus
 from advisor.core.limits import check_each, check_kind, check_number
 from advisor.core.units import DAY_S, format_duration
@@ -192,8 +199,7 @@ def _stand_in_findings(stand_ins: Sequence[_StandIn], *, is_kept: bool) -> list[
         return []
     machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in stand_ins})
     return [
-        finding(
-            Code.PRICES_STALE,
+        PricesStale(
             examples=machines[:_FEW],
             num_machines=len(machines),
             num_prices=len(stand_ins),
@@ -289,12 +295,12 @@ def providers_of(source: PriceSource) -> tuple[str, ...]:
 def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
     """The query with catalog names, and which families were widened."""
     names: dict[str, None] = {}
-    families = []
+    families: list[Finding] = []
     for text in query.gpus:
         members = [gpu.name for gpu in resolve_gpus(text)]
         names |= dict.fromkeys(members)
         if len(members) > 1:
-            families.append(finding(Code.GPU_FAMILY, name=text, gpus=members))
+            families.append(GpuFamily(name=text, gpus=members))
     return dataclasses.replace(query, gpus=tuple(names)), families
 
 
@@ -314,13 +320,12 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
 
 def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
     if not offers:
-        return [finding(Code.NO_PRICE_MATCHES)]
-    warnings = []
+        return [Unknown(what="price")]
+    warnings: list[Finding] = []
     if dated:
         ages = freshness_of(dated)
         warnings.append(
-            finding(
-                Code.PRICES_NOT_LIVE,
+            PricesNotLive(
                 num_dated=len(dated),
                 num_prices=len(offers),
                 ages=[_age_facts(one, now) for one in ages],
@@ -333,13 +338,11 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
     latest = now + timedelta(hours=14)
     ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > latest)
     if ahead:
-        warnings.append(finding(Code.PRICES_AHEAD, providers=ahead))
+        warnings.append(Unknown(what="price-date", names=ahead))
     num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
     if num_derived:
         warnings.append(
-            finding(
-                Code.PRICES_COMPUTED, num_computed=num_derived, num_prices=len(offers), source_begins=DERIVED
-            )
+            PricesComputed(num_computed=num_derived, num_prices=len(offers), source_begins=DERIVED)
         )
     return warnings
 

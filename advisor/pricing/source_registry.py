@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_prices import PricesImplausible
 from advisor.core.plugins import held_back, load, registered
 from advisor.core.redaction import error_in_words
 from advisor.pricing.answers import Answer, answer_of, machine_of, providers_of
@@ -134,8 +134,7 @@ def _possible(answer: Answer) -> Answer:
     if not wrong:
         return answer
     is_kept = answer.source in _OWNERS
-    warning = finding(
-        Code.PRICES_IMPLAUSIBLE,
+    warning = PricesImplausible(
         num_prices=len(wrong),
         source=answer.source,
         examples=named(wrong),

@@ -21,7 +21,7 @@ from typing import BinaryIO
 from advisor.core import processes
 from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.core.files import temporary_folder
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import CredentialsInSight
 from advisor.core.redaction import redact_with
 from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.child_files import Lines, open_foreign
@@ -365,7 +365,7 @@ def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Reco
     if recording is None or inside is None:
         return recording
     warnings: list[Notice] = [
-        {"code": Code.CREDENTIALS_IN_SIGHT, "facts": {"path": str(path)}} for path in inside.in_sight
+        {"code": CredentialsInSight.code, "facts": {"path": str(path)}} for path in inside.in_sight
     ]
     return {
         **recording,

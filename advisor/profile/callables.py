@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from advisor.core.errors import InputError, ProfileError
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.limits import MAX_TIMEOUT_S, check_count, check_kind, check_number
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
@@ -99,7 +99,11 @@ def profile_callable(
     if recording is None or recording["status"] != Status.OK:
         raise _failure(name, recording, status, timeout_s)
     trace = trace_of(recording, name, ())
-    warnings = tuple(warning for warning in trace.warnings if warning.code is not Code.NO_DATA_LOADER)
+    warnings = tuple(
+        warning
+        for warning in trace.warnings
+        if not (isinstance(warning, LengthUnknown) and warning.why == "no-loader")
+    )
     return replace(trace, batch_size=batch_size or trace.batch_size, warnings=warnings)
 
 

@@ -7,7 +7,14 @@ import re
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_traces import (
+    BatchesDiffer,
+    DataWithoutEnd,
+    LengthUnknown,
+    SamplerWithoutLength,
+    SeveralLoaders,
+)
 from advisor.payload.protocol import Loading, Result
 
 # Endless samplers and streams claim a length that nothing reaches: 10**8, 2**31, sys.maxsize.
@@ -48,7 +55,7 @@ def epoch_of(recording: Result) -> Epoch:
             accumulation=passes,
             samples_per_epoch=loading["num_samples"],
             num_workers=loading["num_workers"],
-            warnings=(finding(Code.NO_BATCH_LOADED),),
+            warnings=(LengthUnknown(why="no-batch"),),
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
@@ -78,7 +85,7 @@ def _of_own_samples(recording: Result, passes: int) -> Epoch:
         accumulation=passes,
         seconds=making_s,
         num_workers=0 if is_measured else None,
-        warnings=(finding(Code.NO_DATA_LOADER),),
+        warnings=(LengthUnknown(why="no-loader"),),
     )
 
 
@@ -90,31 +97,31 @@ def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
-        return None, [finding(Code.DATA_WITHOUT_LENGTH)]
+        return None, [LengthUnknown(why="no-length")]
     if loading["samples"] is None:
-        return None, [finding(Code.BATCH_SIZE_UNKNOWN)]
+        return None, [LengthUnknown(why="batch-size")]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
-    return per_epoch, [finding(Code.SAMPLER_WITHOUT_LENGTH, num_iterations=per_epoch)]
+    return per_epoch, [SamplerWithoutLength(num_iterations=per_epoch)]
 
 
 def _length_warnings(loading: Loading) -> list[Finding]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
     if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
         return []
-    return [finding(Code.DATA_WITHOUT_END, num_samples=samples, num_batches=batches)]
+    return [DataWithoutEnd(num_samples=samples, num_batches=batches)]
 
 
 def _rival_warnings(loading: Loading) -> list[Finding]:
     if not loading["rivals"]:
         return []
-    return [finding(Code.SEVERAL_LOADERS, num_batches=loading["num_batches"], others=loading["rivals"])]
+    return [SeveralLoaders(num_batches=loading["num_batches"], others=loading["rivals"])]
 
 
 def _batch_warnings(loading: Loading) -> list[Finding]:
     if not loading["is_dynamic"] or loading["batch_sizes"] is None:
         return []
     smallest, largest = loading["batch_sizes"]
-    return [finding(Code.BATCHES_DIFFER, smallest=smallest, largest=largest, batch_size=loading["samples"])]
+    return [BatchesDiffer(smallest=smallest, largest=largest, batch_size=loading["samples"])]
 
 
 # ``--fake-data``: the grammar that says what one sample of a missing data set looks like.

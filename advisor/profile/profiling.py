@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_traces import ProfiledWithoutGpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import (
     MAX_SAMPLES,
@@ -186,7 +186,7 @@ def _trace_somewhere(
             raise
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         reason = str(error.args[0]).partition("\n")[0]
-        return replace(trace, warnings=(finding(Code.PROFILED_WITHOUT_GPU, reason=reason), *trace.warnings))
+        return replace(trace, warnings=(ProfiledWithoutGpu(reason=reason), *trace.warnings))
 
 
 def _check_run(

@@ -28,11 +28,12 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict, is_typeddict
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding, Text
+from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
-from advisor.formats.trace_checks import check_trace, known_code, warning_of
+from advisor.formats.trace_checks import check_trace, known_warning, warning_of
 from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, flow_from_json, tensor_from_json
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
@@ -297,12 +298,12 @@ def _shown_warnings(warnings: Sequence[Notice]) -> list[Notice]:
 
 
 def _known(warning: Notice) -> Notice:
-    code = known_code(warning["code"])
+    kind = known_warning(warning["code"])
     try:
         facts = {name: _shown_fact(fact) for name, fact in warning["facts"].items()}
-        if code is not None:
-            warning_of(code, facts)
-            return {"code": code, "facts": facts}
+        if kind is not None:
+            warning_of(kind, facts)
+            return {"code": kind.code, "facts": facts}
     except ValueError:
         pass
     return _quoted(_cut(f"{warning['code']} {json.dumps(warning['facts'])}", _MOST_CHARACTERS_FACT))
@@ -315,7 +316,7 @@ def _shown_fact(fact: object) -> object:
 
 
 def _quoted(text: str) -> Notice:
-    return {"code": Code.TEXT, "facts": {"text": text}}
+    return {"code": Text.code, "facts": {"text": text}}
 
 
 def _cut(text: str, most: int) -> str:
@@ -377,7 +378,7 @@ def _trace_of(
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(
-            *(warning_of(Code(one["code"]), one["facts"]) for one in recording["warnings"]),
+            *(warning_of(known_warning(one["code"]) or Text, one["facts"]) for one in recording["warnings"]),
             *loading.warnings,
             *unknown,
         ),
@@ -439,4 +440,4 @@ def _timeline_warnings(timeline: Timeline) -> list[Finding]:
     if not timeline.unmarked:
         return []
     unmarked = len(timeline.unmarked)
-    return [finding(Code.KERNELS_UNMARKED, num_kernels=unmarked, share_of_time=timeline.unmarked_share)]
+    return [KernelsLeftOut(which="unmarked", num_kernels=unmarked, share_of_time=timeline.unmarked_share)]

@@ -10,8 +10,9 @@ import fcntl
 import math
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, islice
@@ -168,6 +169,9 @@ def _quantiles(blocks: tuple[tuple[int, int], ...]) -> Interval | None:
 
 
 MOST_FILES = 1000
+_STAGED = ".begun-"
+_STAGED_S = 3600.0
+"""Nobody writes a receipt for so long."""
 _AHEAD = timedelta(days=1)
 """Clocks of two machines differ, a receipt's by less than that."""
 
@@ -249,7 +253,8 @@ def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
         OSError: the folder cannot be made or written.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".begun-")
+    _sweep(folder)
+    handle, name = tempfile.mkstemp(dir=folder, prefix=_STAGED)
     path = folder / f"{receipt.run.id}.json"
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -260,6 +265,14 @@ def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
         Path(name).unlink(missing_ok=True)
         raise
     return BegunFile(path, handle)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove files that never got their name: SIGKILL came between."""
+    for path in islice(folder.glob(f"{_STAGED}*"), MOST_FILES):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _STAGED_S:
+                path.unlink()
 
 
 @contextmanager

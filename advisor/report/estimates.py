@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import format_bytes, format_duration
 from advisor.core.values import (
     Collective,
@@ -406,7 +407,7 @@ def _number(layout: Layout) -> Cell:
 
 def _has_time(estimate: IterationEstimate) -> bool:
     """Whether the trace tells it: on another number of ranks than share its model it does not."""
-    return all(assumption.code is not Code.OTHER_WORLD for assumption in estimate.assumptions)
+    return all(not isinstance(assumption, OtherWorld) for assumption in estimate.assumptions)
 
 
 def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
 from advisor.report.cells import COUNT, SHORT_DURATION, TEXT, USD, Cell, Kind
@@ -34,7 +34,7 @@ from advisor.report.words import finding_json, sentence, warnings_json
 from recommender.scaling_curve import CurvePoint, ScalingCurve
 
 # Both only ask for more money or time: how far away they are is worth seeing.
-_LIMITS = {Code.BUDGET, Code.DEADLINE}
+_LIMITS = {RemovedByBudget.code, RemovedByDeadline.code}
 # A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
 _FREE = 0.1
 # As many as a reader tells apart, and a terminal has letters.

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import (
+    RemovedByAttention,
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedByPolicy,
+    RemovedByQuota,
+    RemovedBySharding,
+    RemovedBySoftware,
+    RemovedBySpot,
+)
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
@@ -39,15 +49,15 @@ def price_json(price: Price | None) -> Mapping[str, object] | None:
 
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
-    Code.MEMORY: "does not fit",
-    Code.SHARDING: "another world",
-    Code.SPOT: "hopeless on spot",
-    Code.SOFTWARE: "unsupported",
-    Code.ATTENTION: "attention refused",
-    Code.POLICY: "policy",
-    Code.QUOTA: "over quota",
-    Code.BUDGET: "over budget",
-    Code.DEADLINE: "too late",
+    RemovedByMemory.code: "does not fit",
+    RemovedBySharding.code: "another world",
+    RemovedBySpot.code: "hopeless on spot",
+    RemovedBySoftware.code: "unsupported",
+    RemovedByAttention.code: "attention refused",
+    RemovedByPolicy.code: "policy",
+    RemovedByQuota.code: "over quota",
+    RemovedByBudget.code: "over budget",
+    RemovedByDeadline.code: "too late",
 }
 
 
@@ -85,7 +95,7 @@ def status(option: Option, recommendation: Recommendation) -> str:
 
 def has_figures(option: Option) -> bool:
     """Whether its time and cost mean anything: what ranks of another number would do is unknown."""
-    return Code.SHARDING not in option.removed_by
+    return RemovedBySharding.code not in option.removed_by
 
 
 def selection(recommendation: Recommendation, top: int | None) -> list[Option]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
@@ -99,7 +99,7 @@ def _wait_s(row: Place) -> float | None:
 
 def _alike(option: Option) -> str:
     """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
-    facts = next((reason.facts for reason in option.reasons if reason.code is Code.ALIKE), None)
+    facts = next((reason.facts for reason in option.reasons if isinstance(reason, Alike)), None)
     if facts is None:
         return ""
     others = facts["num_of_other_gpus"]

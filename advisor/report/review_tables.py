@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_reports import SavingFound
 from advisor.core.values import Interval
 from advisor.report.cells import CENTS, COUNT, DECIMALS, PLAIN, SHARE, USD_PER_H, Cell, Kind
 from advisor.report.document import Column, Row, Table, Tone, columns, rounded
@@ -50,8 +51,7 @@ def saving_finding(saving: Saving) -> Finding:
     """What a saving is, as a finding."""
     plan, job = saving.plan, saving.job
     offer = plan.offer
-    return finding(
-        Code.SAVING,
+    return SavingFound(
         script=job.script,
         project=job.project,
         rhythm=rhythm(job.every_s),

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -17,7 +18,9 @@ from advisor.config.settings import LIST_SECTIONS, ClusterSettings, Settings, js
 from advisor.core.redaction import named_without_secrets, without_secrets
 from advisor.core.values import Layout
 from advisor.report.document import Document, Row, Table, Tone, columns
-from advisor.service.checks import Check
+
+if TYPE_CHECKING:
+    from advisor.service.health import Check
 
 _MOST_CHARACTERS = 80
 _RULE_IN_WORDS: Mapping[ProjectMay, str] = {
@@ -106,20 +109,15 @@ def settings_document(config: Config) -> Document:
     values = {
         name: named_without_secrets(name, value) for name, value in json_values(config.settings).items()
     }
-    body = {name: {"value": value, "origin": _origin(config, name)} for name, value in values.items()}
+    origins = {name: config.origins.get(name, DEFAULT) for name in values}
+    body = {name: {"value": value, "origin": origins[name]} for name, value in values.items()}
     refused = {line.setting: asked_in_words(line) for line in config.refused}
     texts = {name: _text(value) for name, value in values.items()} | _lists_in_words(config.settings)
-    rows = tuple(
-        Row((name, text, _origin(config, name), refused.get(name, ""))) for name, text in texts.items()
-    )
+    rows = tuple(Row((name, text, origins[name], refused.get(name, ""))) for name, text in texts.items())
     return Document(
         facts={"settings": body, **project_json(config), "warnings": config.warnings},
         blocks=(Table(columns=COLUMNS, rows=rows),),
     )
-
-
-def _origin(config: Config, name: str) -> str:
-    return config.origins.get(name, DEFAULT)
 
 
 def _lists_in_words(settings: Settings) -> dict[str, str]:

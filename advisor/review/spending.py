@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_reports import (
+    Leak,
+    LeakIdle,
+)
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total
@@ -287,10 +291,12 @@ def _sum(charges: Iterable[Charge]) -> Decimal:
     return total(charge.billed_cost for charge in charges)
 
 
-_BY_STATUS = {
-    RunStatus.FAILED: Code.LEAK_FAILED,
-    RunStatus.INTERRUPTED: Code.LEAK_INTERRUPTED,
-    RunStatus.LOST: Code.LEAK_LOST,
+_Kind = Literal["failed", "interrupted", "lost", "unadvised", "above-p90"]
+
+_BY_STATUS: Mapping[RunStatus, _Kind] = {
+    RunStatus.FAILED: "failed",
+    RunStatus.INTERRUPTED: "interrupted",
+    RunStatus.LOST: "lost",
 }
 _MOST_NAMES = 3
 
@@ -325,21 +331,20 @@ def _ended_badly(runs: Sequence[Run]) -> Iterator[Finding]:
 def _unadvised(runs: Sequence[Run], is_advised: Callable[[Run], bool]) -> Iterator[Finding]:
     alone = [run for run in runs if not is_advised(run) and run.market is not None]
     if alone:
-        yield _leak(Code.LEAK_UNADVISED, alone, cost_of(alone))
+        yield _leak("unadvised", alone, cost_of(alone))
 
 
 def _above_p90(comparisons: Iterable[Comparison]) -> Iterator[Finding]:
     above = [c for c in comparisons if c.actual_usd is not None and c.actual_usd > c.predicted_usd.p90]
     if above:
         excess = total(exact(c.actual_usd or 0.0) - exact(c.predicted_usd.p90) for c in above)
-        yield _leak(Code.LEAK_ABOVE_P90, [c.run for c in above], excess)
+        yield _leak("above-p90", [c.run for c in above], excess)
 
 
 def _idle(billing: Billing) -> Iterator[Finding]:
     for machine in billing.machines:
         if machine.idle_usd > 0:
-            yield finding(
-                Code.LEAK_IDLE,
+            yield LeakIdle(
                 provider=machine.provider,
                 instance_type=machine.instance_type,
                 usd=float(machine.idle_usd),
@@ -348,14 +353,14 @@ def _idle(billing: Billing) -> Iterator[Finding]:
             )
 
 
-def _leak(code: Code, runs: Sequence[Run], usd: Decimal) -> Finding:
+def _leak(of: _Kind, runs: Sequence[Run], usd: Decimal) -> Finding:
     """With the scripts that cost most among these runs."""
     by_script: dict[str, Decimal] = {}
     for run in runs:
         by_script[run.script] = by_script.get(run.script, Decimal(0)) + exact(run.cost_usd or 0.0)
     dearest = sorted(by_script, key=lambda script: (-by_script[script], script))[:_MOST_NAMES]
-    return finding(
-        code,
+    return Leak(
+        of=of,
         usd=float(usd),
         num_runs=len(runs),
         num_unknown=sum(run.cost_usd is None for run in runs),

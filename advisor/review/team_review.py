@@ -7,7 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_reports import (
+    BillRowsLeftOut,
+    BillsOverlap,
+    ChargesUntagged,
+    JobsUnpriced,
+    LongCharges,
+    OtherCurrency,
+    PricesNotRemembered,
+    RecordsImpossible,
+    ReportGap,
+    RunCostsEstimated,
+    RunCostsUnknown,
+    RunMachinesUnknown,
+    TaxApart,
+)
 from advisor.core.values import CostKind
 from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
 from advisor.review.price_moves import PriceMoves, price_moves
@@ -40,44 +55,40 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
     """Runs of which something is missing, and records that cannot be true."""
     if impossible:
         first = list(impossible[:_MOST_NAMES])
-        yield finding(Code.RECORDS_IMPOSSIBLE, num_records=len(impossible), first=first)
+        yield RecordsImpossible(num_records=len(impossible), first=first)
     without_cost = [run for run in runs if run.cost_usd is None]
     if without_cost:
-        yield finding(
-            Code.RUN_COSTS_UNKNOWN,
+        yield RunCostsUnknown(
             num_runs=len(without_cost),
             runs=[run.id for run in without_cost[:_MOST_NAMES]],
         )
     estimated = [run for run in runs if run.cost_kind is CostKind.ESTIMATED]
     if estimated:
-        yield finding(Code.RUN_COSTS_ESTIMATED, num_runs=len(estimated))
+        yield RunCostsEstimated(num_runs=len(estimated))
 
 
 def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
     """What of the bills could not be read, or is not added up."""
     for bill in bills:
         if bill.faults:
-            yield finding(
-                Code.BILL_ROWS_LEFT_OUT,
+            yield BillRowsLeftOut(
                 bill=bill.name,
                 num_left_out=len(bill.faults),
                 num_read=len(bill.charges),
                 first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
             )
     for currency, (amount, num) in billing.other_currencies.items():
-        yield finding(Code.OTHER_CURRENCY, currency=currency, amount=float(amount), num_charges=num)
+        yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
-        yield finding(
-            Code.BILLS_OVERLAP, bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days
-        )
+        yield BillsOverlap(bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days)
     if is_of_team and billing.untagged_usd:
-        yield finding(Code.CHARGES_UNTAGGED, usd=float(billing.untagged_usd))
+        yield ChargesUntagged(usd=float(billing.untagged_usd))
     if billing.tax_usd:
-        yield finding(Code.TAX_APART, usd=float(billing.tax_usd))
+        yield TaxApart(usd=float(billing.tax_usd))
     if billing.num_long:
-        yield finding(Code.LONG_CHARGES, num_charges=billing.num_long)
+        yield LongCharges(num_charges=billing.num_long)
     if billing.num_without_machine:
-        yield finding(Code.RUN_MACHINES_UNKNOWN, num_runs=billing.num_without_machine)
+        yield RunMachinesUnknown(num_runs=billing.num_without_machine)
 
 
 def unknown_prospects(
@@ -85,13 +96,11 @@ def unknown_prospects(
 ) -> Iterator[Finding]:
     """What of the future, of prices and of savings nobody can tell."""
     if any(state.month.forecast is None for state in states):
-        yield finding(Code.FORECAST_UNKNOWN, least_weeks=LEAST_WEEKS)
+        yield ReportGap(what="forecast", num=LEAST_WEEKS)
     if moves.unknown_gpus:
-        yield finding(Code.PRICES_NOT_REMEMBERED, gpus=list(moves.unknown_gpus))
+        yield PricesNotRemembered(gpus=list(moves.unknown_gpus))
     if unpriced:
-        yield finding(
-            Code.JOBS_UNPRICED, num_jobs=len(unpriced), scripts=[job.script for job in unpriced[:_MOST_NAMES]]
-        )
+        yield JobsUnpriced(num_jobs=len(unpriced), scripts=[job.script for job in unpriced[:_MOST_NAMES]])
 
 
 JOB_BUDGET, JOB_DEADLINE = "the budget of the job", "the deadline of the job"
@@ -203,7 +212,7 @@ def review(
     if billing is not None:
         unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
     if not runs:
-        unknown.insert(0, finding(Code.NO_RUNS_IN_PERIOD))
+        unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(
         period=period,
         scope=scope,

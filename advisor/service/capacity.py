@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from advisor.core.errors import CloudError, InputError
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def ask_capacity(request: CapacityRequest, settings: PriceSettings, listener: Li
         ConfigError: ``prices.options.aws`` is wrong.
         CloudError: nothing at all could be asked.
     """
-    from advisor.core.errors import CloudError, InputError
     from advisor.pricing.sources.aws.account import placement_scores, vcpu_quotas
     from advisor.pricing.sources.aws.calls import read_options
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError
+from advisor.core.gpus import load_gpus, parse_gpu_request
 from advisor.core.limits import MAX_MEMORY_GIB, check_number
 from advisor.core.units import GIB
 from advisor.core.values import GpuSpec
@@ -38,7 +39,6 @@ def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: none is left; says what there is without the limit that leaves none.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.service.prices.limits import known_vendors
 
     specs = _named(request.names) if request.names else tuple(load_gpus().values())
@@ -52,8 +52,6 @@ def list_gpus(request: GpusRequest, listener: Listener) -> tuple[GpuSpec, ...]:
 
 
 def _named(names: Iterable[str]) -> tuple[GpuSpec, ...]:
-    from advisor.core.gpus import parse_gpu_request
-
     specs: dict[str, GpuSpec] = {}
     for request in map(parse_gpu_request, names):
         if request.counts:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from advisor.core import processes
 from advisor.core.errors import AdvisorError, CatalogError
-from advisor.service.checks import Check, State
+from advisor.core.gpus import is_known, load_gpus, resolve_gpu
+from advisor.core.redaction import named_without_secrets
 from advisor.service.listening import Silence
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
     from advisor.config.project_layer import Refused
+    from advisor.config.settings import ClusterSettings, PriceSettings, ProfileSettings, StoreSettings
 
 # Scripts find torch in the user's own folders, too, which count when all that is needed is imported.
 _TORCH_QUERY = """
@@ -35,20 +38,18 @@ def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -
         load: reads the settings; where they are broken, that is a check of its own.
         in_words: a line of the project's file that does not count.
     """
-    from advisor.service.file_health import clusters, policies, rates
-
     checks: dict[str, Callable[[], Check]] = {
         "python": _python,
         "settings": lambda: _settings(load(), in_words),
         "native": _native,
         "catalog": _catalog,
-        "store": lambda: _store(load()),
-        "rates": lambda: rates(load()),
-        "prices": lambda: _prices(load()),
-        "rules": lambda: _rules(load()),
-        "clusters": lambda: clusters(load()),
-        "policies": lambda: policies(load()),
-        "torch": lambda: _torch(load()),
+        "store": lambda: _store(load().settings.store),
+        "rates": lambda: rates(load().settings.prices),
+        "prices": lambda: _prices(load().pricing),
+        "rules": lambda: _rules(load().pricing),
+        "clusters": lambda: clusters(load().settings.clusters),
+        "policies": lambda: policies(load().settings.policy.files),
+        "torch": lambda: _torch(load().settings.profile),
         "gpu": _gpu,
         "calibration": _calibration,
     }
@@ -81,7 +82,6 @@ def _settings(config: Config, in_words: Callable[[Refused], str]) -> Check:
 def exposed_passwords(config: Config) -> list[str]:
     """A note for each file with a password that others on this machine may read."""
     from advisor.config.settings import json_values
-    from advisor.core.redaction import named_without_secrets
 
     values = json_values(config.settings).items()
     secret = {
@@ -107,48 +107,46 @@ def _native() -> Check:
 
 
 def _catalog() -> Check:
-    from advisor.core.gpus import load_gpus
-
     return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
 
 
-def _prices(config: Config) -> Check:
+def _prices(pricing: PricingSettings) -> Check:
     from advisor.pricing.answers import load_offers
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import current_answers, now
 
-    answers = current_answers(config, OfferQuery(), Silence(), may_refresh=False)
+    answers = current_answers(pricing, OfferQuery(), Silence(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in offers.offers)
     detail = f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if offers.warnings else "ok", detail=detail)
 
 
-def _rules(config: Config) -> Check:
+def _rules(pricing: PricingSettings) -> Check:
     """Contracts and quotas, which change nothing where they are misspelt."""
     from advisor.service.prices.offers import idle_in_words
 
-    idle = idle_in_words(config)
+    idle = idle_in_words(pricing)
     if idle:
         return Check(name="rules", state="note", detail="; ".join(idle))
-    counts = f"{len(config.settings.contracts)} contracts and {len(config.settings.quotas)} quotas"
+    counts = f"{len(pricing.contracts)} contracts and {len(pricing.quotas)} quotas"
     return Check(name="rules", state="ok", detail=counts)
 
 
-def _store(config: Config) -> Check:
+def _store(settings: StoreSettings) -> Check:
     from advisor.store.database import open_store
 
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(settings.url, must_exist=True)
     if store is None:
         return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
     with store:
         return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
 
 
-def _torch(config: Config) -> Check:
+def _torch(settings: ProfileSettings) -> Check:
     from advisor.profile.environment import candidates
 
-    pythons = candidates(config.settings.profile.python, os.environ)
+    pythons = candidates(settings.python, os.environ)
     for python in pythons:
         version = _torch_version(python)
         if version:
@@ -168,7 +166,6 @@ def _torch_version(python: Path) -> str | None:
 
 def _gpu() -> Check:
     from advisor.core.devices import detect_devices
-    from advisor.core.gpus import is_known, resolve_gpu
 
     devices = detect_devices()
     if not devices:
@@ -210,7 +207,6 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
     Raises:
         CatalogError: its file is damaged.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.predict.constants import constants_for
     from advisor.predict.knowledge import calibration_path, read_calibration
 
@@ -228,7 +224,61 @@ def _stored_calibration(gpu: str) -> tuple[bool, str]:
 
 def _known_gpus() -> list[str]:
     from advisor.core.devices import detect_devices
-    from advisor.core.gpus import is_known, resolve_gpu
 
     names = {device.name for device in detect_devices() if is_known(device.name)}
     return sorted(resolve_gpu(name).name for name in names)
+
+
+State = Literal["ok", "note", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One part of the installation; ``note`` works but could be better."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def rates(settings: PriceSettings) -> Check:
+    """Own rates, of all files that the patterns name."""
+    from advisor.pricing.sources.custom import custom_source
+    from advisor.pricing.sources.protocol import OfferQuery
+
+    options = settings.options.get("custom", {})
+    parts = list(custom_source(options).offers(OfferQuery()))
+    if not parts:
+        return Check(name="rates", state="ok", detail="no rates of your own")
+    counts = ", ".join(f"{len(part.offers)} in {part.scope}" for part in parts)
+    return Check(name="rates", state="ok", detail=counts)
+
+
+def clusters(settings: Sequence[ClusterSettings]) -> Check:
+    """Clusters, with the job logs of their waits."""
+    from advisor.service.recommend.own_machines import cluster_machine
+
+    good, faults = [], []
+    for cluster in settings:
+        try:
+            machine = cluster_machine(cluster, Silence())
+        except AdvisorError as error:
+            faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
+            continue
+        waits = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
+        good.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
+    return _check("clusters", faults, good)
+
+
+def policies(files: Sequence[Path]) -> Check:
+    """Policy files, each fault with its place."""
+    from advisor.site_files.policy_files import check_policies
+
+    checked = check_policies(files)
+    return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
+
+
+def _check(name: str, faults: Sequence[str], good: Sequence[str]) -> Check:
+    if faults:
+        return Check(name=name, state="broken", detail="\n".join(faults))
+    return Check(name=name, state="ok", detail="\n".join(good) or "none in the settings")

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, RecordingError
 from advisor.core.files import temporary_folder
+from advisor.core.gpus import is_known
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import TracingSettings
     from advisor.core.findings import Finding
     from advisor.formats.recording_files import Recording
     from advisor.measure import Extent
@@ -45,7 +46,7 @@ class Measured:
     warnings: tuple[Finding, ...]
 
 
-def measure_kernels(request: MeasureRequest, config: Config, listener: Listener) -> Measured:
+def measure_kernels(request: MeasureRequest, python: Path | None, listener: Listener) -> Measured:
     """Measure what the recording does not hold yet.
 
     Raises:
@@ -65,7 +66,7 @@ def measure_kernels(request: MeasureRequest, config: Config, listener: Listener)
                 cases,
                 request.out,
                 backend=request.backend,
-                python=config.settings.profile.python,
+                python=python,
                 progress=count,
             )
         except KeyboardInterrupt:
@@ -92,7 +93,9 @@ class _Count:
         self._tell(done, total)
 
 
-def calibrate_gpu(source: Path | None, config: Config, listener: Listener) -> tuple[Calibration, Path]:
+def calibrate_gpu(
+    source: Path | None, tracing: TracingSettings, listener: Listener
+) -> tuple[Calibration, Path]:
     """Fit the constants of a GPU and keep them: of a recording, or of this machine's GPU, measured now.
 
     Raises:
@@ -105,12 +108,12 @@ def calibrate_gpu(source: Path | None, config: Config, listener: Listener) -> tu
     from advisor.predict.calibrating import calibrate
     from advisor.predict.knowledge import HERE, RECORDED, shipped, write_calibration
 
-    if source is not None and config.is_given("profile.python"):
+    if source is not None and tracing.is_given("profile.python"):
         python, instead = listener.name_of("profile.python"), listener.name_of("source")
         raise InputError(
             f"{str(source)!r} was measured already: give {python} to measure here, or {instead}."
         )
-    recording = read_recording(source) if source is not None else _measured(config, listener)
+    recording = read_recording(source) if source is not None else _measured(tracing.profile.python, listener)
     calibration = calibrate(recording)
     constants = {constant.name: constant.after for constant in calibration.constants}
     where = HERE if source is None else RECORDED
@@ -126,11 +129,10 @@ def calibrate_gpu(source: Path | None, config: Config, listener: Listener) -> tu
     return calibration, path
 
 
-def _measured(config: Config, listener: Listener) -> Recording:
+def _measured(python: Path | None, listener: Listener) -> Recording:
     from advisor.measure import calibration_kernels, measure
 
     _check_known()
-    python = config.settings.profile.python
     with (
         temporary_folder("calibrate") as folder,
         listener.count("measuring") as tell,
@@ -140,8 +142,6 @@ def _measured(config: Config, listener: Listener) -> Recording:
 
 def _check_known() -> None:
     """Refuse a GPU that the catalog lacks before a minute is spent on it."""
-    from advisor.core.errors import RecordingError
-    from advisor.core.gpus import is_known
     from advisor.predict.calibrating import why_unknown
     from advisor.profile.environment import first_device
 

@@ -12,15 +12,16 @@ from advisor.core.limits import EARLIEST, MAX_USD
 from advisor.core.redaction import redact
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
-from advisor.service.plan_facts import PlanRequest
+from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.ran_on import Place, place_of
 from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from advisor.config.layers import Config
+    from advisor.config.settings import ClusterSettings, StoreSettings
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
@@ -74,12 +75,13 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
     place = place_of(asked, config, listener)
     advised = None
     if request.recommendation is not None:
-        advised = recommendation_of(config, request.recommendation, listener)
+        advised = recommendation_of(config.settings.store, request.recommendation, listener)
         place = place.or_else(place_of_entry(advised))
-    return _kept(_run(request, place, config, listener, advised=advised), config, listener)
+    run = _run(request, place, config.settings.clusters, listener, advised=advised)
+    return _kept(run, config.settings.store, listener)
 
 
-def keep_receipt(path: Path, config: Config, listener: Listener) -> tuple[Run, bool]:
+def keep_receipt(path: Path, database: StoreSettings, listener: Listener) -> tuple[Run, bool]:
     """Enter what ``advisor run`` wrote to a file; the run, and whether it was new to the ledger.
 
     Raises:
@@ -90,14 +92,14 @@ def keep_receipt(path: Path, config: Config, listener: Listener) -> tuple[Run, b
 
     run = read_receipt(path).run
     _check_moment(str(path), run.started_at)
-    return _kept(run, config, listener)
+    return _kept(run, database, listener)
 
 
-def _kept(run: Run, config: Config, listener: Listener) -> tuple[Run, bool]:
+def _kept(run: Run, database: StoreSettings, listener: Listener) -> tuple[Run, bool]:
     from advisor.store.database import open_store
     from advisor.store.ledger import record_run
 
-    with open_store(config.settings.store.url) as store:
+    with open_store(database.url) as store:
         is_new = _is_new(store, run, listener)
         record_run(store, run)
     return run, is_new
@@ -148,7 +150,7 @@ def _check_moment(argument: str, moment: datetime) -> None:
         raise InputError(f"{argument}: {moment.isoformat()} lies before {EARLIEST.date()}: check the year.")
 
 
-def recommendation_of(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
+def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) -> LedgerEntry:
     """The recommendation with this id, or the last one of all.
 
     Raises:
@@ -159,7 +161,7 @@ def recommendation_of(config: Config, wanted: str, listener: Listener) -> Ledger
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
     ids: tuple[str, ...] = ()
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(database.url, must_exist=True)
     if store is not None:
         with store:
             ids = recommendation_ids(store)
@@ -174,11 +176,16 @@ def recommendation_of(config: Config, wanted: str, listener: Listener) -> Ledger
 
 
 def _run(
-    request: RunRequest, place: Place, config: Config, listener: Listener, *, advised: LedgerEntry | None
+    request: RunRequest,
+    place: Place,
+    clusters: Sequence[ClusterSettings],
+    listener: Listener,
+    *,
+    advised: LedgerEntry | None,
 ) -> Run:
     from advisor.store.ledger import Run, new_id
 
-    provider, gpu, num_gpus, market = place.complete(config, listener)
+    provider, gpu, num_gpus, market = place.complete(clusters, listener)
     is_free = market is None and request.cost_usd == 0
     if request.cost_usd is not None and not (is_free or 0 < request.cost_usd <= MAX_USD):
         raise InputError(
@@ -255,7 +262,7 @@ class RecordedRuns:
     num_left_out: int = 0
 
 
-def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> RecordedRuns:
+def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Listener) -> RecordedRuns:
     """Runs in order of time; none where there is no database yet. What cannot be true is a warning each.
 
     Raises:
@@ -267,10 +274,10 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> R
     from advisor.store.database import open_store
     from advisor.store.ledger import impossible_runs, runs
 
-    num_refused = enter_left_behind(config, listener)
+    num_refused = enter_left_behind(database, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(database.url, must_exist=True)
     if store is None:
         return RecordedRuns(num_left_out=num_refused)
     with store:

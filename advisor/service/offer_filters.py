@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
+from advisor.core.gpus import parse_gpu_request
 from advisor.pricing.node_counts import ALONE, NodeCounts, NodeLimits, node_counts
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ class OfferFilter:
 
     def counted(self) -> list[GpuRequest]:
         """What names numbers of GPUs."""
-        from advisor.core.gpus import parse_gpu_request
-
         return [request for request in map(parse_gpu_request, self.gpus) if request.counts]
 
 

@@ -1,4 +1,4 @@
-"""What is given of a plan -> facts that a policy can judge."""
+"""What is given of a plan -> facts that a policy can judge, and the machine that a run was on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from advisor.config.layers import ARGUMENT
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import same_name
+from advisor.core.gpus import parse_gpu_request, resolve_gpu
 from advisor.core.limits import MAX_USD
 from advisor.core.values import Market, Offer, Tier
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import ClusterSettings
     from advisor.service.listening import Listener
     from recommender.policy import Facts
+
 
 _FORMS = (
     "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET (2xINSTANCE_TYPE for two nodes), local/NxGPU or"
@@ -73,9 +76,9 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     _check_amounts(request)
     given = {name: getattr(request, name) for name in _FACTS if getattr(request, name) is not None}
     known = (
-        Facts(tier=_tier(config, request.provider))
+        Facts(tier=_tier(config.settings.clusters, request.provider))
         if request.plan is None
-        else _facts_of_id(request.plan, config, listener)
+        else _facts_of_id(request.plan, config.pricing, listener)
     )
     spot, spent = config.settings.spot, request.spent_usd
     facts = replace(
@@ -107,16 +110,14 @@ def _check_amounts(request: PlanRequest) -> None:
             )
 
 
-def _tier(config: Config, provider: str | None) -> Tier:
+def _tier(clusters: Sequence[ClusterSettings], provider: str | None) -> Tier:
     if provider is not None and same_name(provider, "local"):
         return Tier.LOCAL
-    is_cluster = provider in {cluster.name for cluster in config.settings.clusters}
+    is_cluster = provider in {cluster.name for cluster in clusters}
     return Tier.CLUSTER if is_cluster else Tier.CLOUD
 
 
 def _with_gpu(facts: Facts, text: str) -> Facts:
-    from advisor.core.gpus import parse_gpu_request, resolve_gpu
-
     request = parse_gpu_request(text)
     if len(request.counts) > 1:
         raise InputError(f"{text!r} means several numbers of GPUs: a plan has one, such as L4:8.")
@@ -125,7 +126,7 @@ def _with_gpu(facts: Facts, text: str) -> Facts:
     return replace(facts, gpu=name, num_gpus=num_gpus, num_nodes=request.num_nodes or facts.num_nodes)
 
 
-def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
+def _facts_of_id(plan: str, pricing: PricingSettings, listener: Listener) -> Facts:
     parts = plan.split("/")
     if parts[0] in ("local", "cluster") and len(parts) >= (2 if parts[0] == "local" else 3):
         facts = _facts_of_own(parts)
@@ -133,12 +134,11 @@ def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
             return facts
     if len(parts) != 4 or not all(parts):
         raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
-    return _facts_of_rented(parts, config, listener)
+    return _facts_of_rented(parts, pricing, listener)
 
 
 def _facts_of_own(parts: Sequence[str]) -> Facts | None:
     """Of ``cluster/lab/8xL4``, or ``cluster/lab/2x8xL4`` for two nodes; None for another form."""
-    from advisor.core.gpus import resolve_gpu
     from recommender.policy import Facts
 
     counted = _COUNTED.fullmatch(parts[-1])
@@ -155,7 +155,7 @@ def _facts_of_own(parts: Sequence[str]) -> Facts | None:
     )
 
 
-def _facts_of_rented(parts: Sequence[str], config: Config, listener: Listener) -> Facts:
+def _facts_of_rented(parts: Sequence[str], pricing: PricingSettings, listener: Listener) -> Facts:
     from recommender.policy import Facts
 
     provider, machine, place, market = *parts[:3], _market(parts[3])
@@ -168,7 +168,7 @@ def _facts_of_rented(parts: Sequence[str], config: Config, listener: Listener) -
         market=market.value,
         num_nodes=num_nodes,
     )
-    offer = cheapest_at(config, provider, instance_type, place, market, listener)
+    offer = cheapest_at(pricing, provider, instance_type, place, market, listener)
     if offer is not None:
         return replace(
             known,
@@ -191,7 +191,12 @@ def _market(text: str) -> Market:
 
 
 def cheapest_at(
-    config: Config, provider: str, instance_type: str, place: str, market: Market, listener: Listener
+    pricing: PricingSettings,
+    provider: str,
+    instance_type: str,
+    place: str,
+    market: Market,
+    listener: Listener,
 ) -> Offer | None:
     """The cheapest offer of a machine at a place, whatever places and clouds the settings look at.
 
@@ -203,7 +208,7 @@ def cheapest_at(
     from recommender.plans.candidates import place_in_id
 
     try:
-        offers = query_offers(_wherever(config, provider, market), OfferFilter(wanted={}), listener).offers
+        offers = query_offers(_wherever(pricing, provider, market), OfferFilter(wanted={}), listener).offers
     except NoOfferError:
         return None
     there = [
@@ -215,13 +220,80 @@ def cheapest_at(
     return min(there, key=lambda offer: offer.usd_per_h, default=None)
 
 
-def _wherever(config: Config, provider: str, market: Market) -> Config:
+def _wherever(pricing: PricingSettings, provider: str, market: Market) -> PricingSettings:
     """The settings for offers of a cloud in any region, as if the caller had asked for them."""
     given = {"providers": (provider,), "regions": ("*",), "markets": (market,)}
-    settings = config.settings
-    cloud = settings.cloud.model_copy(update=given)
+    origins = {**pricing.origins, **{f"cloud.{name}": ARGUMENT for name in given}}
     return replace(
-        config,
-        settings=settings.model_copy(update={"cloud": cloud}),
-        origins={**config.origins, **{f"cloud.{name}": ARGUMENT for name in given}},
+        pricing, cloud=pricing.cloud.model_copy(update=given), origins=origins, may_add_providers=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What is known of a machine; None is not known, a market of None perhaps not rented."""
+
+    provider: str | None
+    gpu: str | None
+    num_gpus: int | None
+    market: Market | None
+    instance_type: str | None = None
+    region: str | None = None
+
+    def or_else(self, other: Place) -> Place:
+        """What is known here, then what is known there; market, type and region go with their provider."""
+        is_elsewhere = self.provider is not None and self.provider != other.provider
+        is_other_machine = is_elsewhere or (self.gpu is not None and self.gpu != other.gpu)
+        return Place(
+            provider=self.provider or other.provider,
+            gpu=self.gpu or other.gpu,
+            num_gpus=self.num_gpus or other.num_gpus,
+            market=self.market or (None if is_elsewhere else other.market),
+            instance_type=self.instance_type or (None if is_other_machine else other.instance_type),
+            region=self.region or (None if is_elsewhere else other.region),
+        )
+
+    def complete(
+        self, clusters: Sequence[ClusterSettings], listener: Listener
+    ) -> tuple[str, str, int, Market | None]:
+        """Provider, GPU, number of GPUs and market.
+
+        Raises:
+            InputError: one is missing, or an own machine has a market.
+        """
+        called = listener.name_of
+        missing = [called(name) for name in ("provider", "gpu") if not getattr(self, name)]
+        if self.provider is None or self.gpu is None or missing:
+            raise InputError(
+                f"where did it run? {' and '.join(missing)} missing: give"
+                f" {called('recommendation')} ID, {called('plan')} ID, or {called('provider')},"
+                f" {called('gpu')} and {called('market')}."
+            )
+        is_own = self.provider in {"local", *(cluster.name for cluster in clusters)}
+        if is_own and self.market is not None:
+            raise InputError(f"{self.provider!r} is a machine of your own: leave {called('market')} out.")
+        if not is_own and self.market is None:
+            raise InputError(
+                f"how was {self.provider!r} rented? Give {called('market')} ({', '.join(Market)})."
+                " A cluster of your own has to be in the settings (clusters)."
+            )
+        return self.provider, self.gpu, self.num_gpus or 1, self.market
+
+
+def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
+    """What is given of the machine, before what the id of a plan says.
+
+    Raises:
+        InputError: the id has no such form, or a GPU with several numbers.
+        UnknownGpuError: a name that no GPU has.
+    """
+    facts = given_facts(asked, config, listener)
+    known = None if facts.market is None else Market(facts.market)
+    return Place(
+        provider=facts.provider,
+        gpu=facts.gpu,
+        num_gpus=facts.num_gpus,
+        market=known,
+        instance_type=facts.instance_type,
+        region=facts.region,
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import WHOLE, Confirmation, GpuSpec, IterationEstimate, Split, Trace
-from advisor.service.confirming import check_confirmable, confirmation_of
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import TimeOfUnsupportedGpu
+from advisor.core.gpus import load_gpus, parse_gpu_request
+from advisor.core.values import WHOLE, Confirmation, Fabric, GpuSpec, IterationEstimate, Layout, Split, Trace
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, TracingSettings
+    from advisor.config.settings import Settings
+    from advisor.pricing.instance_types import InstanceType
     from advisor.service.listening import Listener
 
 
@@ -52,8 +55,6 @@ def check(request: PredictRequest) -> None:
         InputError: there is no such script, or a number of GPUs cannot be read.
         UnknownGpuError: a name that no GPU and no family has.
     """
-    from advisor.core.gpus import parse_gpu_request
-
     for text in request.gpus:
         parse_gpu_request(text)
     check_exists(request.trace.source)
@@ -67,14 +68,12 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
         UnknownGpuError: a name that no GPU and no family has.
         ProfileError: the script yields no iteration.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
-    from advisor.service.predicted_layouts import ONE, layouts_of
     from advisor.service.recommend.past_runs import past_runs
 
     check(request)
     catalog = load_gpus()
-    wanted = layouts_of(request.gpus, config.settings, listener)
+    wanted = layouts_of(request.gpus, _own_sizes(config.settings), listener)
     if not wanted:
         wanted = {name: {ONE: None} for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     if request.confirm:
@@ -101,7 +100,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     confirmed = None
     if request.confirm:
         confirmed = confirmation_of(
-            request.trace, trace, estimates[0], lambda again: of(again)[0], config, listener
+            request.trace, trace, estimates[0], lambda again: of(again)[0], config.tracing, listener
         )
     return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts, confirmed=confirmed)
 
@@ -110,14 +109,14 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     """A script takes minutes, so counts are checked before; a saved trace knows its own world."""
     is_script = not holds_data(request.trace.source)
     if is_script:
-        _check_counts(config, request.gpus, request.trace.world_size)
-    trace = trace_of(request.trace, config, listener)
+        _check_counts(_own_sizes(config.settings), request.gpus, request.trace.world_size)
+    trace = trace_of(request.trace, config.tracing, listener)
     if not is_script:
-        _check_counts(config, request.gpus, trace.world_size)
+        _check_counts(_own_sizes(config.settings), request.gpus, trace.world_size)
     return with_input(trace, config.settings.input, listener)
 
 
-def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:
+def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | None) -> None:
     """Refuse more GPUs than any machine has, one's own included, unless whole nodes make them.
 
     Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
@@ -125,11 +124,8 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
     Raises:
         InputError: names the largest machine.
     """
-    from advisor.core.gpus import parse_gpu_request
-    from advisor.service.predicted_layouts import layout_of, most_in_one
-
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
-    most = most_in_one(config.settings) if counted else 0
+    most = most_in_one(own_sizes) if counted else 0
     for request in counted:
         count = request.counts[-1]
         layouts = [layout_of(gpu.name, count, request.num_nodes) for gpu in request.gpus]
@@ -147,4 +143,139 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
 
     for gpu in gpus:
         if (why := why_unsupported(gpu)) is not None:
-            yield finding(Code.TIME_OF_UNSUPPORTED_GPU, gpu=gpu.name, why=why)
+            yield TimeOfUnsupportedGpu(gpu=gpu.name, why=why)
+
+
+def check_confirmable(request: TraceRequest, num_gpus: int, listener: Listener) -> None:
+    """Refuse what cannot be profiled again.
+
+    Args:
+        request: the script.
+        num_gpus: GPUs and numbers of them that are asked about.
+        listener: knows what its caller names an argument.
+
+    Raises:
+        InputError: there is no script, or more than one GPU is asked about.
+    """
+    name = listener.name_of("confirm")
+    if holds_data(request.source):
+        raise InputError(f"{name} profiles the script again, and {str(request.source)!r} is a saved trace.")
+    if num_gpus != 1:
+        raise InputError(f"{name} is for one GPU, whose largest batch it profiles: name one, such as L4.")
+
+
+def confirmation_of(
+    request: TraceRequest,
+    trace: Trace,
+    estimate: IterationEstimate,
+    predicted: Callable[[Trace], IterationEstimate],
+    tracing: TracingSettings,
+    listener: Listener,
+) -> Confirmation:
+    """What the script needs with the largest batch that is likely to fit.
+
+    Args:
+        request: the script as it was profiled.
+        trace: of it.
+        estimate: of it on the GPU in question.
+        predicted: the estimate of another trace there.
+        tracing: how scripts are profiled.
+        listener: hears progress.
+
+    Raises:
+        InputError: nothing fits, or the script does not take its batch as an argument.
+        ProfileError: the script yields no iteration with that batch.
+    """
+    from advisor.predict.fitting import arguments_of_largest
+
+    arguments = (
+        None if estimate.largest_batch is None else arguments_of_largest(trace, estimate.largest_batch)
+    )
+    if arguments is None:
+        raise InputError(
+            f"{listener.name_of('confirm')}: the batch of {trace.script!r} cannot be set: no argument has its"
+            " size and a name with 'batch', or not even a batch of one fits."
+        )
+    again = trace_of(replace(request, arguments=tuple(arguments)), tracing, listener)
+    return Confirmation(arguments=tuple(arguments), batch_size=again.batch_size, estimate=predicted(again))
+
+
+ONE = Layout(gpus_per_node=1)
+
+
+def layouts_of(
+    texts: Sequence[str], own_sizes: Sequence[int], listener: Listener
+) -> dict[str, dict[Layout, None]]:
+    """GPU name -> layouts to predict, of texts such as ``A100:1..8``, ``A100:16`` or ``H100:8x4``.
+
+    What a machine of one's own has (``own_sizes``) is one node, whatever clouds rent. Of a family those count
+    that do it.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        InputError: a number that cannot be read.
+    """
+    layouts: dict[str, dict[Layout, None]] = {}
+    most_own, most = max(own_sizes), most_in_one(own_sizes)
+    for request in map(parse_gpu_request, texts):
+        if len(request.gpus) > 1:
+            listener.note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
+        for spec in request.gpus:
+            of_gpu = layouts.setdefault(spec.name, {})
+            for count in request.counts or (1,):
+                num_nodes = request.num_nodes or (1 if count <= most_own else None)
+                layout = layout_of(spec.name, count, num_nodes)
+                if len(request.gpus) == 1 or layout.gpus_per_node <= most:
+                    of_gpu[layout] = None
+    return {gpu: of_gpu for gpu, of_gpu in layouts.items() if of_gpu}
+
+
+def most_in_one(own_sizes: Sequence[int]) -> int:
+    """GPUs of the largest machine, rented or of one's own."""
+    from advisor.pricing.instance_types import load_instances
+
+    return max(*own_sizes, *(machine.num_gpus for machine in load_instances().values()))
+
+
+def _own_sizes(settings: Settings) -> list[int]:
+    """GPUs of this machine and of a node of each cluster."""
+    return [settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters)]
+
+
+def layout_of(gpu: str, num_gpus: int, num_nodes: int | None = None) -> Layout:
+    """So many GPUs: in one machine, or where none has as many, in whole ones of the largest.
+
+    Args:
+        gpu: its name.
+        num_gpus: of all nodes.
+        num_nodes: how many there shall be; None for as few as will do.
+    """
+    machines = _machines(gpu)
+    if num_nodes is None:
+        num_nodes = _fewest_nodes([machine.num_gpus for machine in machines], num_gpus)
+    gpus_per_node = num_gpus // num_nodes
+    fabrics = [_fabric(machine) for machine in machines if machine.num_gpus == gpus_per_node]
+    fabric = min(fabrics, key=_network_rate, default=None) if num_nodes > 1 else None
+    return Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
+
+
+def _fewest_nodes(sizes: Sequence[int], num_gpus: int) -> int:
+    largest = max(sizes, default=num_gpus)
+    return num_gpus // largest if num_gpus > largest and num_gpus % largest == 0 else 1
+
+
+def _machines(gpu: str) -> list[InstanceType]:
+    from advisor.pricing.instance_types import load_instances
+
+    return [machine for machine in load_instances().values() if machine.gpu == gpu]
+
+
+def _fabric(machine: InstanceType) -> Fabric:
+    from advisor.pricing.node_counts import fabric_of
+
+    return fabric_of(machine.provider, machine.instance_type, load_gpus()[machine.gpu])
+
+
+def _network_rate(fabric: Fabric) -> float:
+    """Of machines alike the slowest network counts, and of networks one that nobody knows last."""
+    return fabric.network_bytes_per_s or float("inf")

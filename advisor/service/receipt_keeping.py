@@ -12,10 +12,10 @@ from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import as_text, write_atomically
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.listening import Listener
-    from advisor.service.machine_here import MachineHere
+    from advisor.service.receipts import MachineHere
     from advisor.store.ledger import Run
 
 _FOLDER = "receipts"
@@ -37,15 +37,15 @@ class Begun:
     warnings: tuple[str, ...] = ()
 
 
-def begin(run: Run, where: MachineHere, steps_folder: Path, config: Config) -> Begun:
+def begin(run: Run, where: MachineHere, steps_folder: Path, database: StoreSettings) -> Begun:
     """Make the file of a run that has started."""
     from advisor.receipt.receipt_files import ReceiptFile
     from advisor.receipt.receipt_files import begin as begin_file
 
     try:
-        file = begin_file(_folder(config), ReceiptFile(run=run, steps_folder=_writable(steps_folder)))
+        file = begin_file(_folder(database), ReceiptFile(run=run, steps_folder=_writable(steps_folder)))
     except OSError as error:
-        why = f"{error.strerror or error} ({_folder(config)})"
+        why = f"{error.strerror or error} ({_folder(database)})"
         lost = f"this run leaves no trace if advisor is killed: {why}"
         return Begun(run=run, where=where, file=None, warnings=(lost,))
     return Begun(run=run, where=where, file=file)
@@ -56,13 +56,13 @@ def _writable(folder: Path) -> str | None:
     return str(folder) if as_text(str(folder)) == str(folder) else None
 
 
-def keep(begun: Begun, run: Run, config: Config, *, also: Path | None) -> tuple[bool, list[str]]:
+def keep(begun: Begun, run: Run, database: StoreSettings, *, also: Path | None) -> tuple[bool, list[str]]:
     """Enter a run that has ended into the database, or leave its file for later.
 
     Args:
         begun: what there is of it.
         run: all of it.
-        config: where the database is.
+        database: where it is.
         also: a file that the caller wants.
 
     Returns:
@@ -74,12 +74,12 @@ def keep(begun: Begun, run: Run, config: Config, *, also: Path | None) -> tuple[
     receipt = ReceiptFile(run=run)
     trouble = [] if also is None else _write(also, receipt)
     # Before the database is asked: whoever ends us meanwhile loses nothing.
-    path = _folder(config) / f"{run.id}.json"
+    path = _folder(database) / f"{run.id}.json"
     waits = _waits(begun, receipt, path)
     try:
         from advisor.store.database import open_store
 
-        with open_store(config.settings.store.url) as store:
+        with open_store(database.url) as store:
             record_run(store, run)
     except AdvisorError as error:
         return False, [*trouble, str(error), waits]
@@ -112,7 +112,7 @@ def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
     )
 
 
-def enter_left_behind(config: Config, listener: Listener) -> int:
+def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
     """Enter receipts that the database did not take, and of runs that nobody saw end.
 
     Returns:
@@ -121,7 +121,7 @@ def enter_left_behind(config: Config, listener: Listener) -> int:
     Raises:
         StoreError: the database still takes none.
     """
-    folder = _folder(config)
+    folder = _folder(database)
     if not folder.is_dir():
         return 0
     from advisor.receipt.receipt_files import left_behind, read_receipt
@@ -138,7 +138,7 @@ def enter_left_behind(config: Config, listener: Listener) -> int:
                 continue
             from advisor.store.database import open_store
 
-            with open_store(config.settings.store.url) as store:
+            with open_store(database.url) as store:
                 record_run(store, _with_steps(receipt))
             path.unlink(missing_ok=True)
             listener.note(f"entered the run {receipt.run.id}, {receipt.run.status}, from {path}")
@@ -157,7 +157,7 @@ def _with_steps(receipt: ReceiptFile) -> Run:
     return replace(receipt.run, num_steps=steps.num_steps, step_s=steps.step_s)
 
 
-def _folder(config: Config) -> Path:
+def _folder(database: StoreSettings) -> Path:
     from advisor.store.database import folder_of
 
-    return folder_of(config.settings.store.url) / _FOLDER
+    return folder_of(database.url) / _FOLDER

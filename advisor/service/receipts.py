@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.files import temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
-from advisor.core.redaction import redact
-from advisor.core.values import Interval, RunStatus
-from advisor.service.machine_here import machine_here
+from advisor.core.redaction import redact, redact_words
+from advisor.core.values import CostKind, Interval, RunStatus
+from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
+from advisor.service.listening import Silence
+from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
-from advisor.service.run_costs import cost_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import RunSettings, Settings, StoreSettings
+    from advisor.core.values import Offer
     from advisor.receipt.command import Ending
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
-    from advisor.service.ran_on import Place
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
@@ -97,23 +99,28 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
-    from advisor.receipt.receipt_files import steps_environment
+    from advisor.receipt.receipt_files import read_steps, steps_environment
 
+    database = config.settings.store
     given = _given_place(request, config, listener)
-    advised, doubts = _recommendation(request, config, listener)
+    advised, doubts = _recommendation(request.recommendation, database, listener)
     with temporary_folder("steps") as folder:
+
+        def begun_at(moment: datetime) -> Begun:
+            sent_to = None if advised is None else place_of_entry(advised)
+            where = machine_here(given, sent_to, os.environ, config.settings.run)
+            return begin(_unseen(request, where, advised, moment), where, folder, database)
+
         environment = steps_environment(os.environ, folder)
-        ending, begun = run_command(
-            request.command,
-            environment,
-            _or_why_not(
-                lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder)
-            ),
-        )
+        ending, begun = run_command(request.command, environment, _or_why_not(begun_at))
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
-            return _kept(request, config, listener, begun, ending, folder, advised=advised, doubts=doubts)
+            steps, strange = read_steps(folder, ending.duration_s)
+            run = _ended(begun, ending, steps, request, config)
+            is_recorded, trouble = keep(begun, run, database, also=request.receipt)
+            listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *trouble])
+            return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
 
 
 def _or_why_not(begin: Callable[[datetime], Begun]) -> Callable[[datetime], Begun | Exception]:
@@ -141,27 +148,6 @@ def _whatever_happens(ending: Ending) -> Iterator[None]:
         ) from error
 
 
-def _kept(
-    request: CommandRequest,
-    config: Config,
-    listener: Listener,
-    begun: Begun,
-    ending: Ending,
-    steps_folder: Path,
-    *,
-    advised: LedgerEntry | None,
-    doubts: Sequence[str],
-) -> Receipt:
-    from advisor.receipt.receipt_files import read_steps
-
-    steps, strange = read_steps(steps_folder, ending.duration_s)
-    run = _ended(begun, ending, steps, request, config)
-    is_recorded, trouble = keep(begun, run, config, also=request.receipt)
-    several = [] if steps is None or steps.num_processes < 2 else [_several(steps)]
-    listener.warn([*doubts, *begun.warnings, *strange, *several, *trouble])
-    return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
-
-
 def _check(request: CommandRequest, listener: Listener) -> None:
     if not request.command:
         raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
@@ -174,47 +160,33 @@ def _check(request: CommandRequest, listener: Listener) -> None:
 
 
 def _given_place(request: CommandRequest, config: Config, listener: Listener) -> Place:
-    from advisor.service.plan_facts import PlanRequest
-    from advisor.service.ran_on import Place, place_of
-
     if request.plan is None:
         return Place(provider=None, gpu=None, num_gpus=None, market=None)
     return place_of(PlanRequest(plan=request.plan), config, listener)
 
 
 def _recommendation(
-    request: CommandRequest, config: Config, listener: Listener
+    wanted: str | None, database: StoreSettings, listener: Listener
 ) -> tuple[LedgerEntry | None, list[str]]:
     """The recommendation that is followed; a database that is down keeps nothing from running."""
-    from advisor.service.ledger import recommendation_of
-
-    if request.recommendation is None:
+    if wanted is None:
         return None, []
     try:
-        return recommendation_of(config, request.recommendation, listener), []
+        return recommendation_of(database, wanted, listener), []
     except InputError:
         raise
     except AdvisorError as error:
         return None, [f"nothing is predicted, since the recommendation cannot be read: {error}"]
 
 
-def _begin(
-    request: CommandRequest,
-    config: Config,
-    given: Place,
-    advised: LedgerEntry | None,
-    *,
-    started_at: datetime,
-    steps_folder: Path,
-) -> Begun:
+def _unseen(
+    request: CommandRequest, where: MachineHere, advised: LedgerEntry | None, started_at: datetime
+) -> Run:
     """What is known while the command runs; if nothing more is heard of it, this is its receipt."""
-    from advisor.service.ledger import num_nodes_of, place_of_entry
     from advisor.store.ledger import Run
 
-    sent_to = None if advised is None else place_of_entry(advised)
-    where = machine_here(given, sent_to, os.environ, config.settings.run)
     place = where.place
-    run = Run(
+    return Run(
         recommendation_id=None if advised is None else advised.id,
         project=request.project or ("" if advised is None else advised.project),
         script=_script(request.command) if advised is None else advised.script,
@@ -233,7 +205,6 @@ def _begin(
         status=RunStatus.LOST,
         num_nodes=num_nodes_of(advised, place.gpu, place.num_gpus),
     )
-    return begin(run, where, steps_folder, config)
 
 
 def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRequest, config: Config) -> Run:
@@ -252,16 +223,16 @@ def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRe
     )
 
 
-def _several(steps: Steps) -> str:
-    return (
+def _several(steps: Steps | None) -> list[str]:
+    if steps is None or steps.num_processes < 2:
+        return []
+    return [
         f"{steps.num_processes} processes trained on their own: the steps are those of the one that made most"
-    )
+    ]
 
 
 def _script(command: Sequence[str]) -> str:
     """A name for the command: the Python file that it runs, else what was typed, without secrets."""
-    from advisor.core.redaction import redact_words
-
     script = next((argument for argument in command if argument.endswith(".py")), None)
     return Path(script).name if script else shlex.join(redact_words(command, os.environ))[:_MOST_NAME]
 
@@ -271,3 +242,141 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineHere:
+    """A machine that a command runs on.
+
+    Attributes:
+        zone: as offers have it; None if not known.
+        share: of the machine's GPUs that the command got, which is its share of the price.
+    """
+
+    place: Place
+    zone: str | None
+    share: float
+
+
+def machine_here(
+    given: Place, sent_to: Place | None, environment: Mapping[str, str], settings: RunSettings
+) -> MachineHere:
+    """Look around on this machine.
+
+    Args:
+        given: what the caller says, which wins.
+        sent_to: where a recommendation sent the job: says what nobody sees, on the GPU that it names.
+        environment: of the command.
+        settings: whether the metadata service may be asked.
+    """
+    from advisor.core.devices import detect_devices
+    from advisor.receipt.command import gpus_seen
+    from advisor.receipt.instance import this_instance
+
+    seen = this_instance(settings.metadata_url) if settings.metadata else None
+    gpus = gpus_seen(detect_devices(), environment)
+    here = Place(
+        provider=None if seen is None else seen.provider,
+        gpu=None if gpus is None else gpus.name,
+        num_gpus=None if gpus is None else gpus.num_visible,
+        market=None if seen is None else seen.market,
+        instance_type=None if seen is None else seen.instance_type,
+        region=None if seen is None else seen.region,
+    )
+    place = given.or_else(here)
+    if sent_to is not None and sent_to.gpu == place.gpu:
+        # A container may not reach the metadata service. On another GPU it went elsewhere.
+        place = place.or_else(sent_to)
+    return MachineHere(
+        place=place,
+        zone=None if seen is None or place.region != seen.region else seen.zone,
+        share=1.0 if gpus is None else gpus.num_visible / gpus.num_all,
+    )
+
+
+_S_PER_H = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCost:
+    """The cost of a run before tax; all None where nobody knows it.
+
+    Attributes:
+        usd_per_h: of the GPUs that it had, behind an estimate.
+        price_retrieved_at: when that price was true; None also where a person says it.
+    """
+
+    usd: float | None = None
+    kind: CostKind | None = None
+    usd_per_h: float | None = None
+    price_retrieved_at: datetime | None = None
+
+
+def cost_of(
+    where: MachineHere, duration_s: float, config: Config, *, usd: float | None, usd_per_h: float | None
+) -> RunCost:
+    """What a run cost.
+
+    Args:
+        where: it ran; its machine's price counts by the share of the GPUs that it had.
+        duration_s: how long.
+        config: prices at hand and one's own machines; nothing is asked over the network.
+        usd: what a person says of the whole run.
+        usd_per_h: what a person says of the machine.
+    """
+    if usd is not None:
+        return RunCost(usd=usd, kind=CostKind.STATED)
+    price, retrieved_at = (usd_per_h * where.share, None) if usd_per_h is not None else _price(where, config)
+    if price is None:
+        return RunCost()
+    return RunCost(
+        usd=price * duration_s / _S_PER_H,
+        kind=CostKind.ESTIMATED,
+        usd_per_h=price,
+        price_retrieved_at=retrieved_at,
+    )
+
+
+def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime | None]:
+    """USD per hour of the GPUs that a command has, and when that was true."""
+    offer = _offer(where, config.pricing)
+    if offer is not None:
+        return offer.usd_per_h * where.share * _num_nodes(where.place, offer), offer.retrieved_at
+    return _own_price(where.place, config.settings), None
+
+
+def _num_nodes(place: Place, offer: Offer) -> float:
+    """Machines behind the GPUs of a run that went to more than one has."""
+    return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
+
+
+def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:
+    """The offer behind a rented machine: that of its zone, else the cheapest of its region."""
+    from advisor.service.plan_facts import cheapest_at
+
+    place = where.place
+    if not (place.provider and place.instance_type and place.market):
+        return None
+    for at in filter(None, (where.zone, place.region)):
+        try:
+            offer = cheapest_at(pricing, place.provider, place.instance_type, at, place.market, Silence())
+        except AdvisorError:
+            # Prices that cannot be read leave the cost unknown, as the receipt says.
+            return None
+        if offer is not None:
+            return offer
+    return None
+
+
+def _own_price(place: Place, settings: Settings) -> float | None:
+    """Of a machine of one's own."""
+    from advisor.service.recommend.own_machines import own_machines
+
+    try:
+        machines = own_machines(settings, Silence())
+    except AdvisorError:
+        return None
+    for machine in machines:
+        if (machine.name, machine.gpu) == (place.provider, place.gpu) and machine.usd_per_gpu_h is not None:
+            return machine.usd_per_gpu_h * (place.num_gpus or 1)
+    return None

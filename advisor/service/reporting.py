@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, did_you_mean
+from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.limits import EARLIEST
+from advisor.core.units import HOUR_S
+from advisor.core.values import Quantiles, Tier
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.settings import ReportSettings
+    from advisor.config.settings import (
+        ClusterSettings,
+        PriceSettings,
+        ReportSettings,
+        Settings,
+        StoreSettings,
+    )
+    from advisor.core.values import Offer, Plan, PricePoint
     from advisor.review.budgets import Budget
     from advisor.review.period import Period, Scope
-    from advisor.review.team_review import TeamReview, Violation
+    from advisor.review.savings import Recurring, TodaysMarket
+    from advisor.review.team_review import Records, TeamReview, Violation
     from advisor.service.listening import Listener
-    from advisor.store.ledger import Run
+    from advisor.spend.charges import Bill
+    from advisor.store.handle import Store
+    from advisor.store.ledger import LedgerEntry, Run
+    from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy
     from recommender.policy.facts import Facts
 
@@ -55,22 +70,19 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
-    from advisor.service.bills import bills_of
     from advisor.service.recommend.rules import policy_of
-    from advisor.service.report_records import records_of
-    from advisor.service.todays_prices import todays_prices_for
 
     period = _period(request, listener)
     scope = _scope(request, config.settings.report, listener)
     policy = policy_of(config.settings.policy, request.policies)
-    bills = bills_of(config, request.bills, period, listener)
-    recorded = records_of(config, period, scope)
+    bills = bills_of(config.settings.report, config.settings.prices, request.bills, period, listener)
+    recorded = records_of(config.settings.store, period, scope)
     if recorded is None and not bills:
         return None
     records = recorded or Records(advised={}, prices={})
     runs = runs_of(records.runs, period, scope)
     jobs = recurring_jobs(runs, records.advised)
-    is_own = _is_own(config)
+    is_own = _is_own(config.settings.clusters)
     return review(
         records,
         period=period,
@@ -85,7 +97,6 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
 
 
 def _period(request: ReportRequest, listener: Listener) -> Period:
-    from advisor.core.limits import EARLIEST
     from advisor.review.period import Period
 
     present = now()
@@ -136,8 +147,8 @@ def _scope(request: ReportRequest, settings: ReportSettings, listener: Listener)
     return Scope(team=request.team, projects=frozenset({request.project}))
 
 
-def _is_own(config: Config) -> Callable[[Run], bool]:
-    own = {"local", *(cluster.name for cluster in config.settings.clusters)}
+def _is_own(clusters: Iterable[ClusterSettings]) -> Callable[[Run], bool]:
+    own = {"local", *(cluster.name for cluster in clusters)}
     return lambda run: run.provider in own
 
 
@@ -165,7 +176,6 @@ def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], boo
 
 
 def _facts(run: Run, *, own: bool) -> Facts:
-    from advisor.core.values import Tier
     from recommender.policy.facts import Facts
 
     tier = Tier.CLOUD
@@ -182,3 +192,194 @@ def _facts(run: Run, *, own: bool) -> Facts:
         usd_per_h=run.usd_per_h,
         usd_per_job=run.cost_usd,
     )
+
+
+def bills_of(
+    report: ReportSettings, prices: PriceSettings, files: Sequence[Path], period: Period, listener: Listener
+) -> tuple[Bill, ...]:
+    """Every bill that is given; Cost Explorer is asked for the days of the period.
+
+    Args:
+        report: names files, too, and says whether Cost Explorer is asked.
+        prices: how AWS is asked.
+        files: of the caller.
+        period: of the report.
+        listener: follows long files.
+
+    Raises:
+        BillError: a file cannot be read, or is no bill.
+        CloudError: AWS refuses to tell, or does not answer.
+        ConfigError: an option of AWS is wrong.
+    """
+    from advisor.formats.user_files import at_home
+    from advisor.spend.bill_files import read_bill
+
+    bills: list[Bill] = []
+    for path in dict.fromkeys(at_home(path) for path in (*report.bills, *files)):
+        with listener.step(f"reading {path.name}"):
+            bills.append(read_bill(path, report.project_tag))
+    if report.cost_explorer:
+        from advisor.pricing.sources.aws.calls import read_options
+        from advisor.spend.cost_explorer import ask_cost_explorer
+
+        options = read_options(prices.options.get("aws", {}))
+        with listener.step("asking AWS Cost Explorer", at_once=True):
+            bills.append(ask_cost_explorer(options, period.since, period.until, report.project_tag))
+    return tuple(bills)
+
+
+def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records | None:
+    """What the store holds of a period; None if there is no store, or nothing was ever recorded.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.review.budgets import MOST_WEEKS
+    from advisor.review.period import month_of
+    from advisor.review.team_review import Records, runs_of
+    from advisor.store.database import open_store
+
+    store = open_store(database.url, must_exist=True)
+    if store is None:
+        return None
+    from advisor.store.ledger import (
+        impossible_recommendations,
+        impossible_runs,
+        recommendation_ids,
+        recommendations,
+        runs,
+    )
+
+    earliest = min(period.since, month_of(period.until).since, period.until - timedelta(weeks=MOST_WEEKS))
+    with store:
+        recorded = runs(store, since=max(earliest, EARLIEST))
+        given = recommendations(store, since=period.since)
+        impossible = (*impossible_runs(store, since=period.since), *impossible_recommendations(store))
+        if not (recorded or given or impossible) and not (
+            recommendation_ids(store) or runs(store, since=EARLIEST)
+        ):
+            return None
+        ours = runs_of(recorded, period, scope)
+        return Records(
+            runs=recorded,
+            recommendations=tuple(entry for entry in given if period.holds(entry.at)),
+            advised=_advised(store, ours, given),
+            prices=_prices(store, ours, period),
+            impossible=impossible,
+        )
+
+
+def _advised(store: Store, runs: Sequence[Run], given: Sequence[LedgerEntry]) -> Mapping[str, LedgerEntry]:
+    """Recommendations by id: those given, and older ones that runs followed."""
+    from advisor.store.ledger import find_recommendation
+
+    advised = {entry.id: entry for entry in given}
+    older = {run.recommendation_id for run in runs if run.recommendation_id is not None} - advised.keys()
+    for entry_id in sorted(older):
+        entry = find_recommendation(store, entry_id)
+        if entry is not None:
+            advised[entry.id] = entry
+    return advised
+
+
+def _prices(store: Store, runs: Sequence[Run], period: Period) -> Mapping[str, Sequence[PricePoint]]:
+    """Points by GPU of what runs rented, as the period sees them."""
+    from advisor.pricing.price_history import seen_from
+    from advisor.store.pulls import price_points
+
+    rented: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.market is not None:
+            rented.setdefault(run.gpu, []).append(run)
+    return {
+        gpu: tuple(
+            point
+            for point in seen_from(
+                price_points(
+                    store,
+                    gpus=(gpu,),
+                    providers=sorted({run.provider for run in group}),
+                    markets=sorted({run.market for run in group if run.market is not None}),
+                    since=period.since,
+                ),
+                period.since,
+            )
+            if point.observed_at < period.until
+        )
+        for gpu, group in rented.items()
+    }
+
+
+Z90 = 1.2816
+"""Nine of ten draws of a standard normal distribution are below."""
+
+
+def todays_prices_for(
+    jobs: Sequence[Recurring], policy: Policy | None, config: Config, listener: Listener
+) -> TodaysMarket:
+    """Machines with the GPUs that the jobs' recommendations name, at today's prices; nothing is pulled.
+
+    Raises:
+        AdvisorError: prices cannot be read.
+    """
+    from advisor.review.savings import TodaysMarket
+    from advisor.service.offer_filters import OfferFilter
+    from advisor.service.prices.offers import query_offers
+    from advisor.service.recommend.plan_sources import spot_terms
+
+    wanted: dict[str, set[int]] = {}
+    for job in jobs:
+        for one in () if job.entry is None else job.entry.alternatives:
+            wanted.setdefault(one.gpu, set()).add(one.num_gpus)
+    try:
+        offers = (
+            query_offers(config.pricing, OfferFilter(wanted=wanted), listener, only_open=True).offers
+            if wanted
+            else ()
+        )
+    except NoOfferError:  # the report names the jobs that cannot be priced
+        offers = ()
+    spot = spot_terms(config.settings.spot)
+    plans = _plans(offers, config.settings, spot) if offers else ()
+    return TodaysMarket(plans=plans, is_allowed=_judge(policy, spot), lasting=partial(_lasting, spot))
+
+
+def _plans(offers: Sequence[Offer], settings: Settings, spot: SpotTerms) -> Sequence[Plan]:
+    from advisor.service.prices.offers import prices_of
+    from advisor.service.recommend.plan_sources import cloud_terms, quotas_of, rates_of
+    from recommender.plans.candidates import plans_of_offers
+
+    return plans_of_offers(
+        offers,
+        terms=cloud_terms(settings.cloud, None, spot.history),
+        catalog=rates_of(settings.rates),
+        quotas=quotas_of(settings.quotas),
+        prices=prices_of(offers),
+    )
+
+
+def _judge(policy: Policy | None, spot: SpotTerms) -> Callable[[Plan], bool]:
+    if policy is None:
+        return lambda _: True
+    from recommender.policy import judge_plan
+
+    return lambda plan: not judge_plan(plan, policy, spot)
+
+
+def _lasting(spot: SpotTerms, plan: Plan, train_s: Quantiles) -> tuple[Quantiles, Quantiles]:
+    """Until done, and billed: spot machines go away, at p90 as often as nine of ten of their class."""
+    from advisor.service.blas import load_numpy
+
+    load_numpy()
+    import numpy as np
+
+    from recommender.outcome.spot import drawn_hours, is_spot, terms_at
+
+    if not is_spot(plan):
+        return train_s, train_s
+    terms, z = terms_at(plan, spot, None), np.array([0.0, Z90])
+    work_h = np.array([train_s.p50, train_s.p90]) / HOUR_S
+    rate, away = terms.preemptions_per_h * np.exp(terms.sigma_rate * z), np.full(2, terms.reacquire_h)
+    done_h, billed_h = drawn_hours(work_h, terms, rate_per_h=rate, reacquire_h=away, z=z)
+    done, billed = ((hours * HOUR_S).tolist() for hours in (done_h, billed_h))
+    return Quantiles(p50=done[0], p90=done[1]), Quantiles(p50=billed[0], p90=billed[1])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_traces import World
 from advisor.core.values import RankWork, Trace
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def with_second_profile(
     shows_more = state_group(other) is not None and state_group(trace) is None
     if is_world_asked or not (shows_more or sharding_group(other) is not None):
         return replace(trace, work_elsewhere=_work_of(other, trace))
-    warning = finding(Code.WORLD_OF_SHARDS, num_ranks=other.world_size)
+    warning = World(of="shards", num_ranks=size)
     return replace(other, work_elsewhere=_work_of(trace, other), warnings=(warning, *other.warnings))
 
 

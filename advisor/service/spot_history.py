@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.values import Market
+
 if TYPE_CHECKING:
     from advisor.core.values import StartWait
     from advisor.pricing.spot import SpotOdds
@@ -50,7 +52,6 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
 
 
 def _fitted(machine: str, seen: Watched) -> FittedMachine:
-    from advisor.core.values import Market
     from advisor.pricing.spot import spot_odds, start_odds
     from recommender.availability.series import start_with_history, with_history
 

@@ -11,7 +11,7 @@ from advisor.core.values import Trace
 from advisor.service.second_profile import with_second_profile
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import TracingSettings
     from advisor.config.settings import ProfileSettings
     from advisor.service.listening import Listener
 
@@ -38,7 +38,7 @@ class TraceRequest:
     world_size: int | None = None
 
 
-def trace_of(request: TraceRequest, config: Config, listener: Listener) -> Trace:
+def trace_of(request: TraceRequest, tracing: TracingSettings, listener: Listener) -> Trace:
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
@@ -48,12 +48,12 @@ def trace_of(request: TraceRequest, config: Config, listener: Listener) -> Trace
     """
     source = request.source
     if isinstance(source, Trace):
-        _refuse_profiling(request, config, listener, "the trace")
+        _refuse_profiling(request, tracing, listener, "the trace")
         return source
     check_exists(source)
     if not holds_data(source):
-        return profile_script(request, config.settings.profile, listener)
-    _refuse_profiling(request, config, listener, repr(str(source)))
+        return profile_script(request, tracing.profile, listener)
+    _refuse_profiling(request, tracing, listener, repr(str(source)))
     from advisor.formats.trace_files import is_trace, read_trace
 
     return read_trace(source) if is_trace(source) else read_export(source, request.origin_gpu, listener)
@@ -71,14 +71,14 @@ def read_export(path: Path, origin_gpu: str | None, listener: Listener) -> Trace
         return read_kineto(path, origin_gpu=origin_gpu)
 
 
-def _refuse_profiling(request: TraceRequest, config: Config, listener: Listener, name: str) -> None:
+def _refuse_profiling(request: TraceRequest, tracing: TracingSettings, listener: Listener, name: str) -> None:
     """Refuse what was asked of a profiling that is over."""
     fixed = [f"{listener.name_of('world_size')} was"] if request.world_size is not None else []
     fixed += ["arguments for the script were"] if request.arguments else []
     if fixed:
         raise InputError(f"{name} is a saved trace: {fixed[0]} fixed when it was profiled.")
     for setting in (f"profile.{key}" for key in _FOR_SCRIPTS):
-        if config.is_given(setting):
+        if tracing.is_given(setting):
             called = listener.name_of(setting)
             raise InputError(f"{name} holds a profile: {called} is for a script to profile.")
 
@@ -96,7 +96,9 @@ def check_exists(source: Path | Trace) -> None:
             f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
             " that advisor profile wrote."
         )
-    if not (source.is_file() or source.is_dir()):
+    if source.is_dir():
+        raise InputError(f"{str(source)!r} is a folder: give the .py file that starts the training.")
+    if not source.is_file():
         raise InputError(f"{str(source)!r} is a pipe or a device: write its contents to a file.")
 
 

@@ -6,7 +6,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    DivideLayers,
+    EditScript,
+    RetuneLearningRate,
+    ShardModel,
+    StartWithTorchrun,
+)
+from advisor.core.findings.about_options import (
+    GlobalBatchHeld,
+    MemoryTight,
+    RemovedByMemory,
+    RemovedBySharding,
+    ScalingAssumed,
+    Unknown,
+)
 from advisor.core.values import (
     Fit,
     IterationEstimate,
@@ -74,17 +89,17 @@ def noting(trace: Trace, steps: Steps, change: tuple[Finding, ...] = ()) -> Noti
 
 def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
     num_gpus = estimate.layout.num_gpus
-    if not is_known_at(trace, num_gpus):
+    num_ranks = sharded_over(trace)
+    if num_ranks is not None and not is_known_at(trace, num_gpus):
         # The trace is of a rank that holds a part of the model, and says nothing of so many ranks.
-        yield finding(Code.SHARDING, num_ranks=sharded_over(trace), num_gpus=num_gpus)
+        yield RemovedBySharding(num_ranks=num_ranks, num_gpus=num_gpus)
     elif estimate.fits_memory is None:
-        yield finding(Code.MEMORY_UNKNOWN)
+        yield Unknown(what="memory")
     if estimate.fits_memory is False:
         yield _does_not_fit(estimate, trace)
     elif estimate.memory is not None and estimate.fit is Fit.LIKELY:
-        yield finding(
-            Code.MEMORY_TIGHT,
-            needed_bytes=estimate.memory_bytes,
+        yield MemoryTight(
+            needed_bytes=estimate.memory_bytes or 0,
             needed_p90_bytes=round(estimate.memory.need_bytes.p90),
             available_bytes=estimate.memory_limit_bytes,
         )
@@ -92,9 +107,8 @@ def _memory(estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
 
 def _does_not_fit(estimate: IterationEstimate, trace: Trace) -> Finding:
     largest = estimate.largest_batch
-    return finding(
-        Code.MEMORY,
-        needed_bytes=estimate.memory_bytes,
+    return RemovedByMemory(
+        needed_bytes=estimate.memory_bytes or 0,
         available_bytes=estimate.memory_limit_bytes,
         fitting_share=None if largest is None else largest.share,
         batch_size=trace.batch_size,
@@ -112,17 +126,16 @@ def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
         return
     is_assumed = steps.source is ScalingSource.ASSUMED
     if steps.scaling is Scaling.STRONG:
-        yield finding(
-            Code.GLOBAL_BATCH_HELD,
+        yield GlobalBatchHeld(
             source=str(steps.source),
             global_batch_size=steps.global_batch_size(num_gpus),
             batch_size=trace.batch_size,
         )
     elif is_assumed and steps.scaling is Scaling.UNSHARED:
         if steps.copies(num_gpus) > 1:
-            yield finding(Code.SHARING_UNKNOWN)
+            yield Unknown(what="sharing")
     elif is_assumed and (steps.batch_size is None or trace.world_size is not None):
-        yield finding(Code.SCALING_ASSUMED, batch_size=steps.batch_size, num_gpus=num_gpus)
+        yield ScalingAssumed(batch_size=steps.batch_size, num_gpus=num_gpus)
 
 
 def _sharing(trace: Trace, steps: Steps, num_gpus: int) -> Iterator[Finding]:
@@ -142,24 +155,24 @@ def _is_parallel(trace: Trace) -> bool:
 
 def _data_parallel(trace: Trace) -> Iterator[Finding]:
     if trace.parallel_by is not None:
-        yield finding(Code.START_WITH_TORCHRUN, library=trace.parallel_by)
+        yield StartWithTorchrun(library=trace.parallel_by)
         return
-    yield finding(Code.WRAP_IN_DDP)
+    yield EditScript(what="wrap-in-ddp")
     if trace.has_sparse_gradients:
-        yield finding(Code.GATHER_SPARSE_GRADIENTS)
+        yield EditScript(what="gather-sparse-gradients")
     if trace.accumulation > 1:
-        yield finding(Code.USE_NO_SYNC)
+        yield EditScript(what="use-no-sync")
 
 
 def _division(split: Split) -> Iterator[Finding]:
     """How the model is to be divided, which no script is seen to do by itself."""
     if split.sharding is not Sharding.NONE:
-        yield finding(Code.SHARD_MODEL, sharding=str(split.sharding))
+        yield ShardModel(sharding=str(split.sharding))
     if split.divides_layers:
-        yield finding(Code.DIVIDE_LAYERS, tensor=split.tensor, pipeline=split.pipeline)
+        yield DivideLayers(tensor=split.tensor, pipeline=split.pipeline)
 
 
 def _tuning(steps: Steps, num_gpus: int) -> Iterator[Finding]:
     batch_size, profiled = (steps.global_batch_size(count) for count in (num_gpus, steps.num_ranks))
-    if batch_size != profiled:
-        yield finding(Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size, batch_size=profiled)
+    if batch_size is not None and profiled is not None and batch_size != profiled:
+        yield RetuneLearningRate(global_batch_size=batch_size, batch_size=profiled)

@@ -12,7 +12,9 @@ import math
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import EpochLengthUnknown, TooManyEpochs
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import Job, Scaling, ScalingSource, Steps, Trace
 
@@ -39,7 +41,9 @@ def steps_of(trace: Trace, job: Job) -> Steps:
 def _may_share(trace: Trace) -> bool:
     """Whether anything shows that GPUs take different samples: a DataLoader, a process group, a library."""
     is_distributed = trace.world_size is not None or bool(trace.collectives) or trace.parallel_by is not None
-    has_loader = all(warning.code is not Code.NO_DATA_LOADER for warning in trace.warnings)
+    has_loader = all(
+        not (isinstance(warning, LengthUnknown) and warning.why == "no-loader") for warning in trace.warnings
+    )
     return is_distributed or has_loader or trace.batch_size is not None
 
 
@@ -121,8 +125,7 @@ def length_of(trace: Trace, job: Job) -> Length:
         batches=job.iterations_per_epoch * steps.num_ranks
         if job.iterations_per_epoch is not None
         else trace.iterations_per_epoch,
-        unknown=finding(
-            Code.EPOCH_LENGTH_UNKNOWN,
+        unknown=EpochLengthUnknown(
             script=trace.script,
             is_of_profiler=trace.backend == "kineto",
             has_loader=trace.num_workers is not None,
@@ -134,8 +137,7 @@ def _too_many(epochs: float, per_epoch: int) -> InputError:
     return InputError(
         f"{epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
         " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
-        finding=finding(
-            Code.TOO_MANY_EPOCHS,
+        finding=TooManyEpochs(
             epochs=epochs,
             iterations_per_epoch=per_epoch,
             most_iterations=MAX_ITERATIONS,

@@ -9,7 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.input_time import fed, reading
 from advisor.core.values import (
     Interval,
@@ -293,6 +294,6 @@ def _reading(plan: Plan, machine: _Fed) -> tuple[()] | tuple[Finding]:
 def _misses(job: Job, figures: _Figures) -> Iterator[Finding]:
     budget, deadline = figures.odds["budget"], figures.odds["deadline"]
     if job.budget_usd is not None and budget is not None and budget < job.confidence:
-        yield finding(Code.BUDGET, cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=budget)
+        yield RemovedByBudget(cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=budget)
     if job.deadline_s is not None and deadline is not None and deadline < job.confidence:
-        yield finding(Code.DEADLINE, time_s=figures.time_s.p50, deadline_s=job.deadline_s, p=deadline)
+        yield RemovedByDeadline(time_s=figures.time_s.p50, deadline_s=job.deadline_s, p=deadline)

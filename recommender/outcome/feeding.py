@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import CopiedLocally, Reading, Unknown
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
@@ -88,14 +89,13 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     if not plan.read_gib or plan.offer is None:
         return None
     if each_s is None:
-        return finding(Code.READING_UNKNOWN)
+        return Unknown(what="reading")
     if plan.copied_s:
-        return finding(Code.COPIED_LOCALLY, gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
+        return CopiedLocally(gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
     if each_s.p90 <= estimate.device_s.p50:
         return None
     bits_per_s = network_bits_per_s(plan)
-    return finding(
-        Code.READING,
+    return Reading(
         gib=plan.read_gib,
         read_s=each_s.p50,
         bytes_per_s=_bytes_per_s(plan),

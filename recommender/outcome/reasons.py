@@ -9,7 +9,22 @@ from functools import lru_cache
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    EditScript,
+    SaveCheckpoints,
+    StartOnNodes,
+)
+from advisor.core.findings.about_options import (
+    CommunityHost,
+    PriceDerived,
+    RemovedByAttention,
+    RemovedBySoftware,
+    RemovedBySpot,
+    Risk,
+    RiskPreemption,
+    Unknown,
+)
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Workload
@@ -52,19 +67,19 @@ def why_unsupported(gpu: GpuSpec) -> Finding | None:
     """Why PyTorch no longer runs on the GPU; None where it does."""
     if not is_unsupported(gpu):
         return None
-    return finding(Code.SOFTWARE, compute_capability=gpu.compute_capability)
+    return RemovedBySoftware(compute_capability=gpu.compute_capability)
 
 
 def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     """What the user's environment needs to run there."""
-    needed = []
+    needed: list[Finding] = []
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
-        needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
+        needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
     if version is None:
-        needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
+        needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
-        needed.append(finding(Code.INSTALL_AARCH64))
+        needed.append(EditScript(what="install-aarch64"))
     return needed
 
 
@@ -74,9 +89,9 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
 # Below it the rounded factor would read "1.00 times".
 _LEAST_RISE = 1.005
 _RISKS = {
-    Tier.LOCAL: finding(Code.RISK_NONE),
-    Tier.CLUSTER: finding(Code.RISK_WAIT),
-    Tier.CLOUD: finding(Code.RISK_CAPACITY),
+    Tier.LOCAL: Risk(of="none"),
+    Tier.CLUSTER: Risk(of="wait"),
+    Tier.CLOUD: Risk(of="capacity"),
 }
 
 
@@ -92,19 +107,19 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
         yield plan.blocked
     if (why := why_unsupported(workload.gpu)) is not None:
         yield why
-    yield from (note for note in estimate.assumptions if note.code is Code.ATTENTION)
+    yield from (note for note in estimate.assumptions if isinstance(note, RemovedByAttention))
     yield from workload.memory_notes
     yield from _input(plan, estimate)
     yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
-        yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
+        yield PriceDerived(source=plan.offer.source)
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
-        yield finding(Code.COMMUNITY_HOST, provider=plan.offer.provider)
+        yield CommunityHost(provider=plan.offer.provider)
     if plan.usd_per_h is None:
-        yield finding(Code.COST_UNKNOWN)
+        yield Unknown(what="cost")
     yield from plan.notes
     if plan.wait_s is None:
-        yield finding(Code.WAIT_UNKNOWN)
+        yield Unknown(what="wait")
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
@@ -123,11 +138,10 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     yield from work.change
     yield from software_changes(plan, workload.gpu)
     if plan.copied_s:
-        yield finding(Code.USE_NVME)
+        yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:
-        yield finding(
-            Code.START_ON_NODES,
+        yield StartOnNodes(
             num_nodes=plan.num_nodes,
             gpus_per_node=plan.layout.gpus_per_node,
             is_rented=plan.offer is not None,
@@ -137,7 +151,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     needed = is_spot(plan) and spot.preemptions_per_h > 0
     if needed and interval_h is not None and train_s > interval_h * HOUR_S:
         best_h = best_checkpoint_interval_h(spot)
-        yield finding(Code.SAVE_CHECKPOINTS, interval_s=interval_h * HOUR_S, best_interval_s=best_h * HOUR_S)
+        yield SaveCheckpoints(interval_s=interval_h * HOUR_S, best_interval_s=best_h * HOUR_S)
 
 
 def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
@@ -145,8 +159,7 @@ def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     if not is_spot(plan):
         return _RISKS[plan.tier]
     rise = price_rise(plan, run_days)
-    return finding(
-        Code.RISK_PREEMPTION,
+    return RiskPreemption(
         num_nodes=plan.num_nodes,
         preemptions_per_h=spot.preemptions_per_h,
         times_of_one=times_of_one(spot.num_nodes),
@@ -186,8 +199,7 @@ def refusal(
     ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
     if ends and not too_late:
         return None
-    return finding(
-        Code.SPOT,
+    return RemovedBySpot(
         training_h=makespan_h,
         cost_usd=_expected_usd(plan, work_s, terms),
         checkpoint_interval_h=terms.checkpoint_interval_h,

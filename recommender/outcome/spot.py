@@ -20,7 +20,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
 from advisor.core.limits import MAX_PLANNED_S, check_number
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
@@ -33,7 +34,7 @@ Array = NDArray[np.float64]
 # What a configured figure may be off by (log-normal sigmas).
 SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
-CONFIGURED = finding(Code.RATE_CONFIGURED)
+CONFIGURED = RateConfigured()
 RATE, REACQUIRE, DISPERSION = "preemptions_per_h", "reacquire_h", "dispersion"
 ASSUMED = frozenset({RATE, REACQUIRE, DISPERSION})
 # The normal distribution as a table: draws lie well within it.
@@ -196,9 +197,8 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
 
 def _source(odds: SpotOdds, seen: Watched | None) -> Finding:
     if seen is not None:
-        return finding(Code.RATE_OF_LOG, num_preemptions=seen.num_losses, up_h=seen.up_h)
-    return finding(
-        Code.RATE_ASSUMED,
+        return RateOfLog(num_preemptions=seen.num_losses, up_h=seen.up_h)
+    return RateAssumed(
         basis=odds.basis,
         num_traces=odds.num_traces,
         source=odds.source,
@@ -216,10 +216,9 @@ def _floored(
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
-    if floor <= terms.preemptions_per_h and terms.rate_source.code is Code.RATE_OF_LOG:
+    if floor <= terms.preemptions_per_h and isinstance(terms.rate_source, RateOfLog):
         return terms
-    source = finding(
-        Code.RATE_PUBLISHED,
+    source = RatePublished(
         is_floor=floor > terms.preemptions_per_h,
         source=bucket.source,
         as_of=str(bucket.as_of),

@@ -10,7 +10,8 @@ from itertools import repeat
 from operator import itemgetter, le
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -50,8 +51,7 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
         return None
     for quota in quotas:
         if is_among(offer, quota) and offer.num_vcpus * num_nodes > quota.vcpus:
-            return finding(
-                Code.QUOTA,
+            return RemovedByQuota(
                 num_vcpus=offer.num_vcpus * num_nodes,
                 most_vcpus=quota.vcpus,
                 instance_types=quota.instance_types,
@@ -343,7 +343,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
             unknown.add(offer.gpu)
     if not unknown:
         return kept, ()
-    return kept, (finding(Code.GPUS_NOT_IN_CATALOG, gpus=sorted(unknown)),)
+    return kept, (Unknown(what="gpu", names=sorted(unknown)),)
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import DataInPlace, DataMoved, RateUnknown
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, check_kind, check_number
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
@@ -169,8 +170,7 @@ def _charge(need: _Need, catalog: Sequence[Rate]) -> Charge:
 
 def _unknown(need: _Need, stand_in: Rate) -> Finding:
     """A line that is paid at the rate of another place."""
-    return finding(
-        Code.RATE_UNKNOWN,
+    return RateUnknown(
         line=need.name,
         provider=need.provider,
         region=need.region,
@@ -186,9 +186,9 @@ def _moved(terms: CloudTerms, gib: float, usd: float, download_s: float) -> Iter
         return
     name = terms.data.name
     if gib:
-        yield finding(Code.DATA_MOVED, place=name, gib=gib, usd=usd, time_s=download_s)
+        yield DataMoved(place=name, gib=gib, usd=usd, time_s=download_s)
     else:
-        yield finding(Code.DATA_IN_PLACE, place=name, gib=terms.dataset_gib)
+        yield DataInPlace(place=name, gib=terms.dataset_gib)
 
 
 def _in_words(gib: float, rate: Rate) -> str:

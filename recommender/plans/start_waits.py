@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import GangAssumed, WaitAssumed, WaitOfStarts
 from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
 from advisor.pricing.spot import spot_odds, start_odds
 from recommender.availability.series import Watched, start_with_history
@@ -38,7 +39,7 @@ def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tu
     of_class = start_odds(offer.gpu, offer.num_gpus, Market.SPOT).wait_s
     wait = start_with_history(of_class, spot_odds(offer.gpu, offer.num_gpus), seen)
     hours = seen.up_h + seen.down_h
-    return wait, (finding(Code.WAIT_OF_STARTS, p_at_once=wait.p_at_once, watched_h=hours),)
+    return wait, (WaitOfStarts(p_at_once=wait.p_at_once, watched_h=hours),)
 
 
 @cache
@@ -62,7 +63,7 @@ def nodes_note(wait_s: Quantiles, num_nodes: int) -> Finding:
     """What the wait for all of them is taken to be."""
     p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
     times = times_of_one(num_nodes)
-    return finding(Code.GANG_ASSUMED, num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
+    return GangAssumed(num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
 
 
 @cache
@@ -70,8 +71,7 @@ def _assumed(gpu: str, num_gpus: int, market: Market) -> tuple[StartWait, tuple[
     """Of a class: thousands of offers share a few."""
     odds = start_odds(gpu, num_gpus, market)
     wait = odds.wait_s
-    note = finding(
-        Code.WAIT_ASSUMED,
+    note = WaitAssumed(
         p_at_once=wait.p_at_once,
         later_p50_s=wait.later_p50_s,
         later_p90_s=wait.later_p90_s,

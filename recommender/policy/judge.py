@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.errors import PolicyViolationError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import ApprovalNeeded, RemovedByPolicy
 from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
@@ -221,8 +222,8 @@ def _judged(option: Option, verdict: Verdict) -> Option:
 
 
 def _removed_by(removal: Removal) -> Finding:
-    return finding(Code.POLICY, rule=removal.rule, file=removal.file, detail=removal.detail)
+    return RemovedByPolicy(rule=removal.rule, file=removal.file, detail=removal.detail)
 
 
 def _approval(approval: NeededApproval) -> Finding:
-    return finding(Code.APPROVAL_NEEDED, by=approval.by, file=approval.file, detail=approval.detail)
+    return ApprovalNeeded(by=approval.by, file=approval.file, detail=approval.detail)

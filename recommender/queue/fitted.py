@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import WaitOfAnySize, WaitOfOtherUnit
 from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
 from recommender.queue.jobs import GPUS, JobLog
 from recommender.queue.waits import (
@@ -162,9 +163,9 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> Wait
 
 def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
-    warnings = []
+    warnings: list[Finding] = []
     if fitted.size_unit != GPUS:
-        warnings.append(finding(Code.WAIT_OF_OTHER_UNIT, size_unit=fitted.size_unit, size=size))
+        warnings.append(WaitOfOtherUnit(size_unit=fitted.size_unit, size=size))
     if alike.size is None:
-        warnings.append(finding(Code.WAIT_OF_ANY_SIZE, enough_jobs=FEWEST_JOBS))
+        warnings.append(WaitOfAnySize(enough_jobs=FEWEST_JOBS))
     return tuple(warnings)

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    Cheapest,
+    CostOfPickUnknown,
+    Fastest,
+    ObjectiveOfPolicy,
+    Safest,
+)
 from advisor.core.values import Job, Option, Pick, PickName
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
@@ -48,8 +55,7 @@ def why_safest(option: Option) -> Finding:
     missed, preempted, cost_usd = risk_key(option)
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
     asked = [name for name, p in limits.items() if p is not None]
-    return finding(
-        Code.SAFEST,
+    return Safest(
         limits=asked,
         p_met=1 - missed,
         is_preemptible=preempted,
@@ -81,7 +87,7 @@ def recommended_of(picks: Sequence[Pick], job: Job) -> tuple[str, Finding]:
     chosen = next(pick for pick in picks if pick.name is wanted)
     if job.pick is None:
         return chosen.plan_id, chosen.reason
-    return chosen.plan_id, finding(Code.OBJECTIVE_OF_POLICY, reason=chosen.reason)
+    return chosen.plan_id, ObjectiveOfPolicy(reason=chosen.reason)
 
 
 def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
@@ -102,13 +108,12 @@ def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
 def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) -> Finding:
     match name:
         case PickName.CHEAPEST:
-            return finding(
-                Code.CHEAPEST,
+            return Cheapest(
                 is_cost_known=option.plan.usd_per_h is not None,
                 is_guess_below=is_guess_below(option, options),
             )
         case PickName.FASTEST:
-            return finding(Code.FASTEST)
+            return Fastest()
         case PickName.BEST_VALUE:
             return why_least(option, worth_for(job))
         case PickName.SAFEST:
@@ -180,7 +185,7 @@ def rank(
         options=tuple(compared),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best_id,
-        rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
+        rule=rule if best.plan.usd_per_h is not None else CostOfPickUnknown(rule=rule),
         picks=picks,
         summary=summary_of(compared, best, job, late, is_whole=is_whole),
     )

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import (
+    Alike,
+    MoreVcpus,
+    NearTie,
+    RemovedByBudget,
+    RemovedByDeadline,
+    Tie,
+)
 from advisor.core.input_time import input_s
 from advisor.core.values import Bound, Job, Layout, Market, Option
 from recommender.outcome.draws import Array, chance_below
@@ -38,7 +46,7 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
     marked = []
     for i, option in enumerate(options):
         other = options[tied[i]].plan.id if i in tied else None
-        near = [finding(Code.TIE, plan_id=other, within_share=EPSILON)] if other else []
+        near: list[Finding] = [Tie(plan_id=other, within_share=EPSILON)] if other else []
         near += [unsure[i]] if i in unsure else []
         marked.append(replace(option, tie_with=other, reasons=(*near, *option.reasons)) if near else option)
     return marked
@@ -61,7 +69,7 @@ def _unsure(
         if surest is not None:
             place, p = surest
             rival = judged[kept[rivals[place]]].option.plan.id
-            near_ties[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
+            near_ties[i] = NearTie(plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return near_ties
 
 
@@ -108,7 +116,7 @@ def _time_p50(option: Option) -> float:
 
 
 # What only asks for more money or time, with what comes nearest to it.
-LIMITS = {Code.BUDGET: _cost_p50, Code.DEADLINE: _time_p50}
+LIMITS = {RemovedByBudget.code: _cost_p50, RemovedByDeadline.code: _time_p50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +213,7 @@ def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str,
 def _alike(rows: Sequence[Option]) -> Finding:
     times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
     others = [gpus for gpus in map(_gpus, rows) if gpus != _gpus(rows[0])]
-    return finding(
-        Code.ALIKE,
+    return Alike(
         num_options=len(rows) - 1,
         num_of_other_gpus=len(others),
         other_gpus=list(dict.fromkeys(others)),
@@ -262,8 +269,7 @@ def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
     better = min(faster, key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
     if better is None or better.plan.offer is None:
         return None
-    return finding(
-        Code.MORE_VCPUS,
+    return MoreVcpus(
         instance_type=better.plan.offer.instance_type,
         vcpus_per_gpu=vcpus_per_gpu(better.plan),
         time_s=better.time_s.p50,

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import LaterStart
 from advisor.core.units import HOUR_S
 from advisor.core.values import Option, PricePoint, Recommendation
 from recommender.outcome.draws import Array
@@ -117,8 +118,7 @@ def _shifted(option: Option, points: Sequence[PricePoint], now: datetime) -> Opt
 
 def _advice(shift: Shift, num_nodes: int) -> Finding:
     """Prices of the past promise nothing: it says what they were, of all nodes."""
-    return finding(
-        Code.LATER_START,
+    return LaterStart(
         delay_h=shift.delay_h,
         start_at=shift.start_at.isoformat(),
         saving_usd=shift.saving_usd * num_nodes,

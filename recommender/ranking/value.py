@@ -11,7 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import BestOfTotal
+from advisor.core.findings.about_estimates import EditScript, EnlargeBatch, SaveCheckpoints, StartWithTorchrun
+from advisor.core.findings.about_options import RentOrWait
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier
@@ -21,22 +24,10 @@ from advisor.core.values import Job, Option, Tier
 CHANGE_S = 1800.0
 # Lines of a script or of its requirements, which take no time to speak of; and checkpoints, of which the
 # setting spot.checkpoint_interval says that the script saves them.
-_NO_WORK = frozenset(
-    {
-        Code.ADD_GRAD_SCALER,
-        Code.ALLOW_TF32,
-        Code.COMPILE_MODEL,
-        Code.ENLARGE_BATCH,
-        Code.FUSE_OPTIMIZER,
-        Code.INSTALL_FOR_CUDA_12,
-        Code.SAVE_CHECKPOINTS,
-        Code.START_WITH_TORCHRUN,
-        Code.USE_AUTOCAST,
-        Code.USE_CHANNELS_LAST,
-        Code.USE_NVME,
-        Code.USE_WORKERS,
-    }
-)
+_NO_WORK = frozenset({
+    "add-grad-scaler", "allow-tf32", "compile-model", "fuse-optimizer", "install-for-cuda-12", "use-autocast",
+    "use-channels-last", "use-nvme", "use-workers",
+})  # fmt: skip
 
 Preference = tuple[float, float, float, str]
 
@@ -70,7 +61,13 @@ def is_guess(option: Option) -> bool:
 
 def must_change(option: Option) -> bool:
     """Whether the script needs more than a line before the plan can run it."""
-    return not _NO_WORK.issuperset([change.code for change in option.script_changes])
+    return not all(map(_takes_no_time, option.script_changes))
+
+
+def _takes_no_time(change: Finding) -> bool:
+    if isinstance(change, EditScript):
+        return change.what in _NO_WORK
+    return isinstance(change, EnlargeBatch | SaveCheckpoints | StartWithTorchrun)
 
 
 def change_s(option: Option) -> float:
@@ -124,8 +121,7 @@ def least_total(options: Sequence[Option], worth: Worth) -> Option:
 
 def why_least(option: Option, worth: Worth) -> Finding:
     """The figures that decided."""
-    return finding(
-        Code.BEST_OF_TOTAL,
+    return BestOfTotal(
         value_usd_per_h=worth.hour_usd,
         cost_usd=option.expected.counted_usd,
         time_s=option.expected.time_s,
@@ -164,8 +160,7 @@ def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Find
 
 
 def _advice(own: Option, rented: Option, worth: Worth) -> Finding:
-    return finding(
-        Code.RENT_OR_WAIT,
+    return RentOrWait(
         own_id=own.plan.id,
         rented_id=rented.plan.id,
         value_usd_per_h=worth.hour_usd,

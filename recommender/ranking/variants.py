@@ -14,7 +14,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import NoGain, WhatIfNotFeasible
+from advisor.core.findings.about_options import CopiedLocally, Reading, RemovedByMemory, RemovedByPolicy
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
     Z90,
@@ -52,7 +54,7 @@ def suited(variant: Variant, answer: Recommendation) -> list[Option]:
 
     What a policy removes stays removed: a rule about places or prices asks for no precision.
     """
-    kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
+    kept = (option for option in answer.options if RemovedByPolicy.code not in option.removed_by)
     return [option for option in kept if _why_not(variant, option) is None]
 
 
@@ -108,7 +110,7 @@ def too_large(answer: Recommendation) -> list[Option]:
     """Options that memory alone removes, where nothing is recommended; none otherwise."""
     if answer.recommended is not None:
         return []
-    return [option for option in answer.options if option.removed_by == (Code.MEMORY,)]
+    return [option for option in answer.options if option.removed_by == (RemovedByMemory.code,)]
 
 
 def that_divide(options: Iterable[Option], split: Split) -> list[Option]:
@@ -202,16 +204,14 @@ def _gain(variant: Variant, answer: Recommendation, changed: Mapping[str, Option
         return ChangeGain(change=name, why_not=_about_disks(name, before) or variant.why_not)
     none = ChangeGain(change=name, instead=best_with(name, answer))
     if before is None:
-        return replace(none, why_not=finding(Code.WHAT_IF_NO_MACHINE))
+        return replace(none, why_not=NoGain(why="no-machine"))
     why_not = _why_not(variant, before)
     if why_not is not None:
         return replace(none, why_not=why_not)
     after = changed[changed_id(before, name)]
     if not after.feasible:
-        codes = [str(code) for code in after.removed_by]
-        return replace(
-            none, why_not=finding(Code.WHAT_IF_NOT_FEASIBLE, gpu=before.plan.gpu, removed_by=codes)
-        )
+        codes = list(after.removed_by)
+        return replace(none, why_not=WhatIfNotFeasible(gpu=before.plan.gpu, removed_by=codes))
     gain = _gain_of(variant, before, after, none)
     why_not = None if gain.saved_s else _about_disks(name, before)
     return gain if why_not is None else replace(none, why_not=why_not)
@@ -219,10 +219,10 @@ def _gain(variant: Variant, answer: Recommendation, changed: Mapping[str, Option
 
 def _about_disks(name: str, before: Option | None) -> Finding | None:
     """Why a copy on local disks brings nothing where a data set is read: the plan has chosen already."""
-    codes = {reason.code for reason in before.reasons} if name == "nvme" and before is not None else set()
-    if Code.COPIED_LOCALLY in codes:
-        return finding(Code.WHAT_IF_COPIED)
-    return finding(Code.WHAT_IF_NOT_COPIED) if Code.READING in codes else None
+    codes = {type(reason) for reason in before.reasons} if name == "nvme" and before is not None else set()
+    if CopiedLocally in codes:
+        return NoGain(why="copied")
+    return NoGain(why="not-copied") if Reading in codes else None
 
 
 def _gain_of(variant: Variant, before: Option, after: Option, none: ChangeGain) -> ChangeGain:

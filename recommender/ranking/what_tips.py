@@ -6,8 +6,18 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
-from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.findings import Finding, Removal
+from advisor.core.findings.about_answers import (
+    Machine,
+    NothingTips,
+    SummaryChoice,
+    SummaryCostAndTime,
+    SummaryDoubt,
+    TippedBy,
+    Tipping,
+)
 from advisor.core.units import HOUR_S, MINUTE_S
 from advisor.core.values import Job, Means, Option, PickName, Quantiles
 from recommender.outcome.bill import price_rise
@@ -37,17 +47,16 @@ class Tip:
     fact: Finding
 
 
-def tip_of(code: Code, instead: Option, **facts: Fact) -> Finding:
+def tip_of(by: TippedBy, instead: Option, **facts: Any) -> Tipping:
     """The fact, and the median time and cost of what would be recommended."""
     usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
-    return finding(code, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
+    return Tipping(by=by, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
 
 
 def machine(option: Option) -> Finding:
     """What an option is, for a sentence about it."""
     plan, offer = option.plan, option.plan.offer
-    return finding(
-        Code.MACHINE,
+    return Machine(
         plan_id=plan.id,
         gpu=plan.gpu,
         num_gpus=plan.num_gpus,
@@ -60,9 +69,9 @@ def machine(option: Option) -> Finding:
     )
 
 
-def why_removed(option: Option) -> Finding | None:
-    """The first reason that removes it; None for a feasible one."""
-    return next((reason for reason in option.reasons if reason.code in option.removed_by), None)
+def why_removed(option: Option) -> Finding:
+    """The first reason that removes it, of an option that is not feasible."""
+    return next(reason for reason in option.reasons if isinstance(reason, Removal))
 
 
 # --- Facts that only the user knows and nobody gave, where one would change the advice -------------------
@@ -101,7 +110,7 @@ def by_deadline(
         return
     span_s, then, below_s = max(spans, key=lambda span: span[0])
     if span_s >= LEAST_OF_DEADLINES * range_s:
-        yield Tip(spared=1 - span_s / range_s, fact=tip_of(Code.TIPPED_BY_DEADLINE, then, below_s=below_s))
+        yield Tip(spared=1 - span_s / range_s, fact=tip_of("deadline", then, limit_s=below_s))
 
 
 def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
@@ -123,7 +132,7 @@ def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: W
         # To the minute, and never too early.
         from_s = math.ceil(best.time_s.p90 / MINUTE_S) * MINUTE_S
         spared = best.time_s.p90 / job.deadline_s - 1
-        yield Tip(spared=spared, fact=tip_of(Code.TIPPED_BY_LATER_DEADLINE, best, from_s=from_s))
+        yield Tip(spared=spared, fact=tip_of("later-deadline", best, limit_s=from_s))
 
 
 def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:
@@ -151,7 +160,7 @@ def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Wo
     if offer is not None and total_usd(best, worth) < total_usd(chosen, worth):
         place = {"data_provider": offer.provider, "data_region": offer.region}
         # Nobody said anything of it, so that no part of its range is likelier than another.
-        yield Tip(spared=0.0, fact=tip_of(Code.TIPPED_BY_DATA_PLACE, best, **place))
+        yield Tip(spared=0.0, fact=tip_of("data-place", best, **place))
 
 
 def _beside_data(option: Option) -> Option:
@@ -202,10 +211,10 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
     is_best_value = job.pick in (None, PickName.BEST_VALUE)
     later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if is_best_value else []
     if not rivals or not _ends(chosen):
-        return later[0].fact if later else finding(Code.NOTHING_TIPS)
+        return later[0].fact if later else NothingTips()
     if not is_best_value:
         best = least_total([chosen, *rivals], worth)
-        return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
+        return NothingTips() if best is chosen else tip_of("objective", best)
     tips = [
         *_tips(rivals, chosen, worth),
         *by_deadline(ending, rivals, chosen, job),
@@ -253,7 +262,7 @@ def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     gap_usd = _gap_usd(rival, chosen, worth)
     usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
     way = gap_usd / (rent_usd * (rise - 1))
-    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
+    yield Tip(spared=way, fact=tip_of("price", rival, usd_per_h=usd_per_h))
 
 
 def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
@@ -268,7 +277,7 @@ def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterato
     way, rival = min(ways, key=lambda item: (item[0], item[1].plan.id))
     more = (1 - way) * _counted_more_usd(rival) / _rent_usd(rival)
     usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + more)
-    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+    yield Tip(spared=way, fact=tip_of("quote", rival, usd_per_h=usd_per_h))
 
 
 def _counted_more_usd(option: Option) -> float:
@@ -283,7 +292,7 @@ def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     if longer_s <= 0:
         return
     more_s = _gap_usd(rival, chosen, worth) / worth.hour_usd * HOUR_S
-    fact = tip_of(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
+    fact = tip_of("wait", rival, limit_s=expected.wait_s + more_s, is_known=wait_s is not None)
     yield Tip(spared=more_s / longer_s, fact=fact)
 
 
@@ -301,7 +310,7 @@ def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator
     share = _gap_usd(rival, chosen, worth) / longer_usd
     yield Tip(
         spared=share / rise,
-        fact=tip_of(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share), expected_s=step_s.p50),
+        fact=tip_of("step", rival, limit_s=step_s.p50 * (1 + share), expected_s=step_s.p50),
     )
 
 
@@ -318,10 +327,10 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding
         if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
     ]
     if not tips:
-        return finding(Code.NOTHING_TIPS)
+        return NothingTips()
     _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
     is_above = usd_per_h > worth.hour_usd
-    return tip_of(Code.TIPPED_BY_VALUE, rival, value_usd_per_h=usd_per_h, is_above=is_above)
+    return tip_of("value", rival, usd_per_h=usd_per_h, is_above=is_above)
 
 
 # --- The answer in three findings: what to take, what it takes, and what could change either -------------
@@ -337,16 +346,14 @@ def summary_of(
     tipped_by = what_tips(options, chosen, job, late)
     time_s, usd = chosen.time_s, chosen.cost_usd
     return (
-        finding(
-            Code.SUMMARY_CHOICE,
+        SummaryChoice(
             machine=machine(chosen),
             is_rented=chosen.plan.offer is not None,
             must_change=must_change(chosen),
             num_iterations=chosen.iterations,
             iteration_s=chosen.estimate.iteration_s.p50,
         ),
-        finding(
-            Code.SUMMARY_COST_AND_TIME,
+        SummaryCostAndTime(
             cost_p50_usd=usd.p50,
             cost_p90_usd=usd.p90,
             time_p50_s=time_s.p50,
@@ -354,9 +361,8 @@ def summary_of(
             is_cost_known=chosen.plan.usd_per_h is not None,
             is_whole=is_whole,
         ),
-        finding(
-            Code.SUMMARY_DOUBT,
-            risk=chosen.risk.code.value,
+        SummaryDoubt(
+            risk=chosen.risk,
             num_nodes=chosen.plan.num_nodes,
             tipped_by=tipped_by,
         ),

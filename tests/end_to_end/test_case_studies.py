@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import RemovedByDeadline
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Tier, Trace
 from advisor.profile import profile
@@ -109,7 +109,7 @@ class TestShouldIRentACloudGpu:
         assert picked(recommendation, PickName.FASTEST) == "V100-SXM-16GB"
         hurried = self.answer(gnmt, deadline_s=1.01 * option(recommendation, "V100-SXM-16GB").time_s.p90)
         assert hurried.recommended == "V100-SXM-16GB"
-        assert option(hurried, "Quadro-P4000").removed_by == (Code.DEADLINE,)
+        assert option(hurried, "Quadro-P4000").removed_by == (RemovedByDeadline.code,)
 
     def test_the_t4_is_the_cheapest_to_rent_and_the_p100_is_worth_it_to_nobody(self, gnmt: Trace) -> None:
         ranked = self.answer(gnmt)

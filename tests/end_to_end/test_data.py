@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import InputBound
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.iteration import predict
 from advisor.profile import profile
@@ -53,7 +53,7 @@ def test_a_slow_input_pipeline_makes_every_gpu_take_as_long(outcomes):
     slow, fast = (predict(trace, resolve_gpu(name)) for name in ("T4", "B200"))
     assert slow.iteration_s.p50 == pytest.approx(fast.iteration_s.p50, rel=0.01)
     assert slow.iteration_s.p50 == pytest.approx(trace.data_loading_s / 4, rel=0.01)
-    assert slow.assumptions[0].code is Code.INPUT_BOUND
+    assert isinstance(slow.assumptions[0], InputBound)
 
 
 def test_an_evaluation_before_training_is_cut_short_and_told(outcomes):

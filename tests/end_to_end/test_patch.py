@@ -65,7 +65,7 @@ def test_all_changes_are_a_table_and_facts(shell: Shell) -> None:
 
 def test_one_change_is_one_row_and_none_is_no_table(shell: Shell) -> None:
     gains = recommend(shell, "--what-if", "fp16", "--json").document["what_ifs"]
-    assert [gain["why_not_finding"]["code"] for gain in gains] == ["what-if-bf16-instead"]
+    assert [gain["why_not_finding"]["facts"]["why"] for gain in gains] == ["bf16-instead"]
     assert recommend(shell, "--no-what-if", "--json").document["what_ifs"] == []
 
 

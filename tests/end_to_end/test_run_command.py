@@ -281,7 +281,7 @@ def test_the_exit_code_stays_where_standard_error_is_gone(shell: Shell, redirect
 
 
 def test_the_exit_code_stays_where_our_own_work_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_begin", "keep"):
+    for name in ("begin", "keep"):
         with monkeypatch.context() as patch:
             patch.setattr(f"advisor.service.receipts.{name}", lambda *_, **__: 1 / 0)
             answer = shell.run(*RUN, "--", "sh", "-c", "exit 7")

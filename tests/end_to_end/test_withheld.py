@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import VariablesWithheld
 from advisor.profile import profile
 from advisor.report.plain import in_flags
 
@@ -42,7 +42,7 @@ def test_what_it_asked_for_is_named(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ASKS.format(expected="here") + TRAINS)
     trace = profile(script, backend="fake")
-    (told,) = [warning for warning in trace.warnings if warning.code is Code.VARIABLES_WITHHELD]
+    (told,) = [warning for warning in trace.warnings if isinstance(warning, VariablesWithheld)]
     assert told.facts == {"names": ["DATA_ROOT", "SLACK_WEBHOOK", "DB_PASS"]}
     assert SECRET not in str(trace)
 
@@ -52,7 +52,7 @@ def test_what_is_handed_on_is_there(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(ASKS.format(expected="/data") + TRAINS)
     trace = profile(script, backend="fake", env=["DATA_ROOT"])
-    (told,) = [warning for warning in trace.warnings if warning.code is Code.VARIABLES_WITHHELD]
+    (told,) = [warning for warning in trace.warnings if isinstance(warning, VariablesWithheld)]
     assert told.facts == {"names": ["SLACK_WEBHOOK", "DB_PASS"]}
 
 
@@ -80,6 +80,4 @@ def test_what_libraries_ask_for_is_not_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PYTHONPATH", str(package))
     script = tmp_path / "train.py"
     script.write_text("import tracker\n" + TRAINS)
-    assert not [
-        one for one in profile(script, backend="fake").warnings if one.code is Code.VARIABLES_WITHHELD
-    ]
+    assert not [one for one in profile(script, backend="fake").warnings if isinstance(one, VariablesWithheld)]

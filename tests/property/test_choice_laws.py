@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import (
     Interval,
     IterationEstimate,
@@ -128,7 +128,7 @@ def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
         reason.facts["num_options"]
         for o in answer.options
         for reason in o.reasons
-        if reason.code is Code.ALIKE
+        if isinstance(reason, Alike)
     )
     assert spoken_for == sum(plan_id is not None for plan_id in into.values())
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import ComparedNeither, ComparedSame, ComparedTrade
 from advisor.core.values import IterationEstimate, Job, Layout, Plan
 from recommender.comparison import PlanComparison, compared
 from recommender.outcome.evaluate import Judged
@@ -34,7 +35,7 @@ def judged_of(pair: tuple[list[Plan], list[IterationEstimate]], job: Job) -> lis
 def mirrored(verdict: Finding) -> dict[str, object]:
     """The facts of a verdict as they are where A is called B."""
     facts = dict(verdict.facts)
-    if verdict.code is Code.COMPARED_NEITHER:
+    if isinstance(verdict, ComparedNeither):
         return {"why_a": facts["why_b"], "why_b": facts["why_a"]}
     return {name: MIRRORED.get(fact, fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
 
@@ -55,8 +56,8 @@ def test_b_beside_a_is_the_mirror_of_a_beside_b(pair, value) -> None:
     assert there.even_usd_per_h == (
         None if back.even_usd_per_h is None else pytest.approx(back.even_usd_per_h)
     )
-    assert there.verdict.code is back.verdict.code
-    if there.verdict.code is not Code.COMPARED_SAME:
+    assert type(there.verdict) is type(back.verdict)
+    if not isinstance(there.verdict, ComparedSame):
         for name, fact in mirrored(back.verdict).items():
             ours = there.verdict.facts[name]
             assert ours == (pytest.approx(fact) if isinstance(fact, float) else fact), name
@@ -69,7 +70,7 @@ def test_a_plan_beside_itself_shows_no_difference(pair) -> None:
     one = judged_of(pair, job)[0]
     assume(one.option.feasible)
     itself = compared(one, one, job)
-    assert itself.verdict.code is Code.COMPARED_SAME
+    assert isinstance(itself.verdict, ComparedSame)
     assert (itself.p_a_cheaper, itself.p_a_sooner, itself.even_usd_per_h) == (0.5, 0.5, None)
 
 
@@ -93,7 +94,7 @@ def test_figures_and_choice_are_those_of_the_recommendation(pair, value) -> None
             option.expected,
         )
     taken = {"A": answer.a, "B": answer.b}.get(str(answer.verdict.facts.get("take")))
-    if taken is not None and answer.verdict.code is Code.COMPARED_TRADE:
+    if taken is not None and isinstance(answer.verdict, ComparedTrade):
         other = answer.b if taken is answer.a else answer.a
         assert total_usd(taken, worth_for(job)) <= total_usd(other, worth_for(job)) * (1 + 1e-9)
 

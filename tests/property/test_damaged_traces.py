@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import KernelsLeftOut, SeveralLoaders
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Trace
 from advisor.formats.trace_files import FORMAT
+from advisor.report.words import finding_json
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell
 from tests.findings import named, sample, texts
@@ -42,7 +43,7 @@ def measured_op(name: str, **changes: Any) -> Op:
     )
 
 
-WARNINGS = (*texts("a warning"), sample(Code.SEVERAL_LOADERS), sample(Code.KERNELS_UNJOINED))
+WARNINGS = (*texts("a warning"), sample(SeveralLoaders), sample(KernelsLeftOut, which="unjoined"))
 TRACES: dict[str, Trace] = {
     "measured": make_trace(
         ops=(measured_op("aten::mm"), measured_op("aten::add"), measured_op("aten::sum")),
@@ -67,7 +68,7 @@ TRACES: dict[str, Trace] = {
 def document_of(trace: Trace) -> dict[str, Any]:
     """As a file holds it."""
     members = asdict(trace)
-    told = {"warnings": named(trace.warnings), "warning_findings": members["warnings"]}
+    told = {"warnings": named(trace.warnings), "warning_findings": list(map(finding_json, trace.warnings))}
     document: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **members, **told}))
     return document
 

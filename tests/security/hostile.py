@@ -6,7 +6,7 @@ import unicodedata
 
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, Finding, quoted
+from advisor.core.findings import Text, quoted
 from advisor.core.values import Collective, Job, Market, Option, Quantiles, Recommendation, Trace
 from advisor.workloads.script_versions import as_written
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
@@ -44,7 +44,7 @@ def trace_with(text: str, **changes: str | None) -> Trace:
 
 def option_with(text: str, **changes: object) -> Option:
     """An option whose machine, place, GPU and reasons are ``text``."""
-    one = Finding(Code.TEXT, {"text": text})
+    one = Text(text=text)
     offer = make_offer(text, provider=text, instance_type=text, zone=text, region=text, source=text)
     plan = make_plan(text, offer=offer, provider=text, id=text, rates={text: text}, market=Market.ON_DEMAND)
     estimate = make_estimate(
@@ -64,6 +64,6 @@ def recommendation_with(text: str) -> Recommendation:
         options=(chosen, *others.options),
         frontier=(text, *others.frontier),
         recommended=text,
-        rule=Finding(Code.TEXT, {"text": text}),
-        warnings=(Finding(Code.TEXT, {"text": text}),),
+        rule=Text(text=text),
+        warnings=(Text(text=text),),
     )

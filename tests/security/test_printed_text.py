@@ -47,7 +47,7 @@ from advisor.report.settings import checks_document
 from advisor.report.writers import html as pages_of_their_own
 from advisor.report.writers.html import to_html
 from advisor.report.writers.text_formats import to_csv, to_json, to_markdown
-from advisor.service.checks import Check
+from advisor.service.health import Check
 from advisor.service.recommend.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin
 from tests.builders import make_price

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.core.findings import Code
+from advisor.core.findings import Text
+from advisor.core.findings.about_traces import NotDone
 from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import Ending, job_folder, run_child
@@ -139,13 +140,13 @@ def quoting(words: str) -> Notice:
 FORGED: list[object] = [
     {"code": "budget", "facts": {"cost_usd": 1.0, "budget_usd": 2.0, "p": 0.5}},
     {"code": "unheard-of", "facts": {}},
-    {"code": "files-kept", "facts": {"more": 1}},
-    {"code": "not-downloaded", "facts": {}},
-    {"code": "not-downloaded", "facts": {"name": 7}},
-    {"code": "not-downloaded", "facts": {"name": {"{}": []}}},
-    {"code": "closure-repeated", "facts": {"num_evaluations": 10**30}},
-    {"code": "closure-repeated", "facts": {"num_evaluations": True}},
-    {"code": "kernels-unmarked", "facts": {"num_kernels": 1, "share_of_time": float("nan")}},
+    {"code": "not-done", "facts": {"what": "removal", "more": 1}},
+    {"code": "not-done", "facts": {}},
+    {"code": "not-done", "facts": {"what": "download", "name": 7}},
+    {"code": "not-done", "facts": {"what": "download", "name": {"{}": []}}},
+    {"code": "iteration-seen", "facts": {"of": "closure-repeated", "num": 10**30}},
+    {"code": "iteration-seen", "facts": {"of": "closure-repeated", "num": True}},
+    {"code": "kernels-left-out", "facts": {"which": "unmarked", "share_of_time": float("nan")}},
     {"code": "sizes-assumed", "facts": {"assumptions": ["one", ["two"]]}},
     {"code": "text", "facts": {"text": ["x" * 10**6] * 3}},
 ]
@@ -156,7 +157,7 @@ def test_a_forged_warning_is_a_text(forged, tmp_path) -> None:
     path = tmp_path / "result.json"
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
-    assert warning.code is Code.TEXT
+    assert isinstance(warning, Text)
     assert sentence(warning).startswith(f"{forged['code']} ")
     assert len(sentence(warning)) <= 1000
 
@@ -172,10 +173,11 @@ def test_what_is_no_warning_is_damaged(forged, tmp_path) -> None:
 
 def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_path) -> None:
     path = tmp_path / "result.json"
-    forged = {"code": "not-downloaded", "facts": {"name": "begin" + "x" * 10**6 + "end"}}
+    forged = {"code": "not-done", "facts": {"what": "download", "name": "begin" + "x" * 10**6 + "end"}}
     path.write_text(json.dumps(recording() | {"warnings": [forged]}))
     (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
-    assert warning.code is Code.NOT_DOWNLOADED
+    assert isinstance(warning, NotDone)
+    assert warning.what == "download"
     assert len(str(warning.facts["name"])) == 1000
     assert sentence(warning).startswith("beginxxx")
 

@@ -55,7 +55,7 @@ def of_a_script(text: str) -> str:
         **dict.fromkeys(("message", "traceback", "text"), text),
         "refused": [text],
         "warnings": [
-            {"code": "not-downloaded", "facts": {"name": text}},
+            {"code": "not-done", "facts": {"what": "download", "name": text}},
             {"code": text, "facts": {"x": text}},
         ],
     }

@@ -8,7 +8,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import RetuneLearningRate
+from advisor.core.findings.about_options import (
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedBySpot,
+)
 from advisor.core.units import GB
 from advisor.core.values import (
     Collective,
@@ -63,12 +69,12 @@ class TestCase1FrontierBudgetDeadline:
         answer = self.decide(budget_usd=7)
         assert answer.recommended == "Y"
         assert answer.frontier == ("Y",)
-        assert answer.options[0].removed_by == (Code.BUDGET,)
+        assert answer.options[0].removed_by == (RemovedByBudget.code,)
 
     def test_deadline(self) -> None:
         answer = self.decide(deadline_s=4 * HOUR_S)
         assert answer.recommended == "X"
-        assert answer.options[1].removed_by == (Code.DEADLINE,)
+        assert answer.options[1].removed_by == (RemovedByDeadline.code,)
 
     def test_nothing_feasible_names_the_nearest(self) -> None:
         answer = self.decide(budget_usd=7, deadline_s=4 * HOUR_S)
@@ -100,7 +106,7 @@ class TestCase2ClusterAgainstCloud:
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(deadline_s=4 * HOUR_S))
         assert answer.frontier == ("X",)
         (late,) = (option for option in answer.options if option.plan.id == "C")
-        assert late.removed_by == (Code.DEADLINE,)
+        assert late.removed_by == (RemovedByDeadline.code,)
         assert late.p_within_deadline is not None
         assert late.p_within_deadline < 0.9
 
@@ -161,7 +167,7 @@ class TestCase3Spot:
     def test_without_checkpoints_it_is_refused_with_the_number(self) -> None:
         answer = self.decide(None)
         assert answer.frontier == ("D",)
-        assert answer.options[0].removed_by == (Code.SPOT,)
+        assert answer.options[0].removed_by == (RemovedBySpot.code,)
         words = reasons(answer, "S")
         assert "73.5 h of training and $61.23 are expected without checkpoints" in words
         assert "with one every 19 min: 11.4 h and $9.48" in words
@@ -200,7 +206,7 @@ class TestCase5MemoryFirst:
         small = answer.options[0]
         assert answer.recommended == "LARGE"
         assert answer.frontier == ("LARGE",)
-        assert (small.feasible, small.removed_by) == (False, (Code.MEMORY,))
+        assert (small.feasible, small.removed_by) == (False, (RemovedByMemory.code,))
         assert "does not fit" in sentence(small.reasons[0])
         assert "would fit" in sentence(small.reasons[0])
 
@@ -274,7 +280,7 @@ class TestCase11AnUnknownWaitIsNotZero:
     def test_only_what_is_there_in_time_meets_the_deadline(self) -> None:
         answer = self.decide(self.PLANS)
         assert answer.recommended == "4xD"
-        assert answer.options[0].removed_by == (Code.DEADLINE,)
+        assert answer.options[0].removed_by == (RemovedByDeadline.code,)
         assert time_h(answer, "8xC").p90 == pytest.approx(25.0, abs=0.01)
         assert time_h(answer, "4xD").p90 == pytest.approx(6.5, abs=0.01)
 
@@ -346,7 +352,7 @@ class TestCase17AScriptThatHoldsTheGlobalBatch:
     def test_four_gpus_take_64_samples_each_and_no_hint_names_another_batch(self) -> None:
         option = self.options(self.TRACE)[4]
         assert "holds its global batch of 256, 64 a GPU, as two profiles show" in said(option.reasons)
-        assert Code.RETUNE_LEARNING_RATE not in {change.code for change in option.script_changes}
+        assert RetuneLearningRate not in {type(change) for change in option.script_changes}
         assert "128" not in said(option.script_changes)
 
     def test_a_script_that_holds_the_batch_of_a_gpu_is_told_apart(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError, TraceError, UnknownGpuError
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.kineto.events import kernel_of, read_recording
@@ -201,7 +201,9 @@ def test_kernels_of_unknown_operators_are_kept_and_their_share_is_told(tmp_path:
     export.mark("ProfilerStep#0", begin)
     trace = read_kineto(export.write(tmp_path))
     assert [op.name for op in trace.ops] == ["aten::relu", "unjoined::lost"]
-    (unjoined,) = [one for one in trace.warnings if one.code is Code.KERNELS_UNJOINED]
+    (unjoined,) = [
+        one for one in trace.warnings if isinstance(one, KernelsLeftOut) and one.which == "unjoined"
+    ]
     assert sentence(unjoined).startswith("50.0% of the kernels (25.0% of their time) could not be joined")
 
 

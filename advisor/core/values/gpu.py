@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import Constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,9 @@ class FittedConstants:
     @property
     def is_calibrated(self) -> bool:
         """Whether kernels that this machine's user measured told any of it."""
-        told = (source.code is Code.CONSTANT_CALIBRATED for source in self.origin.values())
+        told = (
+            (isinstance(source, Constant) and source.of == "calibrated") for source in self.origin.values()
+        )
         return bool(self.learned_share or self.learned_kernels) or any(told)
 
     @property

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from advisor.core.findings import Code, Finding, removals
+from advisor.core.findings import Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import WHOLE, Interval, IterationEstimate, Layout, Quantiles, Split
@@ -448,7 +448,7 @@ class Option:
     folded_into: str | None = None
 
     @property
-    def removed_by(self) -> tuple[Code, ...]:
+    def removed_by(self) -> tuple[str, ...]:
         """What it failed; empty for a feasible one."""
         return removals(self.reasons)
 

@@ -68,8 +68,8 @@ class FakeData:
     def summary(self) -> Notice:
         """What was replaced, for the trace."""
         if not self.num_replaced:
-            return notice(Warned.FAKE_DATA_UNUSED)
-        return notice(Warned.FAKE_DATA_FED, num_loaders=self.num_replaced)
+            return notice(Warned.FAKE_DATA)
+        return notice(Warned.FAKE_DATA, num_loaders=self.num_replaced)
 
     def stand_in(
         self, data: object, error: Exception, create: Callable[..., None], args: Args, kwargs: Kwargs

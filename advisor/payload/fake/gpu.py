@@ -85,9 +85,9 @@ class World:
     def warnings(self) -> list[Notice]:
         """What the user should know about the number of processes."""
         if self.used is None and self.asked is not None:
-            return [notice(Warned.WORLD_UNUSED, world_size=self.asked)]
+            return [notice(Warned.WORLD, of="unused", world_size=self.asked)]
         if self.used is not None and self.asked is not None and self.used != self.asked:
-            return [notice(Warned.WORLD_OF_SCRIPT, num_ranks=self.used, world_size=self.asked)]
+            return [notice(Warned.WORLD, of="script", num_ranks=self.used, world_size=self.asked)]
         if self.used == 1:
-            return [notice(Warned.WORLD_OF_ONE)]
+            return [notice(Warned.WORLD, of="one")]
         return []

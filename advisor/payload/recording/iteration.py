@@ -131,12 +131,14 @@ class Evaluations:
         self._num_between = 0 if num_between is None else num_between + num_here
         warnings = []
         if num_between and not num_here:
-            warnings.append(notice(Warned.EVALUATION_BETWEEN, num_passes=num_between))
+            warnings.append(notice(Warned.EVALUATION_SEEN, where="between", num_passes=num_between))
         if num_left_out:
-            warnings.append(notice(Warned.EVALUATION_LEFT_OUT, num_batches=num_left_out))
+            warnings.append(notice(Warned.EVALUATION_SEEN, where="left-out", num_batches=num_left_out))
         if self.num_passes:
             inside = {"num_passes": self.num_passes, "num_calls": self._num_calls}
-            warnings.append(notice(Warned.EVALUATION_INSIDE, **inside, num_calls_of_all=num_calls))
+            warnings.append(
+                notice(Warned.EVALUATION_SEEN, where="inside", **inside, num_calls_of_all=num_calls)
+            )
         return warnings
 
 
@@ -262,7 +264,7 @@ class Rollouts:
             self._before_first_step = self._in_span
         if self._before_first_step - self._in_span <= MOST_IGNORED:
             return None
-        return notice(Warned.ROLLOUTS_LEFT_OUT, num_passes=self._before_first_step)
+        return notice(Warned.EVALUATION_SEEN, where="rollouts", num_passes=self._before_first_step)
 
 
 # The first span holds the set-up, the second what loops log at iteration 0; the third is steady, unless
@@ -471,12 +473,12 @@ class Iterations:
             names = sorted({type(optimizer).__name__ for optimizer in missing})
             warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
         if self._period.num_in_span > 1 and self._period.most_steps > 1 and not self._by_call:
-            warnings.append(notice(Warned.STEPS_UNEQUAL, most_steps=self._period.most_steps))
+            warnings.append(notice(Warned.ITERATION_SEEN, of="steps-unequal", num=self._period.most_steps))
         if self._session.compiled.is_asked and self._session.compiled.mode() is None:
-            warnings.append(notice(Warned.COMPILE_IGNORED))
+            warnings.append(notice(Warned.COMPILE_SEEN, how="ignored"))
         warnings += self._graph_breaks()
         if self._num_evaluations > 1:
-            warnings.append(notice(Warned.CLOSURE_REPEATED, num_evaluations=self._num_evaluations))
+            warnings.append(notice(Warned.ITERATION_SEEN, of="closure-repeated", num=self._num_evaluations))
         if not self._by_call:
             warnings += self._evaluations.end_span(
                 num_left_out=self._session.loading.num_evaluated,
@@ -491,7 +493,11 @@ class Iterations:
         breaks = compiled.breaks() if compiled.everywhere is None and compiled.mode() is not None else {}
         if not breaks:
             return []
-        return [notice(Warned.GRAPH_BREAKS, num_breaks=sum(breaks.values()), operators=sorted(breaks))]
+        return [
+            notice(
+                Warned.COMPILE_SEEN, how="breaks", num_breaks=sum(breaks.values()), operators=sorted(breaks)
+            )
+        ]
 
     def start_span(self) -> None:
         """Forget what belongs to the span before."""

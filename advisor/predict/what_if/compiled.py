@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import CompileSeen
 from advisor.core.values import Flow, Launch, Op, Phase, Role, Trace
 from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import base_name
@@ -245,7 +245,7 @@ CHAIN_OVERHEAD = 1.2
 _STREAMING = frozenset({NORM.word, ELEMENTWISE.word})
 # Modes whose launches are recorded once and replayed.
 _GRAPHS = frozenset({"reduce-overhead", "max-autotune"})
-_TOLD = frozenset({Code.COMPILE_IGNORED, Code.COMPILE_MEASURED})
+_TOLD = frozenset({"ignored", "measured"})
 _PASSES = (Phase.FORWARD, Phase.BACKWARD)
 # Their results' shapes follow from values, where a compiled graph ends.
 _BREAK = frozenset({"nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "repeat_interleave"})
@@ -255,7 +255,9 @@ _LEAST_OPERATORS_OF_A_GRAPH = 50
 
 def is_compiled(trace: Trace) -> bool:
     """Whether the script compiles already; older traces only warn of it."""
-    return trace.compile_mode is not None or any(warning.code in _TOLD for warning in trace.warnings)
+    return trace.compile_mode is not None or any(
+        isinstance(one, CompileSeen) and one.how in _TOLD for one in trace.warnings
+    )
 
 
 def graph_breaks(trace: Trace) -> int:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    Accumulate,
+    EditScript,
+    EnlargeBatch,
+    NoGain,
+    RetuneLearningRate,
+    WhatIf,
+)
 from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
@@ -84,8 +92,8 @@ def _tf32(trace: Trace) -> Change | Finding:
         trace=changed,
         why_not_on=_why_no_tf32,
         new_kernels=_PRODUCTS,
-        steps=(finding(Code.ALLOW_TF32),),
-        assumption=finding(Code.WHAT_IF_TF32),
+        steps=(EditScript(what="allow-tf32"),),
+        assumption=WhatIf(how="tf32"),
     )
 
 
@@ -100,9 +108,9 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
     changed = under_autocast(trace, dtype)
     if changed is None:
         return _already() if trace.precision.amp_dtype else _nothing("products in FP32")
-    steps = [finding(Code.USE_AUTOCAST, dtype=dtype)]
+    steps = [EditScript(what="use-autocast", name=dtype)]
     if dtype == "float16":
-        steps.append(finding(Code.ADD_GRAD_SCALER))
+        steps.append(EditScript(what="add-grad-scaler"))
     return Change(
         name=name,
         trace=changed,
@@ -110,7 +118,7 @@ def _autocast(name: str, trace: Trace) -> Change | Finding:
         new_kernels=_PRODUCTS,
         sigma=SIGMA_AUTOCAST,
         steps=tuple(steps),
-        assumption=finding(Code.WHAT_IF_AUTOCAST, dtype=dtype),
+        assumption=WhatIf(how="autocast", dtype=dtype),
     )
 
 
@@ -121,7 +129,7 @@ def _why_no_bf16(gpu: GpuSpec) -> Finding | None:
 def _why_no_fp16(gpu: GpuSpec) -> Finding | None:
     """Where there is bfloat16, it is as fast and needs no scaler."""
     if _why_no_bf16(gpu) is None:
-        return finding(Code.WHAT_IF_BF16_INSTEAD, gpu=gpu.name)
+        return NoGain(why="bf16-instead", gpu=gpu.name)
     return None if "fp16" in gpu.tensor_flops_per_s else _no_rate(gpu, "fp16")
 
 
@@ -133,8 +141,8 @@ def _channels_last(trace: Trace) -> Change | Finding:
         name="channels_last",
         trace=changed,
         new_kernels=frozenset({CONVOLUTION.word, NORM.word}),
-        steps=(finding(Code.USE_CHANNELS_LAST),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="channels_last"),
+        steps=(EditScript(what="use-channels-last"),),
+        assumption=WhatIf(how="rewritten", change="channels_last"),
     )
 
 
@@ -143,15 +151,15 @@ def _compile(trace: Trace) -> Change | Finding:
     if changed is None:
         return _already() if is_compiled(trace) else _nothing("operators that could be fused")
     if num_breaks := graph_breaks(trace):
-        return finding(Code.WHAT_IF_GRAPH_BREAKS, num_breaks=num_breaks)
+        return NoGain(why="graph-breaks", num_breaks=num_breaks)
     return Change(
         name="compile",
         trace=changed,
         new_kernels=frozenset({NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_COMPILED,
         is_in_estimate=True,
-        steps=(finding(Code.COMPILE_MODEL),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="compile"),
+        steps=(EditScript(what="compile-model"),),
+        assumption=WhatIf(how="rewritten", change="compile"),
     )
 
 
@@ -164,8 +172,8 @@ def _fused(trace: Trace) -> Change | Finding:
         name="fused",
         trace=changed,
         new_kernels=frozenset({OPTIMIZER.word, ELEMENTWISE.word}),
-        steps=(finding(Code.FUSE_OPTIMIZER),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="fused"),
+        steps=(EditScript(what="fuse-optimizer"),),
+        assumption=WhatIf(how="rewritten", change="fused"),
     )
 
 
@@ -178,18 +186,18 @@ def _flash(trace: Trace) -> Change | Finding:
         trace=changed,
         new_kernels=frozenset({ATTENTION.word, GEMM.word, NORM.word, ELEMENTWISE.word}),
         sigma=SIGMA_NOT_COMPARED,
-        steps=(finding(Code.USE_FUSED_ATTENTION),),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change="flash"),
+        steps=(EditScript(what="use-fused-attention"),),
+        assumption=WhatIf(how="rewritten", change="flash"),
     )
 
 
 def _batch(trace: Trace) -> Change | Finding:
-    why_not = finding(Code.WHAT_IF_BATCH_NOT_SEEN, batch_size=trace.batch_size)
+    why_not = NoGain(why="batch-not-seen", batch_size=trace.batch_size)
     return _larger_step(trace, "batch", with_batch(trace, BATCH_FACTOR), BATCH_FACTOR, why_not=why_not)
 
 
 def _accumulate(trace: Trace) -> Change | Finding:
-    why_not = finding(Code.WHAT_IF_PARAMETERS_UNKNOWN)
+    why_not = NoGain(why="parameters-unknown")
     return _larger_step(trace, "accumulate", accumulated(trace, PASSES), PASSES, why_not=why_not)
 
 
@@ -197,20 +205,16 @@ def _larger_step(
     trace: Trace, name: str, changed: Trace | None, factor: int, *, why_not: Finding
 ) -> Change | Finding:
     if trace.batch_size is None:
-        return finding(Code.WHAT_IF_BATCH_UNKNOWN)
+        return NoGain(why="batch-unknown")
     if changed is None:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
-    how = (
-        finding(Code.ENLARGE_BATCH, factor=factor)
-        if name == "batch"
-        else finding(Code.ACCUMULATE, passes=factor)
-    )
+    how = EnlargeBatch(factor=factor) if name == "batch" else Accumulate(passes=factor)
     return Change(
         name=name,
         trace=changed,
-        steps=(how, finding(Code.RETUNE_LEARNING_RATE, **sizes)),
-        assumption=finding(Code.WHAT_IF_REWRITTEN, change=name),
+        steps=(how, RetuneLearningRate(**sizes)),
+        assumption=WhatIf(how="rewritten", change=name),
         samples=factor,
     )
 
@@ -218,26 +222,26 @@ def _larger_step(
 def _feeding(name: str, trace: Trace) -> Change | Finding:
     feeding = next((one for one in faster_feeding(trace) if one.name == name), None)
     if feeding is None:
-        return finding(Code.WHAT_IF_NOT_FED)
+        return NoGain(why="not-fed")
     return Change(
         name=name,
         trace=feeding.trace,
-        why_not_fed=finding(Code.WHAT_IF_NOT_FED),
-        steps=(finding(feeding.step),),
-        assumption=finding(Code.WHAT_IF_FED_FASTER),
+        why_not_fed=NoGain(why="not-fed"),
+        steps=(feeding.step,),
+        assumption=WhatIf(how="fed-faster"),
     )
 
 
 def _already() -> Finding:
-    return finding(Code.WHAT_IF_ALREADY)
+    return NoGain(why="already")
 
 
 def _nothing(lacking: str) -> Finding:
-    return finding(Code.WHAT_IF_NOTHING, lacking=lacking)
+    return NoGain(why="nothing", lacking=lacking)
 
 
 def _no_rate(gpu: GpuSpec, rate: str) -> Finding:
-    return finding(Code.WHAT_IF_NO_RATE, gpu=gpu.name, rate=rate)
+    return NoGain(why="no-rate", gpu=gpu.name, rate=rate)
 
 
 CHANGES: Mapping[str, Maker] = {

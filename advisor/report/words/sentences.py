@@ -5,55 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
-from advisor.report.words.answers import COMPARISONS, ERRORS, IN_SHORT, LEFT_OUT
-from advisor.report.words.estimates import ESTIMATES, INPUT, REMOVALS
-from advisor.report.words.option_notes import OPTIONS, PICKS, PRICES, RISKS
-from advisor.report.words.script_notes import CHANGES, KERNEL_NOTES, SCRIPT_CHANGES, TRACE_WARNINGS
-from advisor.report.words.table import Words
-from advisor.report.words.team_report import TEAM_REPORT
-
-_TABLES = (
-    CHANGES,
-    COMPARISONS,
-    ERRORS,
-    ESTIMATES,
-    INPUT,
-    KERNEL_NOTES,
-    LEFT_OUT,
-    OPTIONS,
-    PICKS,
-    PRICES,
-    REMOVALS,
-    RISKS,
-    SCRIPT_CHANGES,
-    TRACE_WARNINGS,
-    IN_SHORT,
-    TEAM_REPORT,
-    {Code.TEXT: "{text}"},
-)
-WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}
+from advisor.report.words import answers, estimates, option_notes, script_notes, team_report  # noqa: F401
+from advisor.report.words.table import in_names
 
 
 def sentence(finding: Finding) -> str:
     """What a person reads of a finding, without a full stop.
 
-    >>> from advisor.core.findings import finding
-    >>> sentence(finding(Code.APPROVAL_NEEDED, by="team lead", detail="over $100", file="org.yaml:9"))
+    >>> from advisor.core.findings.about_options import ApprovalNeeded
+    >>> sentence(ApprovalNeeded(by="team lead", detail="over $100", file="org.yaml:9"))
     'needs approval by team lead: over $100 (org.yaml:9)'
     """
     return in_flags(in_names(finding))
-
-
-def in_names(finding: Finding) -> str:
-    """The same for Python: what the words name in backquotes stays the name of an argument or setting."""
-    facts = {
-        name: in_names(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
-    }
-    words = WORDS[finding.code]
-    return words.format(**facts) if isinstance(words, str) else words(**facts)
 
 
 def error_text(error: AdvisorError) -> str:
@@ -82,7 +48,7 @@ def finding_json(finding: Finding) -> Mapping[str, object]:
         name: finding_json(fact) if isinstance(fact, Finding) else fact
         for name, fact in finding.facts.items()
     }
-    return {"code": finding.code.value, "severity": finding.severity.value, "facts": facts}
+    return {"code": finding.code, "severity": finding.severity.value, "facts": facts}
 
 
 def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, object]:

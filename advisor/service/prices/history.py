@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import NoOfferError
+from advisor.core.globs import is_any
 from advisor.core.units import DAY_S
 from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices.live import current_answers, known_answers, moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.core.values import PricePoint
     from advisor.pricing.price_checks import DoubtfulPrice
     from advisor.pricing.price_history import Series
@@ -35,7 +37,9 @@ class HistoryRequest:
     since_s: float = DOUBTED_S
 
 
-def price_history(request: HistoryRequest, config: Config, listener: Listener) -> tuple[Series, ...]:
+def price_history(
+    request: HistoryRequest, pricing: PricingSettings, listener: Listener
+) -> tuple[Series, ...]:
     """How prices changed, each source, machine and place by itself.
 
     Raises:
@@ -44,13 +48,12 @@ def price_history(request: HistoryRequest, config: Config, listener: Listener) -
         NoOfferError: nothing is remembered of them.
         StoreError: the database cannot be read.
     """
-    from advisor.core.errors import NoOfferError
     from advisor.pricing.price_history import series_of
 
     wanted = wanted_counts(request.gpus, listener)
-    points = _points(config, wanted, request.since_s, listener)
+    points = _points(pricing, wanted, request.since_s, listener)
     asked = OfferFilter(gpus=request.gpus, wanted=wanted)
-    check_names(config, asked, listener, {point.region for point in points})
+    check_names(pricing, asked, listener, {point.region for point in points})
     series = series_of(points)
     if not series:
         raise NoOfferError(
@@ -60,7 +63,9 @@ def price_history(request: HistoryRequest, config: Config, listener: Listener) -
     return tuple(series)
 
 
-def doubtful_prices(gpus: Sequence[str], config: Config, listener: Listener) -> tuple[DoubtfulPrice, ...]:
+def doubtful_prices(
+    gpus: Sequence[str], pricing: PricingSettings, listener: Listener
+) -> tuple[DoubtfulPrice, ...]:
     """What looks wrong among the live prices, beside the snapshot and the history of 90 days.
 
     Raises:
@@ -68,38 +73,36 @@ def doubtful_prices(gpus: Sequence[str], config: Config, listener: Listener) -> 
         NoOfferError: no live price is remembered.
         StoreError: the database cannot be read.
     """
-    from advisor.core.errors import NoOfferError
     from advisor.pricing.price_checks import doubtful_prices
     from advisor.pricing.sources.protocol import OfferQuery
 
-    cloud = config.settings.cloud
+    cloud = pricing.cloud
     wanted = wanted_counts(gpus, listener)
     query = OfferQuery(
         providers=() if "*" in cloud.providers else cloud.providers,
         regions=cloud.regions,
         gpus=tuple(wanted),
     )
-    check_names(config, OfferFilter(gpus=gpus, wanted=wanted), listener)
-    answers = current_answers(config, query, listener, may_refresh=False)
+    check_names(pricing, OfferFilter(gpus=gpus, wanted=wanted), listener)
+    answers = current_answers(pricing, query, listener, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
     if not live:
         raise NoOfferError("no live prices are remembered: `advisor prices refresh` pulls them.")
     kept = [o for o in live if query.matches(o) and is_wanted(wanted, o.gpu, o.num_gpus)]
-    return doubtful_prices(kept, dated, _points(config, wanted, DOUBTED_S, listener))
+    return doubtful_prices(kept, dated, _points(pricing, wanted, DOUBTED_S, listener))
 
 
 def _points(
-    config: Config, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
+    pricing: PricingSettings, wanted: Mapping[str, set[int]], since_s: float, listener: Listener
 ) -> tuple[PricePoint, ...]:
-    from advisor.core.globs import is_any
     from advisor.pricing.price_history import seen_from
     from advisor.store.database import open_store
     from advisor.store.pulls import price_points
 
-    cloud = config.settings.cloud
+    cloud = pricing.cloud
     start = moment_ago(since_s)
-    store = open_store(config.settings.store.url, must_exist=True)
+    store = open_store(pricing.store.url, must_exist=True)
     if store is None:
         return ()
     with store:
@@ -112,18 +115,18 @@ def _points(
         )
     points = seen_from(points, start)
     there = [point for point in points if is_any(cloud.regions, point.region)]
-    return _of_counts(config, wanted, there, listener)
+    return _of_counts(pricing, wanted, there, listener)
 
 
 def _of_counts(
-    config: Config, wanted: Mapping[str, set[int]], points: Sequence[PricePoint], listener: Listener
+    pricing: PricingSettings, wanted: Mapping[str, set[int]], points: Sequence[PricePoint], listener: Listener
 ) -> tuple[PricePoint, ...]:
     """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
     if not any(wanted.values()):
         return tuple(points)
     from advisor.pricing.sources.protocol import OfferQuery
 
-    answers = known_answers(config, OfferQuery(gpus=tuple(wanted)))
+    answers = known_answers(pricing, OfferQuery(gpus=tuple(wanted)))
     machines = {
         (offer.provider, offer.instance_type): is_wanted(wanted, offer.gpu, offer.num_gpus)
         for answer in answers

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Offer
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.pricing.node_counts import NodeCounts
     from advisor.service.listening import Listener
     from advisor.service.offer_filters import OfferFilter
@@ -74,22 +75,22 @@ _CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google
 _ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes")
 
 
-def setting_in_words(config: Config, name: str, listener: Listener) -> str:
+def setting_in_words(pricing: PricingSettings, name: str, listener: Listener) -> str:
     """What a person leaves out or changes: the caller's argument, else the setting and who set it."""
-    origin = config.origins.get(name, "default")
-    if _is_argument(config, name):
+    origin = pricing.origins.get(name, "default")
+    if _is_argument(pricing, name):
         return listener.name_of(name)
     return f"{name} (the default)" if origin == "default" else f"{name} (set by {origin})"
 
 
-def _is_argument(config: Config, name: str) -> bool:
-    return name in _ARGUMENTS and config.is_given(name)
+def _is_argument(pricing: PricingSettings, name: str) -> bool:
+    return name in _ARGUMENTS and pricing.is_given(name)
 
 
 # --- Names and numbers that nothing has -------------------------------------------------------------
 
 
-def check_providers(config: Config, known: Collection[str], listener: Listener) -> None:
+def check_providers(pricing: PricingSettings, known: Collection[str], listener: Listener) -> None:
     """Refuse a provider that nobody has a price of, limits aside.
 
     One whose prices could be pulled is a warning where others were named, too.
@@ -99,26 +100,26 @@ def check_providers(config: Config, known: Collection[str], listener: Listener) 
     """
     from advisor.pricing.providers import load_providers
 
-    wanted = config.settings.cloud.providers
+    wanted = pricing.cloud.providers
     strange = [name for name in wanted if name != ANY and not any(same_name(name, one) for one in known)]
     for provider in strange:
-        where = _unless_given(config, "cloud.providers", listener)
-        problem = f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
+        where = _unless_given(pricing, "cloud.providers", listener)
+        problem = f"there are no prices of provider {provider!r}{where}{_way_to(pricing, provider, known)}"
         if provider.lower() not in load_providers() or len(strange) == len(wanted):
             raise InputError(problem)
         listener.warn([problem])
 
 
-def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
+def _way_to(pricing: PricingSettings, provider: str, known: Collection[str]) -> str:
     """How to get prices of a provider that has none, or whom else may be meant."""
     from advisor.pricing.providers import load_providers
-    from advisor.service.prices.live import is_of_untrusted_project, why_not_refreshed
+    from advisor.service.prices.live import why_not_refreshed
 
     providers = load_providers()
     if provider.lower() in providers:
-        if is_of_untrusted_project(config):
+        if not pricing.may_add_providers:
             return ": a project that you do not trust adds no provider. Name it in your own settings."
-        if (why := why_not_refreshed(config.settings.store, provider.lower())) is not None:
+        if (why := why_not_refreshed(pricing.store, provider.lower())) is not None:
             return f" yet, and they could not be pulled: {why}. Try again with `advisor prices refresh`."
         return (
             " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
@@ -131,12 +132,15 @@ def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
 
 
 def check_regions(
-    config: Config, known: Callable[[], Iterable[str]], listener: Listener, at_hand: Collection[str] = ()
+    pricing: PricingSettings,
+    known: Callable[[], Iterable[str]],
+    listener: Listener,
+    at_hand: Collection[str] = (),
 ) -> None:
     """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
 
     Args:
-        config: says which regions are wanted.
+        pricing: says which regions are wanted.
         known: all regions there are; asked only for patterns that ``at_hand`` does not match.
         listener: what it calls arguments.
         at_hand: regions of offers at hand.
@@ -144,12 +148,12 @@ def check_regions(
     Raises:
         InputError: with near matches.
     """
-    strange = [p for p in config.settings.cloud.regions if not any(is_any([p], name) for name in at_hand)]
+    strange = [p for p in pricing.cloud.regions if not any(is_any([p], name) for name in at_hand)]
     regions = sorted({*known()}) if strange else []
     for pattern in strange:
         if pattern == ANY or any(is_any([pattern], name) for name in regions):
             continue
-        where = _unless_given(config, "cloud.regions", listener)
+        where = _unless_given(pricing, "cloud.regions", listener)
         begin = ", ".join(dict.fromkeys(name.split("-")[0] for name in regions))
         hint = did_you_mean(pattern.replace("*", ""), regions)
         verb = "matches" if {"*", "?"} & {*pattern} else "is called"
@@ -165,8 +169,6 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     Raises:
         InputError: the catalog has no GPU of one.
     """
-    from advisor.core.gpus import load_gpus
-
     vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
     for name in names:
         if name.lower() not in vendors:
@@ -176,20 +178,20 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     return {vendors[name.lower()] for name in names}
 
 
-def _unless_given(config: Config, name: str, listener: Listener) -> str:
-    return "" if _is_argument(config, name) else f" in {setting_in_words(config, name, listener)}"
+def _unless_given(pricing: PricingSettings, name: str, listener: Listener) -> str:
+    return "" if _is_argument(pricing, name) else f" in {setting_in_words(pricing, name, listener)}"
 
 
 # --- Limits that leave nothing ----------------------------------------------------------------------
 
 
 def nothing_left(
-    config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+    pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
 ) -> NoOfferError:
     """Why no offer is left, and which limit would have to give way.
 
     Args:
-        config: the limits of the settings, and who set them.
+        pricing: the limits of the settings, and who set them.
         asked: those of the caller.
         offers: all that are known, at the prices of the organisation's contracts.
         listener: what it calls arguments.
@@ -200,7 +202,7 @@ def nothing_left(
         return NoOfferError(
             f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
         )
-    limits = _limits(config, asked, offers, listener)
+    limits = _limits(pricing, asked, offers, listener)
     way = way_out(limits, offers)
     # A default is worth a word only where it is in the way.
     worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
@@ -215,14 +217,16 @@ def _in_words(way: Way) -> str:
     return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
 
 
-def _limits(config: Config, asked: OfferFilter, offers: Sequence[Offer], listener: Listener) -> list[Limit]:
+def _limits(
+    pricing: PricingSettings, asked: OfferFilter, offers: Sequence[Offer], listener: Listener
+) -> list[Limit]:
     """Everything that a query keeps offers by."""
     from advisor.pricing.sources.protocol import OfferQuery
 
     counts = asked.node_counts(
         [offer for offer in offers if asked.max_gpus is None or offer.num_gpus <= asked.max_gpus]
     )
-    limits = [*_limits_of_settings(config, listener), *_limits_of_gpus(asked, counts, listener)]
+    limits = [*_limits_of_settings(pricing, listener), *_limits_of_gpus(asked, counts, listener)]
     if (exactly := asked.nodes.exactly) is not None:
         name = listener.name_of("num_nodes")
         limits.append(
@@ -234,18 +238,18 @@ def _limits(config: Config, asked: OfferFilter, offers: Sequence[Offer], listene
         limits.append(Limit(name=name, text=f"{name} {most_usd:g}", keeps=keeps))
     if (most := asked.max_gpus) is not None:
         limits.append(
-            _setting(config, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)
+            _setting(pricing, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)
         )
     if (opens := asked.opens) is not None:
         text = "regions open to any account"
-        limits.append(_setting(config, "cloud.opt_in_regions", text, opens, listener))
+        limits.append(_setting(pricing, "cloud.opt_in_regions", text, opens, listener))
     return limits
 
 
-def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
+def _limits_of_settings(pricing: PricingSettings, listener: Listener) -> Iterator[Limit]:
     from advisor.pricing.sources.protocol import OfferQuery
 
-    cloud = config.settings.cloud
+    cloud = pricing.cloud
     named = {
         "cloud.providers": (cloud.providers, OfferQuery(providers=cloud.providers)),
         "cloud.regions": (cloud.regions, OfferQuery(regions=cloud.regions)),
@@ -253,7 +257,7 @@ def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
     }
     for name, (values, query) in named.items():
         if values and ANY not in values:
-            yield _setting(config, name, ", ".join(values), query.matches, listener)
+            yield _setting(pricing, name, ", ".join(values), query.matches, listener)
 
 
 def _limits_of_gpus(asked: OfferFilter, counts: NodeCounts, listener: Listener) -> Iterator[Limit]:
@@ -273,11 +277,11 @@ def _limits_of_gpus(asked: OfferFilter, counts: NodeCounts, listener: Listener) 
 
 
 def _setting(
-    config: Config, name: str, value: str, keeps: Callable[[Offer], bool], listener: Listener
+    pricing: PricingSettings, name: str, value: str, keeps: Callable[[Offer], bool], listener: Listener
 ) -> Limit:
 
-    words, is_argument = setting_in_words(config, name, listener), _is_argument(config, name)
+    words, is_argument = setting_in_words(pricing, name, listener), _is_argument(pricing, name)
     text = f"{words} {value}" if is_argument else words.replace(name, f"{name}: {value}", 1)
     return Limit(
-        name=words if is_argument else name, text=text, keeps=keeps, is_default=name not in config.origins
+        name=words if is_argument else name, text=text, keeps=keeps, is_default=name not in pricing.origins
     )

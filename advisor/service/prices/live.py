@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import InputError, StoreError
+
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.config.settings import CloudSettings, PriceSettings, StoreSettings
     from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import Kept
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _ALL = "*"
 
 
-def sources_for(config: Config, names: Sequence[str] = ()) -> Sources:
+def sources_for(pricing: PricingSettings, names: Sequence[str] = ()) -> Sources:
     """The sources of the settings in order of trust, or those named.
 
     Raises:
@@ -30,26 +32,26 @@ def sources_for(config: Config, names: Sequence[str] = ()) -> Sources:
     """
     from advisor.pricing.source_registry import sources_of
 
-    settings = price_settings(config)
+    settings = price_settings(pricing)
     if names:
         settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
     return sources_of(settings)
 
 
-def refreshed_by_recommend(config: Config, sources: Sequence[PriceSource]) -> list[PriceSource]:
+def refreshed_by_recommend(pricing: PricingSettings, sources: Sequence[PriceSource]) -> list[PriceSource]:
     """Live sources that a recommendation may ask by itself: by an account, or as the settings name them."""
     from advisor.pricing.source_registry import may_recommend_refresh
 
-    settings = price_settings(config)
+    settings = price_settings(pricing)
     live = [source for source in sources if source.capabilities.is_live]
     return [source for source in live if may_recommend_refresh(source.name, settings)]
 
 
-def price_settings(config: Config) -> PriceSettings:
+def price_settings(pricing: PricingSettings) -> PriceSettings:
     """The settings of sources; gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
-    settings = config.settings.prices
-    named = [name.lower() for name in config.settings.cloud.providers if name != _ALL]
-    if not named or is_of_untrusted_project(config):
+    settings = pricing.prices
+    named = [name.lower() for name in pricing.cloud.providers if name != _ALL]
+    if not named or not pricing.may_add_providers:
         return settings
     from advisor.pricing.providers import load_providers
     from advisor.pricing.sources.gpuhunt import NAME, PROVIDERS
@@ -64,13 +66,6 @@ def price_settings(config: Config) -> PriceSettings:
     )
 
 
-def is_of_untrusted_project(config: Config) -> bool:
-    """Whether an untrusted project named the providers: it may narrow them, and add none."""
-    project = config.project
-    origin = config.origins.get("cloud.providers")
-    return project is not None and not project.is_trusted and origin == str(project.path)
-
-
 def now() -> datetime:
     """This moment, with a time zone."""
     return datetime.now(UTC)
@@ -83,7 +78,7 @@ def moment_ago(ago_s: float) -> datetime:
 
 
 def current_answers(
-    config: Config, query: OfferQuery, listener: Listener, *, may_refresh: bool
+    pricing: PricingSettings, query: OfferQuery, listener: Listener, *, may_refresh: bool
 ) -> list[Answer]:
     """What all sources know; live prices are refreshed first where they are due and credentials were found.
 
@@ -92,15 +87,14 @@ def current_answers(
         CatalogError: the data of a source cannot be read.
         StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
     """
-    from advisor.core.errors import StoreError
     from advisor.pricing.source_registry import answers_of
 
-    sources = sources_for(config)
+    sources = sources_for(pricing)
     listener.warn(sources.warnings)
-    if may_refresh and not config.settings.prices.offline:
-        _refresh_due(config, sources.sources, listener)
+    if may_refresh and not pricing.prices.offline:
+        _refresh_due(pricing, sources.sources, listener)
     try:
-        return known_answers(config, query, sources.sources)
+        return known_answers(pricing, query, sources.sources)
     except StoreError as error:
         if not may_refresh:
             raise
@@ -110,7 +104,7 @@ def current_answers(
 
 
 def known_answers(
-    config: Config, query: OfferQuery, sources: Sequence[PriceSource] | None = None
+    pricing: PricingSettings, query: OfferQuery, sources: Sequence[PriceSource] | None = None
 ) -> list[Answer]:
     """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
 
@@ -121,30 +115,29 @@ def known_answers(
     from advisor.store.database import open_store
 
     if sources is None:
-        sources = sources_for(config).sources
-    store = open_store(config.settings.store.url, must_exist=True)
+        sources = sources_for(pricing).sources
+    store = open_store(pricing.store.url, must_exist=True)
     if store is None:
         return answers_of(sources, query, None)
     with store:
         return answers_of(sources, query, store)
 
 
-def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Listener) -> None:
+def _refresh_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener: Listener) -> None:
     """Pull what is due; trouble is a warning, since there are older prices to go on with."""
-    from advisor.core.errors import StoreError
     from advisor.pricing.refresh import due_sources
 
-    live = refreshed_by_recommend(config, sources)
-    if not live or not (_has_database(config.settings.store) or _has_credentials(live)):
+    live = refreshed_by_recommend(pricing, sources)
+    if not live or not (_has_database(pricing.store) or _has_credentials(live)):
         return
     from advisor.store.database import open_store
 
     try:
-        with open_store(config.settings.store.url) as store:
-            prices = config.settings.prices
+        with open_store(pricing.store.url) as store:
+            prices = pricing.prices
             after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-            due = due_sources(live, store, now(), after_s, _regions(config.settings.cloud))
-            kept = run_refresh(config, due, store, listener) if due else ()
+            due = due_sources(live, store, now(), after_s, _regions(pricing.cloud))
+            kept = run_refresh(pricing, due, store, listener) if due else ()
     except StoreError as error:
         listener.warn([f"live prices were not pulled: {error}"])
         return
@@ -165,7 +158,7 @@ def _has_credentials(sources: Sequence[PriceSource]) -> bool:
 
 
 def run_refresh(
-    config: Config, sources: Sequence[PriceSource], store: Store, listener: Listener
+    pricing: PricingSettings, sources: Sequence[PriceSource], store: Store, listener: Listener
 ) -> tuple[Kept, ...]:
     """Refresh, and forget what is too old.
 
@@ -177,12 +170,12 @@ def run_refresh(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=_regions(config.settings.cloud))
+    query = OfferQuery(regions=_regions(pricing.cloud))
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
-        within_s = config.settings.prices.refresh_within
+        within_s = pricing.prices.refresh_within
         kept = refresh(sources, query, store, now=now, progress=progress, within_s=within_s)
-    forget_points(store, moment_ago(config.settings.store.retention))
+    forget_points(store, moment_ago(pricing.store.retention))
     return kept
 
 
@@ -191,7 +184,7 @@ def _regions(settings: CloudSettings) -> tuple[str, ...]:
     return () if "*" in settings.regions else settings.regions
 
 
-def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> tuple[Kept, ...]:
+def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Listener) -> tuple[Kept, ...]:
     """Pull live prices now, of all live sources of the settings or of those named, and remember them.
 
     Sources without credentials are skipped unless they are the only ones.
@@ -204,11 +197,11 @@ def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> 
     """
     from advisor.store.database import open_store
 
-    sources = live_sources(config, names, listener)
+    sources = live_sources(pricing, names, listener)
     if not names:
         sources = _with_credentials(sources, listener)
-    with open_store(config.settings.store.url) as store:
-        kept = run_refresh(config, sources, store, listener)
+    with open_store(pricing.store.url) as store:
+        kept = run_refresh(pricing, sources, store, listener)
     listener.warn(failures_in_words(kept))
     return kept
 
@@ -225,7 +218,9 @@ def _with_credentials(sources: tuple[PriceSource, ...], listener: Listener) -> t
     return tuple(source for source in sources if source not in closed)
 
 
-def write_snapshot(folder: Path, config: Config, listener: Listener, *, is_forced: bool = False) -> Built:
+def write_snapshot(
+    folder: Path, pricing: PricingSettings, listener: Listener, *, is_forced: bool = False
+) -> Built:
     """Write the live prices that were pulled last as a dated snapshot.
 
     Raises:
@@ -235,24 +230,24 @@ def write_snapshot(folder: Path, config: Config, listener: Listener, *, is_force
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.pricing.sources.snapshot import build_snapshot
 
-    answers = current_answers(config, OfferQuery(), listener, may_refresh=False)
+    answers = current_answers(pricing, OfferQuery(), listener, may_refresh=False)
     listener.warn([warning for answer in answers for warning in answer.warnings])
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     return build_snapshot(live, folder, is_forced=is_forced)
 
 
-def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tuple[PriceSource, ...]:
+def live_sources(
+    pricing: PricingSettings, names: Sequence[str], listener: Listener
+) -> tuple[PriceSource, ...]:
     """The sources that a refresh asks: all live ones of the settings, or those named.
 
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
     """
-    from advisor.core.errors import InputError
-
-    if config.settings.prices.offline:
+    if pricing.prices.offline:
         raise InputError("prices.offline is set: without a network there is nothing to refresh.")
-    sources = sources_for(config, names)
+    sources = sources_for(pricing, names)
     listener.warn(sources.warnings)
     dated = [source.name for source in sources.sources if not source.capabilities.is_live]
     live = tuple(source for source in sources.sources if source.capabilities.is_live)
@@ -264,7 +259,7 @@ def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tu
     return live
 
 
-def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
+def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[str, ...]]:
     """What each source holds and lacks, and warnings.
 
     Raises:
@@ -273,8 +268,8 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
     from advisor.pricing.source_registry import state_of
     from advisor.store.database import open_store
 
-    sources = sources_for(config)
-    store = open_store(config.settings.store.url, must_exist=True)
+    sources = sources_for(pricing)
+    store = open_store(pricing.store.url, must_exist=True)
     if store is None:
         return [state_of(source, None) for source in sources.sources], sources.warnings
     with store:
@@ -283,7 +278,6 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
 
 def why_not_refreshed(settings: StoreSettings, provider: str) -> str | None:
     """Why the last pull of a provider's prices failed; None where none failed, or nobody can tell."""
-    from advisor.core.errors import StoreError
     from advisor.store.database import open_store
     from advisor.store.pulls import pulls
 

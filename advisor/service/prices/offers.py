@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.errors import StoreError
+from advisor.core.findings import Finding, quoted
+from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.globs import is_any, same_name
+from advisor.core.gpus import parse_gpu_request
 from advisor.core.limits import MAX_USD_PER_H, check_number
 from advisor.core.values import PriceOrder
 from advisor.service.offer_filters import OfferFilter, check_counts
@@ -16,7 +19,7 @@ from advisor.service.prices.limits import ANY, check_providers, check_regions, n
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.config.settings import CloudSettings
     from advisor.core.values import Offer, Price
     from advisor.pricing.answers import Answer, Offers, PricedOffer
@@ -56,7 +59,7 @@ def is_open(cloud: CloudSettings, answers: Iterable[Answer] = ()) -> Callable[[O
 
 
 def query_offers(
-    config: Config,
+    pricing: PricingSettings,
     asked: OfferFilter,
     listener: Listener,
     *,
@@ -68,7 +71,7 @@ def query_offers(
     Prices are those of the organisation's contracts.
 
     Args:
-        config: which clouds, regions and markets, and how old prices may be.
+        pricing: which clouds, regions and markets, and how old prices may be.
         asked: what the caller limits them to.
         listener: hears of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
@@ -84,7 +87,7 @@ def query_offers(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import current_answers
 
-    cloud = config.settings.cloud
+    cloud = pricing.cloud
     query = OfferQuery(
         providers=() if ANY in cloud.providers else cloud.providers,
         regions=cloud.regions,
@@ -92,10 +95,10 @@ def query_offers(
         markets=cloud.markets,
         max_usd_per_h=asked.max_usd_per_h,
     )
-    answers = current_answers(config, query, listener, may_refresh=may_refresh)
+    answers = current_answers(pricing, query, listener, may_refresh=may_refresh)
     if query.providers:
-        check_providers(config, {provider for answer in answers for provider in answer.providers}, listener)
-    offers = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
+        check_providers(pricing, {provider for answer in answers for provider in answer.providers}, listener)
+    offers = _at_own_prices(pricing, query, answers, max_age_s=pricing.prices.max_age)
     small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
     counts = asked.node_counts(small)
     kept = tuple(offer for offer in small if counts.of(offer))
@@ -103,8 +106,8 @@ def query_offers(
     if only_open:
         asked = replace(asked, opens=is_open(cloud, answers))
         kept, closed = _only_open(kept, asked)
-    _check_against_all(config, asked, kept, listener)
-    idle = map(quoted, idle_in_words(config, answers))
+    _check_against_all(pricing, asked, kept, listener)
+    idle = map(quoted, idle_in_words(pricing, answers))
     return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
@@ -114,19 +117,19 @@ def _only_open(offers: Sequence[Offer], asked: OfferFilter) -> tuple[tuple[Offer
     if len(kept) == len(offers):
         return kept, ()
     regions = sorted({offer.region for offer in offers} - {offer.region for offer in kept})
-    return kept, (finding(Code.OPT_IN_REGIONS, num_offers=len(offers) - len(kept), regions=regions),)
+    return kept, (OptInRegions(num_offers=len(offers) - len(kept), regions=regions),)
 
 
 def _at_own_prices(
-    config: Config, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
+    pricing: PricingSettings, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
 ) -> Offers:
     """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
     from advisor.pricing.answers import load_offers
     from advisor.pricing.contracts import contracted, in_force
 
-    rules, ended = in_force(config.settings.contracts, now().date())
+    rules, ended = in_force(pricing.contracts, now().date())
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
-    fresh_s = config.settings.prices.refresh_after
+    fresh_s = pricing.prices.refresh_after
     offers = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
     return replace(offers, warnings=(*offers.warnings, *map(quoted, ended)))
 
@@ -142,7 +145,9 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
 
 
-def _check_against_all(config: Config, asked: OfferFilter, kept: Sequence[Offer], listener: Listener) -> None:
+def _check_against_all(
+    pricing: PricingSettings, asked: OfferFilter, kept: Sequence[Offer], listener: Listener
+) -> None:
     """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
@@ -150,23 +155,23 @@ def _check_against_all(config: Config, asked: OfferFilter, kept: Sequence[Offer]
     @cache
     def everything() -> tuple[Offer, ...]:
         query = OfferQuery()
-        return _at_own_prices(config, query, known_answers(config, query), max_age_s=None).offers
+        return _at_own_prices(pricing, query, known_answers(pricing, query), max_age_s=None).offers
 
     check_regions(
-        config, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
+        pricing, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
     )
     check_counts(asked, everything, kept)
     if not kept:
-        raise nothing_left(config, asked, everything(), listener)
+        raise nothing_left(pricing, asked, everything(), listener)
 
 
 def check_names(
-    config: Config, asked: OfferFilter, listener: Listener, regions: Collection[str] = ()
+    pricing: PricingSettings, asked: OfferFilter, listener: Listener, regions: Collection[str] = ()
 ) -> None:
     """Refuse what nothing has, for who looks at other prices than the current ones.
 
     Args:
-        config: the limits of the settings.
+        pricing: the limits of the settings.
         asked: those of the caller.
         listener: what it calls arguments.
         regions: at hand, which need no other proof.
@@ -180,55 +185,51 @@ def check_names(
 
     @cache
     def answers() -> Sequence[Answer]:
-        return known_answers(config, OfferQuery())
+        return known_answers(pricing, OfferQuery())
 
     def offers() -> Iterator[Offer]:
         return (offer for answer in answers() for offer in answer.offers)
 
-    if ANY not in config.settings.cloud.providers:
+    if ANY not in pricing.cloud.providers:
         known = {provider for answer in answers() for provider in answer.providers}
-        check_providers(config, known, listener)
-    check_regions(config, lambda: (offer.region for offer in offers()), listener, regions)
+        check_providers(pricing, known, listener)
+    check_regions(pricing, lambda: (offer.region for offer in offers()), listener, regions)
     check_counts(asked, offers)
 
 
-def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
+def idle_in_words(pricing: PricingSettings, answers: Sequence[Answer] = ()) -> list[str]:
     """A line for each contract and quota of the settings that is about nothing that is for rent.
 
     Args:
-        config: the rules, and which sources there are.
+        pricing: the rules, and which sources there are.
         answers: what was asked for; what else is known is looked at only for rules that it does not match.
 
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
     """
-    from advisor.core.errors import StoreError
     from advisor.pricing.contracts import idle_rules, in_force
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.service.prices.live import known_answers
 
-    settings = config.settings
-    current, _ = in_force(settings.contracts, now().date())
+    current, _ = in_force(pricing.contracts, now().date())
     rules = {
         f"contracts, entry {number}": rule
-        for number, rule in enumerate(settings.contracts, start=1)
+        for number, rule in enumerate(pricing.contracts, start=1)
         if rule in current
-    } | {f"quotas, entry {number}": rule for number, rule in enumerate(settings.quotas, start=1)}
+    } | {f"quotas, entry {number}": rule for number, rule in enumerate(pricing.quotas, start=1)}
 
     def idle(answers: Sequence[Answer]) -> list[str]:
         return idle_rules(rules, (offer for answer in answers for offer in answer.offers))
 
     try:
-        return idle(known_answers(config, OfferQuery())) if idle(answers) else []
+        return idle(known_answers(pricing, OfferQuery())) if idle(answers) else []
     except StoreError:  # told by whoever asked for prices; without them nobody can say
         return []
 
 
 def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int]]:
     """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families are noted."""
-    from advisor.core.gpus import parse_gpu_request
-
     wanted: dict[str, set[int]] = {}
     for request in map(parse_gpu_request, texts):
         if len(request.gpus) > 1:
@@ -255,7 +256,7 @@ class PricesRequest:
     every_zone: bool = False
 
 
-def list_prices(request: PricesRequest, config: Config, listener: Listener) -> Offers:
+def list_prices(request: PricesRequest, pricing: PricingSettings, listener: Listener) -> Offers:
     """Offers at the prices of the organisation's contracts, sorted, with warnings about them.
 
     Raises:
@@ -272,7 +273,7 @@ def list_prices(request: PricesRequest, config: Config, listener: Listener) -> O
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
     asked = OfferFilter(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
-    answer = query_offers(config, asked, listener)
+    answer = query_offers(pricing, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
     shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)
     return replace(

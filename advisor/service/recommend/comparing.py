@@ -68,7 +68,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
     config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
     places, warnings = places_of(replace(request.job, everywhere=True), config, listener)
     named = {name: plans_named(name, places.plans) for name in (request.a, request.b)}
-    trace = with_input(trace_of(request.job.trace, config, listener), config.settings.input, listener)
+    trace = with_input(trace_of(request.job.trace, config.tracing, listener), config.settings.input, listener)
     asked = {plan.id: plan for plans in named.values() for plan in plans}
     judged = judged_of(trace, places, tuple(asked.values()))
     chosen = _chosen(named, judged, listener)

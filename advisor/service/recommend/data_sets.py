@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError, InputError, did_you_mean
-from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.findings import Finding, quoted
+from advisor.core.findings.about_answers import DataRegionUnknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.globs import same_name
 from advisor.core.values import DataPlace, DataSet
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.service.listening import Listener
 
 LOCAL = "local"
@@ -18,7 +20,7 @@ _STORES = {"s3": "aws", "gs": "gcp"}
 _FORMS = "s3://BUCKET@REGION, gs://BUCKET@REGION, a region such as us-east-1, or local"
 
 
-def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tuple[Finding, ...]]:
+def data_set_of(pricing: PricingSettings, listener: Listener) -> tuple[DataSet | None, tuple[Finding, ...]]:
     """The data set of the settings, and what is not known of it; None where its size is 0 or not known.
 
     A bucket without a region is looked up if the caller named it, not a file: a file of a stranger must not
@@ -27,20 +29,20 @@ def data_set_of(config: Config, listener: Listener) -> tuple[DataSet | None, tup
     Raises:
         InputError: the place has no such form, no cloud has the region, or the size is missing.
     """
-    cloud = config.settings.cloud
+    cloud = pricing.cloud
     if cloud.data is None:
         place = None
-    elif not cloud.dataset_gb and "cloud.dataset_gb" not in config.origins:
+    elif not cloud.dataset_gb and "cloud.dataset_gb" not in pricing.origins:
         name, size = listener.name_of("cloud.data"), listener.name_of("cloud.dataset_gb")
         raise InputError(f"{name} says where the data set lies, and not how large it is: give {size} too.")
     else:
         place = place_of(cloud.data, listener.name_of("cloud.data"))
     if not cloud.dataset_gb:
-        is_said = "cloud.dataset_gb" in config.origins
-        return None, () if is_said else (finding(Code.DATA_SIZE_UNKNOWN),)
+        is_said = "cloud.dataset_gb" in pricing.origins
+        return None, () if is_said else (Unknown(what="data-size"),)
     if place is None:
-        return DataSet(gib=cloud.dataset_gb), (finding(Code.DATA_PLACE_UNKNOWN),)
-    place, warnings = _looked_up(place, config)
+        return DataSet(gib=cloud.dataset_gb), (Unknown(what="data-place"),)
+    place, warnings = _looked_up(place, pricing)
     return DataSet(gib=cloud.dataset_gb, place=place), warnings
 
 
@@ -81,12 +83,12 @@ def _bucket(address: str) -> str:
     return address.partition("@")[0].partition("/")[0]
 
 
-def _looked_up(place: DataPlace, config: Config) -> tuple[DataPlace, tuple[Finding, ...]]:
+def _looked_up(place: DataPlace, pricing: PricingSettings) -> tuple[DataPlace, tuple[Finding, ...]]:
     """The place with the region of its bucket, where AWS can be asked; else a warning that it is unknown."""
     if place.provider is None or place.region is not None:
         return place, ()
-    unknown = finding(Code.DATA_REGION_UNKNOWN, place=place.name, provider=place.provider)
-    if place.provider != "aws" or config.settings.prices.offline or not config.is_given("cloud.data"):
+    unknown = DataRegionUnknown(place=place.name, provider=place.provider)
+    if place.provider != "aws" or pricing.prices.offline or not pricing.is_given("cloud.data"):
         return place, (unknown,)
     from advisor.pricing.sources.aws.calls import may_have_credentials
 
@@ -95,7 +97,7 @@ def _looked_up(place: DataPlace, config: Config) -> tuple[DataPlace, tuple[Findi
     from advisor.pricing.sources.aws.account import bucket_region
     from advisor.pricing.sources.aws.calls import read_options
 
-    options = read_options(config.settings.prices.options.get("aws", {}))
+    options = read_options(pricing.prices.options.get("aws", {}))
     try:
         region = bucket_region(_bucket(place.name.partition("://")[2]), options)
     except CloudError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExceededError
 from advisor.core.findings import Finding
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest
@@ -17,7 +18,7 @@ from advisor.service.revisions import Version, laid_out
 from advisor.service.traces import TraceRequest, holds_data, trace_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, TracingSettings
     from advisor.service.listening import Listener
     from recommender.script_change import ScriptChange
 
@@ -98,10 +99,10 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
         places, warnings = places_of(request.job, config, listener)
         base, head = (
             with_input(trace, config.settings.input, listener)
-            for trace in _traces((before, after), request.job.trace, config, listener)
+            for trace in _traces((before, after), request.job.trace, config.tracing, listener)
         )
     base_ranked, head_ranked = (
-        ranked_on(places, warnings, trace, request.job, config) for trace in (base, head)
+        ranked_on(places, warnings, trace, request.job, config.pricing) for trace in (base, head)
     )
     change = script_change(base_ranked, head_ranked)
     return DiffAnswer(
@@ -114,12 +115,12 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
 
 
 def _traces(
-    versions: Sequence[Version], asked: TraceRequest, config: Config, listener: Listener
+    versions: Sequence[Version], asked: TraceRequest, tracing: TracingSettings, listener: Listener
 ) -> Iterator[Trace]:
     """Of each version; where one alone is a script, what is asked of the profiling is meant for that one."""
     saved = [holds_data(version.path) for version in versions]
     for version, is_saved in zip(versions, saved, strict=True):
-        source, own = replace(asked, source=version.path), _from_anywhere(config)
+        source, own = replace(asked, source=version.path), _from_anywhere(tracing)
         if is_saved and not all(saved):
             source, own = replace(source, arguments=(), world_size=None), replace(own, origins={})
         # A script of a revision must not read the files of another one by a relative path.
@@ -128,14 +129,12 @@ def _traces(
         yield trace
 
 
-def _from_anywhere(config: Config) -> Config:
+def _from_anywhere(tracing: TracingSettings) -> TracingSettings:
     """The interpreter by its whole path."""
-    settings = config.settings
-    python = settings.profile.python
+    python = tracing.profile.python
     if python is None:
-        return config
-    profile = settings.profile.model_copy(update={"python": python.absolute()})
-    return replace(config, settings=settings.model_copy(update={"profile": profile}))
+        return tracing
+    return replace(tracing, profile=tracing.profile.model_copy(update={"python": python.absolute()}))
 
 
 def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
@@ -189,7 +188,6 @@ def _part_change(
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
     """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
-    from advisor.core.gpus import load_gpus
     from advisor.predict.methods import operator_times
     from advisor.predict.step_time import computing_s, waits_s
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from advisor.service.prices.live import now
+from advisor.core.errors import StoreError
+from advisor.core.values import Market
+from advisor.service.prices.live import now, sources_for
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.config.settings import StoreSettings
     from advisor.core.values import PricePoint, Recommendation
 
 HISTORY = timedelta(days=60)
 
 
-def with_later_starts(recommendation: Recommendation, config: Config) -> Recommendation:
+def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) -> Recommendation:
     """The recommendation with a reason where past days say so, for spot plans of the frontier and its ties.
 
     Without a database that can be read it stays as it is: reading prices warned of that.
     """
-    from advisor.core.errors import StoreError
-    from advisor.core.values import Market
     from advisor.pricing.price_history import series_of
     from recommender.ranking.shifting import with_shifts
 
@@ -36,10 +36,8 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     if not offers:
         return recommendation
     try:
-        sources = _names_of_sources(config)
-        points = _points(
-            config.settings.store, sources, sorted({offer.instance_type for offer in offers.values()})
-        )
+        sources = tuple(source.name for source in sources_for(pricing).sources)
+        points = _points(pricing.store, sources, sorted({offer.instance_type for offer in offers.values()}))
     except StoreError:
         return recommendation
     by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}
@@ -53,17 +51,9 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     return with_shifts(recommendation, history, now())
 
 
-def _names_of_sources(config: Config) -> tuple[str, ...]:
-    """In order of trust."""
-    from advisor.service.prices.live import sources_for
-
-    return tuple(source.name for source in sources_for(config).sources)
-
-
 def _points(
     settings: StoreSettings, sources: tuple[str, ...], instance_types: list[str]
 ) -> tuple[PricePoint, ...]:
-    from advisor.core.values import Market
     from advisor.pricing.price_checks import possible_points
     from advisor.pricing.price_history import seen_from
     from advisor.store.database import open_store

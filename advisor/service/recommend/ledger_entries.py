@@ -7,30 +7,31 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
+from advisor.core.redaction import redact_words
 from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from advisor.config.layers import Config
+    from advisor.config.settings import StoreSettings
     from advisor.core.values import Option
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.store.ledger import Alternative, LedgerEntry
 
 MAX_ALTERNATIVES = 60
 # Other prices would let these through.
-_BY_PRICE_AND_TIME = {Code.BUDGET, Code.DEADLINE}
+_BY_PRICE_AND_TIME = {RemovedByBudget.code, RemovedByDeadline.code}
 
 
 def keep_recommendation(
-    answer: RecommendAnswer, config: Config, project: str, *, arguments: Sequence[str] | None = None
+    answer: RecommendAnswer, database: StoreSettings, project: str, *, arguments: Sequence[str] | None = None
 ) -> None:
     """Enter what was recommended into the ledger, under the answer's id.
 
     Args:
         answer: to be kept, so with an id.
-        config: where the ledger is.
+        database: where the ledger is.
         project: whose budget it is.
         arguments: of the command line that asked; None where Python did.
 
@@ -42,14 +43,12 @@ def keep_recommendation(
     entry = _entry(answer, project, None if arguments is None else _command(arguments))
     from advisor.store.database import open_store
 
-    with open_store(config.settings.store.url) as store:
+    with open_store(database.url) as store:
         record_recommendation(store, entry)
 
 
 def _command(arguments: Sequence[str]) -> str:
     """What asks the same question again, without secrets."""
-    from advisor.core.redaction import redact_words
-
     return shlex.join(("advisor", *redact_words(arguments, os.environ)))
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import WaitOfLog
+from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MIN_W
 from advisor.core.values import EmpiricalWait, Fabric, GpuSpec, Quantiles, Tier
 
@@ -60,8 +62,6 @@ class _Card(NamedTuple):
 
 
 def _configured(local: LocalSettings) -> list[_Card]:
-    from advisor.core.gpus import resolve_gpu
-
     assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
     return [_Card(resolve_gpu(local.gpu))] * local.num_gpus
 
@@ -69,7 +69,6 @@ def _configured(local: LocalSettings) -> list[_Card]:
 def _detected(listener: Listener) -> list[_Card]:
     """The cards of this machine that the catalog knows."""
     from advisor.core.devices import detect_devices, why_in_use
-    from advisor.core.gpus import resolve_gpu
 
     cards: list[_Card] = []
     for index, device in enumerate(detect_devices()):
@@ -147,7 +146,6 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
 def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
     """What the settings say of its links and network; None where nothing is said and needed."""
     from advisor.core.fabrics import stated_fabric
-    from advisor.core.gpus import resolve_gpu
 
     if cluster.link is None and cluster.network is None and cluster.num_nodes == 1:
         return None
@@ -158,8 +156,6 @@ def _fabric_of(cluster: ClusterSettings) -> Fabric | None:
 
 
 def _gpu_of(cluster: ClusterSettings) -> str:
-    from advisor.core.gpus import resolve_gpu
-
     try:
         return resolve_gpu(cluster.gpu).name
     except UnknownGpuError as error:
@@ -212,8 +208,7 @@ def _logged_wait(
 
 
 def _basis(alike: WaitBin, size_unit: str) -> Finding:
-    return finding(
-        Code.WAIT_OF_LOG,
+    return WaitOfLog(
         num_jobs=alike.num_jobs,
         size=alike.size,
         size_unit=size_unit,

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from advisor.core.values import Variant
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -72,7 +74,6 @@ def with_variants(
         names: of the changes; None for the best of one line, or where no change lets a place do the job, for
             divisions of the model.
     """
-    from advisor.core.values import Variant
     from advisor.workloads.script_versions import ONE_LINE, changed
     from recommender.ranking.variants import with_gains, with_what_ifs
 

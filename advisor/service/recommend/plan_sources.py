@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
-from advisor.core.limits import MAX_NODES
+from advisor.core.gpus import load_gpus, parse_gpu_request
+from advisor.core.limits import MAX_NODES, check_count
+from advisor.core.units import HOUR_S
+from advisor.core.values import Quantiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from advisor.config.layers import Config
-    from advisor.config.settings import CloudSettings, Settings, SpotSettings
+    from advisor.config.layers import Config, PricingSettings
+    from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
@@ -66,9 +69,9 @@ def plans_of(
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    rates = rates_of(config.settings)
+    rates = rates_of(config.settings.rates)
     terms = cloud_terms(config.settings.cloud, data, spot.history)
-    nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
+    nodes = _node_limits(config.pricing, _num_nodes(gpus, num_nodes, listener), listener)
     own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = OfferFilter(
@@ -79,7 +82,7 @@ def plans_of(
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, terms, rates, listener)
+        rented, warnings = _rented(config.pricing, asked, terms, rates, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
@@ -94,8 +97,6 @@ def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -
     Raises:
         InputError: they say two numbers.
     """
-    from advisor.core.gpus import parse_gpu_request
-
     said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
     numbers = said if num_nodes is None else {*said, num_nodes}
     if len(numbers) > 1:
@@ -105,28 +106,27 @@ def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -
     return next(iter(numbers), None)
 
 
-def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> NodeLimits:
+def _node_limits(pricing: PricingSettings, num_nodes: int | None, listener: Listener) -> NodeLimits:
     """How many nodes a plan may have: what is asked for within what the settings allow.
 
     Raises:
         InputError: more nodes than the settings allow, or fewer than one.
     """
-    from advisor.core.limits import check_count
     from advisor.pricing.node_counts import NodeLimits
     from advisor.service.prices.limits import setting_in_words
 
     name = "cloud.max_nodes"
-    most = config.settings.cloud.max_nodes if name in config.origins else None
+    most = pricing.cloud.max_nodes if name in pricing.origins else None
     if num_nodes is not None:
         called = listener.name_of("num_nodes")
         check_count(called, num_nodes, most=MAX_NODES)
         if most is not None and num_nodes > most:
-            where = setting_in_words(config, name, listener)
+            where = setting_in_words(pricing, name, listener)
             raise InputError(f"{called} is {num_nodes}, and {where} allows {most} at most.")
     return NodeLimits(most=most, exactly=num_nodes)
 
 
-def rates_of(settings: Settings) -> tuple[Rate, ...]:
+def rates_of(rates: Sequence[RateSettings]) -> tuple[Rate, ...]:
     """The rates of the settings, and behind them those that ship.
 
     Raises:
@@ -146,7 +146,7 @@ def rates_of(settings: Settings) -> tuple[Rate, ...]:
             source=f"rates of the settings, entry {number}",
             as_of=now().date(),
         )
-        for number, entry in enumerate(settings.rates, start=1)
+        for number, entry in enumerate(rates, start=1)
     )
     return (*own, *load_rates())
 
@@ -177,8 +177,6 @@ def _own(
 
 
 def _refuse_foreign(names: Iterable[str], vendors: Collection[str], listener: Listener) -> None:
-    from advisor.core.gpus import load_gpus
-
     gpus = load_gpus()
     foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
     if foreign:
@@ -192,8 +190,6 @@ def _of_vendors(
     plans: Sequence[Plan], vendors: Collection[str], listener: Listener, *, is_all: bool
 ) -> list[Plan]:
     """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
-    from advisor.core.gpus import load_gpus
-
     gpus = load_gpus()
     kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
     if plans and not kept and is_all:
@@ -205,24 +201,23 @@ def _of_vendors(
 
 
 def _rented(
-    config: Config,
+    pricing: PricingSettings,
     asked: OfferFilter,
     terms: CloudTerms,
     rates: Sequence[Rate],
     listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
-    from advisor.core.gpus import load_gpus
     from advisor.service.prices.offers import prices_of, query_offers
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
+    answer = query_offers(pricing, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(answer.offers, load_gpus())
     plans = plans_of_offers(
         offers,
         terms=terms,
         catalog=rates,
-        quotas=quotas_of(config.settings),
+        quotas=quotas_of(pricing.quotas),
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
@@ -231,7 +226,7 @@ def _rented(
     return plans, (*answer.warnings, *unknown)
 
 
-def quotas_of(settings: Settings) -> list[Quota]:
+def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:
     """What the settings say that an account may run at once."""
     from recommender.plans.candidates import Quota
 
@@ -243,13 +238,12 @@ def quotas_of(settings: Settings) -> list[Quota]:
             regions=one.regions,
             markets=one.markets,
         )
-        for one in settings.quotas
+        for one in quotas
     ]
 
 
 def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
     """What the settings say of any rented machine: its wait, its disks, and the data that it needs."""
-    from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 
     p50, p90 = cloud.wait_p50, cloud.wait_p90
@@ -271,7 +265,6 @@ def spot_terms(settings: SpotSettings) -> SpotTerms:
     Raises:
         ConfigError: ``spot.history`` cannot be used.
     """
-    from advisor.core.units import HOUR_S
     from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 
     spot = settings

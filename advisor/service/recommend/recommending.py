@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import NoOfferError
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import Unknown
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
 from advisor.service.recommend.input_settings import with_input
@@ -16,7 +18,7 @@ from advisor.service.recommend.script_patch import check_patchable, script_patch
 from advisor.service.traces import check_exists, trace_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
     from advisor.core.values import Plan
     from advisor.edits.patch import Patch
@@ -77,8 +79,8 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     from recommender.ranking.variants import best_what_if
 
     places, warnings = places_of(request, config, listener)
-    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
-    ranked = ranked_on(places, warnings, trace, request, config)
+    trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
+    ranked = ranked_on(places, warnings, trace, request, config.pricing)
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
         best_what_if=best_what_if(ranked),
@@ -97,7 +99,6 @@ def places_of(
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.core.gpus import load_gpus
     from advisor.service.recommend.data_sets import data_set_of
     from advisor.service.recommend.past_runs import past_runs
     from advisor.service.recommend.pipeline import Places
@@ -106,7 +107,7 @@ def places_of(
     from recommender import Conditions
 
     rules = policy_of(config.settings.policy, request.policies)
-    data, doubts = data_set_of(config, listener)
+    data, doubts = data_set_of(config.pricing, listener)
     spent = spent_of(config.settings.store, rules, request.project, listener)
     spot = spot_terms(config.settings.spot)
     plans, warnings = plans_of(
@@ -152,7 +153,11 @@ def _interruptions(spot: SpotTerms) -> Mapping[tuple[str, str], Interruptions] |
 def _that_matter(doubts: Sequence[Finding], plans: Sequence[Plan]) -> Iterator[Finding]:
     """Data is copied to rented machines alone, so without one its size is no matter."""
     is_rented = any(plan.offer is not None for plan in plans)
-    return (doubt for doubt in doubts if is_rented or doubt.code is not Code.DATA_SIZE_UNKNOWN)
+    return (
+        doubt
+        for doubt in doubts
+        if is_rented or not (isinstance(doubt, Unknown) and doubt.what == "data-size")
+    )
 
 
 def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
@@ -171,7 +176,11 @@ def that_suit(plans: Sequence[Plan], split: Split) -> list[Plan]:
 
 
 def ranked_on(
-    places: Places, warnings: Sequence[Finding], trace: Trace, request: RecommendRequest, config: Config
+    places: Places,
+    warnings: Sequence[Finding],
+    trace: Trace,
+    request: RecommendRequest,
+    pricing: PricingSettings,
 ) -> Recommendation:
     """The places ranked for one script, with what changes of it would bring.
 
@@ -184,7 +193,7 @@ def ranked_on(
     from advisor.service.recommend.pipeline import recommendation_of, with_variants
 
     names = what_if_names(request, Silence())
-    ranked = with_later_starts(recommendation_of(trace, places), config)
+    ranked = with_later_starts(recommendation_of(trace, places), pricing)
     if names != ():
         ranked = with_variants(ranked, trace, places, names)
     return replace(ranked, warnings=(*ranked.warnings, *warnings))

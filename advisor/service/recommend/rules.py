@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import InputError
+
 if TYPE_CHECKING:
     from advisor.config.settings import ChoiceSettings, PolicySettings, StoreSettings
     from advisor.core.values import Job, Plan
@@ -60,7 +62,6 @@ def spent_of(
     """
     if policy is None:
         return None
-    from advisor.core.errors import InputError
     from recommender.policy.rules import LimitRule
 
     monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.changes import ALL
 from advisor.core.errors import InputError
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.values import Recommendation, Trace
 from advisor.service.traces import holds_data
 
@@ -48,7 +48,7 @@ def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
     wanted = [name for name in names if ALL not in (request.what_if or ()) or name in helpful]
     patch = patch_of(_text(source), str(source), wanted)
     left = {
-        gain.change: gain.why_not or finding(Code.PATCH_NOT_HELPFUL)
+        gain.change: gain.why_not or NotPatched(why="not-helpful")
         for gain in ranked.gains
         if gain.change not in wanted
     }

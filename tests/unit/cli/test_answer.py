@@ -12,7 +12,16 @@ import pytest
 from advisor.cli.answer import show
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
-from advisor.core.findings import Code, Finding, quoted
+from advisor.core.findings import quoted
+from advisor.core.findings.about_options import (
+    InputAssumed,
+    RemovedByAttention,
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedBySharding,
+    RemovedBySoftware,
+)
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
@@ -201,7 +210,7 @@ def ending(capsys, *options: Option, **job: Any) -> str:
 
 
 def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
-    options = [removed(option, Code.BUDGET) for option in (FAST, MIDDLE, CHEAP)]
+    options = [removed(option, RemovedByBudget) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, budget_usd=7.5)
     assert "cheap.xlarge" in text
     assert "$2.50 over the budget in the median ($12.50 at p90)" in text
@@ -210,7 +219,7 @@ def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
 
 
 def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
-    options = [removed(option, Code.DEADLINE) for option in (FAST, MIDDLE, CHEAP)]
+    options = [removed(option, RemovedByDeadline) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, deadline_s=0.5 * HOUR_S)
     assert "fast.xlarge" in text
     assert "30 min late in the median (1 h 30 min at p90)" in text
@@ -218,7 +227,7 @@ def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
 
 
 def test_each_limit_has_its_nearest(capsys):
-    options = [removed(FAST, Code.BUDGET), removed(CHEAP, Code.DEADLINE)]
+    options = [removed(FAST, RemovedByBudget), removed(CHEAP, RemovedByDeadline)]
     text = ending(capsys, *options, budget_usd=25.0, deadline_s=3 * HOUR_S)
     assert "$5.00 over the budget" in text
     assert "1 h late" in text
@@ -226,13 +235,13 @@ def test_each_limit_has_its_nearest(capsys):
 
 
 def test_both_limits_may_be_missed_at_once(capsys):
-    options = [removed(CHEAP, Code.BUDGET, Code.DEADLINE)]
+    options = [removed(CHEAP, RemovedByBudget, RemovedByDeadline)]
     text = ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
     assert "$4.00 over the budget in the median ($14.00 at p90) and 3 h late in the median" in text
 
 
 def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
-    unsure = removed(CHEAP, Code.BUDGET, p_within_budget=0.81, p_within_deadline=0.625)
+    unsure = removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=0.625)
     text = ending(capsys, unsure, budget_usd=11.0)
     assert "--confidence 0.62" in text
     assert "0.81" not in text
@@ -240,28 +249,28 @@ def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
 
 
 def test_odds_that_nobody_asked_for_do_not_count(capsys):
-    unsure = removed(CHEAP, Code.BUDGET, p_within_budget=0.81, p_within_deadline=None)
+    unsure = removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=None)
     assert "--confidence 0.81" in ending(capsys, unsure, budget_usd=11.0)
 
 
 def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
-    fed = replace(CHEAP, reasons=(sample(Code.INPUT_ASSUMED),))
-    text = ending(capsys, removed(fed, Code.SHARDING), removed(FAST, Code.SOFTWARE))
+    fed = replace(CHEAP, reasons=(sample(InputAssumed),))
+    text = ending(capsys, removed(fed, RemovedBySharding), removed(FAST, RemovedBySoftware))
     assert "profile with --world 1" in text
     assert "pipeline" not in text
 
 
 def test_a_script_that_forbids_the_kernels_of_all_gpus_is_told(capsys):
-    refused = replace(CHEAP, reasons=(sample(Code.ATTENTION),))
-    text = ending(capsys, removed(refused, Code.ATTENTION), removed(FAST, Code.SOFTWARE))
+    refused = replace(CHEAP, reasons=(sample(RemovedByAttention),))
+    text = ending(capsys, removed(refused, RemovedByAttention), removed(FAST, RemovedBySoftware))
     assert "flash alone" in text
     assert "PyTorch no longer runs" not in text
 
 
 def sized(option: Option, needs: int | None, has: int) -> Option:
     estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
-    facts = FACTS[Code.MEMORY] | {"needed_bytes": needs, "available_bytes": has}
-    noted = (sample(Code.INPUT_ASSUMED), Finding(Code.MEMORY, facts))
+    facts = FACTS[RemovedByMemory] | {"needed_bytes": needs, "available_bytes": has}
+    noted = (sample(InputAssumed), RemovedByMemory(**facts))
     return replace(option, estimate=estimate, reasons=noted)
 
 
@@ -328,7 +337,7 @@ def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
 
 
 def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
-    late = removed(MIDDLE, Code.DEADLINE)
+    late = removed(MIDDLE, RemovedByDeadline)
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
         shown(capsys, recommendation, best=what_if(same=None, instead=CHANGED))

@@ -45,6 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 JOB = ("recommend", "t.json", "--epochs", "1", "--offline")
 NAMES = [
+    (("recommend", ".", "--epochs", "1"), "'.' is a folder: give the .py file"),
     (("prices", "--provider", "amazon"), "Did you mean 'aws'? Known are aws, gcp"),
     (("prices", "--provider", "asw"), "Did you mean 'aws'"),
     (
@@ -144,7 +145,8 @@ USAGE = [
     (("recommend",), "give a training script, a saved trace, or --recipe NAME."),
     (("predict",), "Missing argument 'SCRIPT_OR_TRACE'. See "),
     (("recommend", "t.json", "--epochs"), "Option '--epochs' requires an argument. See advisor --help."),
-    (("recommend", "t.json", "--epochs", "many"), "'--epochs': it must be a valid number"),
+    (("recommend", "t.json", "--epochs", "many"), "'--epochs': it must be a valid number, without a unit"),
+    ((*JOB, "--budget", "$200"), "'--budget': it must be a valid number, without a unit or a sign of a cur"),
     (("recommend", "t.json", "--format", "xml"), "'--format' / '-f': 'xml' is not one of 'table',"),
     (("recommend", "t.json", "--lr", "1"), "follow `--`, such as: train.py -- --lr ... See "),
     (("recomend",), "No such command 'recomend'"),

@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import REMOVALS, Code, Finding, Severity, finding, quoted, removals
+from advisor.core.findings import Finding, Removal, Severity, Text, quoted, removals
+from advisor.core.findings.about_options import PriceDerived, RemovedByBudget, Tie, Unknown
 from tests.findings import sample
+from tools.build_docs import finding_kinds
 
-CODES = st.lists(st.sampled_from(list(Code)))
+KINDS = tuple(finding_kinds())
+SOME = st.lists(st.sampled_from(KINDS))
 
 
-def test_a_code_is_read_back_from_its_value() -> None:
-    assert all(Code(code.value) is code for code in Code)
-    assert len({code.value for code in Code}) == len(Code)
+def test_programs_tell_all_of_them_apart() -> None:
+    assert len({kind.code for kind in KINDS}) == len(KINDS)
+    assert PriceDerived.code == "price-derived"
 
 
 def test_the_severity_follows_from_the_code() -> None:
-    assert finding(Code.BUDGET).severity is Severity.REMOVAL
-    assert finding(Code.WAIT_UNKNOWN).severity is Severity.WARNING
-    assert finding(Code.TIE).severity is Severity.NOTE
+    assert RemovedByBudget.severity is Severity.REMOVAL
+    assert Unknown.severity is Severity.WARNING
+    assert Tie.severity is Severity.NOTE
 
 
 def test_what_removes_is_named_as_ever() -> None:
     """Programs know these names since the first schema, and in this order."""
-    assert [code.value for code in REMOVALS] == [
+    assert [kind.code for kind in Removal.__subclasses__()] == [
         "memory", "sharding", "software", "attention", "quota", "spot", "budget", "deadline", "policy",
     ]  # fmt: skip
 
 
-@given(CODES)
-def test_removals_are_those_of_the_findings_each_once_and_in_order(codes: list[Code]) -> None:
-    kept = removals(map(sample, codes))
-    assert set(kept) == {code for code in codes if code.severity is Severity.REMOVAL}
-    assert list(kept) == [code for code in REMOVALS if code in kept]
-    assert kept == removals(map(sample, reversed(codes)))
+@given(SOME)
+def test_removals_are_those_of_the_findings_each_once_and_in_order(kinds: list[type[Finding]]) -> None:
+    kept = removals(map(sample, kinds))
+    assert set(kept) == {kind.code for kind in kinds if kind.severity is Severity.REMOVAL}
+    assert list(kept) == [kind.code for kind in Removal.__subclasses__() if kind.code in kept]
+    assert kept == removals(map(sample, reversed(kinds)))
 
 
-@given(CODES)
-def test_equal_findings_are_one_in_a_set_though_facts_hold_lists(codes: list[Code]) -> None:
-    same = [sample(code) for code in codes]
-    assert len({*same, *map(sample, codes)}) == len(set(codes))
+@given(SOME)
+def test_equal_findings_are_one_in_a_set_though_facts_hold_lists(kinds: list[type[Finding]]) -> None:
+    same = [sample(kind) for kind in kinds]
+    assert len({*same, *map(sample, kinds)}) == len(set(kinds))
 
 
 def test_facts_tell_findings_apart() -> None:
     assert quoted("one") != quoted("other")
-    assert quoted("one") == Finding(Code.TEXT, {"text": "one"})
+    assert quoted("one") == Text(text="one")
+
+
+def test_a_finding_has_its_facts_and_keeps_them() -> None:
+    with pytest.raises(TypeError, match="lacks within_share"):
+        Tie(plan_id="A")
+    with pytest.raises(TypeError, match="has no usd"):
+        Tie(plan_id="A", within_share=0.05, usd=1)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        sample(Tie).plan_id = "B"

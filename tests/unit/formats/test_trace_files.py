@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import TraceError
+from advisor.core.findings import TraceWarning
 from advisor.core.values import Collective, Flow, Kernel, Op, Phase, Role, TensorSpec
-from advisor.formats.trace_checks import WARNING_FACTS
 from advisor.formats.trace_files import SCHEMA_VERSION, is_trace, read_trace, write_trace
 from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
@@ -88,7 +88,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
     trace = make_trace(
         ops=tuple(ops),
         collectives=collectives,
-        warnings=(*texts("a"), *map(sample, WARNING_FACTS)),
+        warnings=(*texts("a"), *map(sample, TraceWarning.__subclasses__())),
         world_size=8,
         is_sharded=True,
         has_sparse_gradients=True,

@@ -8,40 +8,39 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import TraceError
-from advisor.core.findings import Code, Finding, Severity
-from advisor.formats.trace_checks import WARNING_FACTS, check_warning, known_code, warning_of
+from advisor.core.findings import Finding, Text, TraceWarning
+from advisor.core.findings.about_options import RemovedByBudget
+from advisor.core.findings.about_traces import EvaluationSeen, KernelsLeftOut, NoStep, World
+from advisor.formats.trace_checks import check_warning, known_warning, warning_of
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.payload.protocol import Warned
 from advisor.report.words import in_names
 from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
 
-WARNINGS = tuple(map(sample, WARNING_FACTS))
+WARNINGS = (*texts("a"), *map(sample, TraceWarning.__subclasses__()))
 
 
 def test_the_parent_knows_whatever_a_child_warns_of() -> None:
-    assert all(known_code(code.value) is Code(code.value) for code in Warned)
+    assert all(known_warning(code.value) is not None for code in Warned)
 
 
-def test_what_a_trace_warns_of_is_a_warning() -> None:
-    assert {code.severity for code in WARNING_FACTS if code is not Code.TEXT} == {Severity.WARNING}
-
-
-@pytest.mark.parametrize("warning", WARNINGS, ids=lambda one: one.code.value)
+@pytest.mark.parametrize("warning", WARNINGS, ids=lambda one: one.code)
 def test_the_facts_of_each_are_of_their_types(warning: Finding) -> None:
     check_warning(warning)
     facts = dict(warning.facts)
     for name in facts:
         for other in (object(), {"a": 1}, -1, 2**63, float("nan"), [[]]):
             with pytest.raises(ValueError, match=name):
-                warning_of(warning.code, facts | {name: other})
-        with pytest.raises(ValueError, match=f"facts of {warning.code.value}"):
-            warning_of(warning.code, {key: fact for key, fact in facts.items() if key != name})
+                warning_of(type(warning), facts | {name: other})
+        if not hasattr(type(warning), name):
+            with pytest.raises(ValueError, match=f"facts of {warning.code}"):
+                warning_of(type(warning), {key: fact for key, fact in facts.items() if key != name})
     with pytest.raises(ValueError, match="facts of"):
-        warning_of(warning.code, facts | {"more": 1})
+        warning_of(type(warning), facts | {"more": 1})
 
 
-@pytest.mark.parametrize("other", ["a sentence", None, sample(Code.BUDGET)])
+@pytest.mark.parametrize("other", ["a sentence", None, sample(RemovedByBudget)])
 def test_what_is_no_warning_of_a_trace_is_refused(other: object) -> None:
     with pytest.raises(ValueError, match="a warning is"):
         check_warning(other)
@@ -50,10 +49,12 @@ def test_what_is_no_warning_of_a_trace_is_refused(other: object) -> None:
 def test_numbers_and_truth_are_not_mixed_up() -> None:
     for facts in ({"has_updates": 1}, {"has_updates": "yes"}):
         with pytest.raises(ValueError, match="has_updates"):
-            warning_of(Code.NO_STEP, facts)
+            warning_of(NoStep, facts)
     with pytest.raises(ValueError, match="num_batches"):
-        warning_of(Code.EVALUATION_LEFT_OUT, {"num_batches": True})
-    assert warning_of(Code.EXCHANGE_LEFT_OUT, {"num_kernels": 1, "time_s": 0}).facts["time_s"] == 0
+        warning_of(EvaluationSeen, {"where": "left-out", "num_batches": True})
+    assert (
+        warning_of(KernelsLeftOut, {"which": "exchange", "num_kernels": 1, "time_s": 0}).facts["time_s"] == 0
+    )
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_a_code_that_no_trace_warns_of_is_its_sentence(path: Path) -> None:
     document = json.loads(path.read_text())
     document["warning_findings"][1] = {"code": "budget", "facts": {}}
     path.write_text(json.dumps(document))
-    assert read_trace(path).warnings[1].code is Code.TEXT
+    assert isinstance(read_trace(path).warnings[1], Text)
 
 
 def test_wrong_facts_are_damage(path: Path) -> None:
@@ -106,7 +107,7 @@ def test_wrong_facts_are_damage(path: Path) -> None:
 
 
 def test_without_words_a_file_has_the_codes(tmp_path: Path) -> None:
-    warnings = (*texts("as somebody wrote"), sample(Code.WORLD_OF_ONE))
+    warnings = (*texts("as somebody wrote"), sample(World, of="one"))
     write_trace(make_trace(ops=(make_op(),), warnings=warnings), tmp_path / "t.json")
-    assert json.loads((tmp_path / "t.json").read_text())["warnings"] == ["as somebody wrote", "world-of-one"]
+    assert json.loads((tmp_path / "t.json").read_text())["warnings"] == ["as somebody wrote", "world"]
     assert read_trace(tmp_path / "t.json").warnings == warnings

@@ -91,7 +91,7 @@ def test_no_time_is_negative_or_infinite(seconds, tmp_path):
 @given(text=st.text(max_size=200), names=st.lists(st.text(max_size=50), max_size=5))
 def test_any_words_arrive(text, names, tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
-    warnings = [notice(Warned.NOT_DOWNLOADED, name=name) for name in names]
+    warnings = [notice(Warned.NOT_DONE, what="download", name=name) for name in names]
     write_result(written(JOB, folder), Status.CRASHED, {"message": text, "warnings": warnings})
     arrived = read_recording(folder / "result.json")
     assert (arrived["status"], arrived["message"], arrived["warnings"]) == (Status.CRASHED, text, warnings)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import BatchNotProfiled
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, IterationEstimate, RankWork, Trace
 from advisor.predict.batch_share import EXPONENT, batch_share, trace_at
@@ -31,7 +31,7 @@ def test_half_a_batch_takes_more_than_half_the_time() -> None:
     assert half.iteration_s.p10 >= whole.iteration_s.p10 * 0.5
     assert half.iteration_s.p90 <= whole.iteration_s.p90
     assert half.iteration_s.p90 / half.iteration_s.p50 > whole.iteration_s.p90 / whole.iteration_s.p50
-    (note,) = (note for note in half.assumptions if note.code is Code.BATCH_SHARE)
+    (note,) = (note for note in half.assumptions if isinstance(note, BatchNotProfiled))
     assert note.facts == {"share": 0.5, "batch": 0.5, "exponent": EXPONENT}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import Constant
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.operators import registry
 from advisor.predict import constants
@@ -86,7 +86,7 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     assert fitted.fractions["gemm_fraction.fp32"] == 0.8
     assert fitted.measured == {"streaming_fraction"}
     alone = constants_for(resolve_gpu("T4"))
-    assert Code.CONSTANT_MEDIAN not in {source.code for source in alone.origin.values()}
+    assert "median" not in {source.facts["of"] for source in alone.origin.values()}
 
 
 def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(install: Install) -> None:
@@ -195,12 +195,19 @@ def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name: str) ->
     constants = constants_for(resolve_gpu(name))
     for rate in ("fp16", "bf16"):
         assert constants.fractions[f"gemm_fraction.{rate}"] == 1.1
-        assert constants.origin[f"gemm_fraction.{rate}"].code is Code.CONSTANT_OF_HALF_RATE
-    assert constants.origin["streaming_fraction"].code is not Code.CONSTANT_OF_HALF_RATE
+        assert isinstance(constants.origin[f"gemm_fraction.{rate}"], Constant)
+        assert constants.origin[f"gemm_fraction.{rate}"].of == "half-rate"
+    assert not (
+        isinstance(constants.origin["streaming_fraction"], Constant)
+        and constants.origin["streaming_fraction"].of == "half-rate"
+    )
     assert not constants.is_measured
 
 
 def test_boards_of_the_same_architecture_that_do_not_keep_theirs() -> None:
     for name in ("A100-SXM-40GB", "RTX-A6000", "L40S", "T4"):
         origin = constants_for(resolve_gpu(name)).origin
-        assert origin["gemm_fraction.fp16"].code is not Code.CONSTANT_OF_HALF_RATE
+        assert not (
+            isinstance(origin["gemm_fraction.fp16"], Constant)
+            and origin["gemm_fraction.fp16"].of == "half-rate"
+        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.input_time import input_s
 from advisor.core.values import TensorSpec, Trace
 from advisor.predict.loading import faster_feeding, input_work
@@ -60,4 +60,8 @@ def test_nothing_is_offered_to_a_script_that_loads_nothing() -> None:
 
 def test_each_way_says_what_to_do() -> None:
     steps = [way.step for way in faster_feeding(loads(wait_s=1.0))]
-    assert steps == [Code.USE_WORKERS, Code.PACK_DATA, Code.USE_NVME]
+    assert steps == [
+        EditScript(what="use-workers"),
+        EditScript(what="pack-data"),
+        EditScript(what="use-nvme"),
+    ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.core.input_time import (
     ASSUMED_VCPUS_PER_GPU,
@@ -24,10 +24,10 @@ from advisor.predict.iteration import predict
 from advisor.predict.loading import SHORTEST_S, input_work
 from advisor.report.words import sentence
 from tests.builders import exactly, make_estimate, make_op, make_trace
-from tests.findings import said, sample
+from tests.findings import said
 
 V100 = resolve_gpu("V100-PCIE-32GB")
-NOT_COUNTED = sample(Code.LOADING_NOT_COUNTED)
+NOT_COUNTED = Unknown(what="loading")
 # p90 over p50 of loading that was measured on another machine.
 FACTOR = math.exp(Z90 * SIGMA_LOADING)
 
@@ -267,7 +267,7 @@ def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers: int) -> None
 def test_without_workers_the_note_proposes_them() -> None:
     slow, quick = estimate(ALONE_S * 2, 0), estimate(ALONE_S / 2, 0)
     notes = [input_note(slow, None), input_note(quick, None)]
-    assert [note and note.code for note in notes] == [Code.INPUT_BOUND_ALONE, Code.INPUT_IN_TURN]
+    assert [note and note.facts["is_bound"] for note in notes] == [True, False]
     assert [slow.binds is Bound.INPUT, quick.binds is Bound.INPUT] == [True, False]
     assert "workers of a DataLoader would overlap" in sentence(slow.assumptions[0])
 

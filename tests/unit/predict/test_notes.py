@@ -6,14 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    AttentionUnfused,
+    LearnedRates,
+    RecurrentOfUnknownSize,
+    RecurrentStepwise,
+    RooflineConstants,
+)
+from advisor.core.findings.about_options import RemovedByAttention, Unknown
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
 from advisor.predict.iteration import predict
 from advisor.report.words import sentences
 from tests.attention import make_attention
 from tests.builders import make_op, make_trace
-from tests.findings import said
+from tests.findings import among, said
 from tests.recordings import make_measurement
 from tests.recurrent import make_layers
 
@@ -24,19 +32,19 @@ def assumptions(gpu: str, *ops: Op) -> tuple[Finding, ...]:
     return predict(make_trace(ops=ops), resolve_gpu(gpu)).assumptions
 
 
-def codes(findings: tuple[Finding, ...]) -> set[Code]:
-    return {one.code for one in findings}
+def codes(findings: tuple[Finding, ...]) -> set[object]:
+    return among(findings)
 
 
 def constants(findings: tuple[Finding, ...]) -> list[str]:
-    named = sentences(one for one in findings if one.code is Code.CONSTANTS)
+    named = sentences(one for one in findings if isinstance(one, RooflineConstants))
     return [text.removeprefix("roofline constants, ") for text in named]
 
 
 @pytest.mark.parametrize(("gpu", "is_refused"), [("T4", True), ("A100-SXM-80GB", False), ("MI300X", False)])
 def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: bool) -> None:
     ops = (make_attention(dtype="float16"), make_attention(dtype="float16", size=128, allowed=("flash",)))
-    told = [one for one in assumptions(gpu, *ops, *ops) if one.code is Code.ATTENTION]
+    told = [one for one in assumptions(gpu, *ops, *ops) if isinstance(one, RemovedByAttention)]
     assert len(told) == is_refused
     if told:
         assert "flash alone" in said(told)
@@ -45,7 +53,7 @@ def test_attention_that_no_allowed_kernel_can_run_is_told(gpu: str, is_refused: 
 
 def test_words_of_a_foreign_trace_are_no_backends() -> None:
     notes = assumptions("T4", make_attention(dtype="float16", allowed=("flash", "\x1b[31m" * 1000)))
-    assert [one.facts["backends"] for one in notes if one.code is Code.ATTENTION] == [["flash"]]
+    assert [one.facts["backends"] for one in notes if isinstance(one, RemovedByAttention)] == [["flash"]]
 
 
 @pytest.mark.parametrize(
@@ -60,10 +68,10 @@ def test_words_of_a_foreign_trace_are_no_backends() -> None:
     ],
 )
 def test_attention_that_no_fused_kernel_runs_is_told(gpu: str, op: Op, is_unfused: bool) -> None:
-    assert (Code.ATTENTION_UNFUSED in codes(assumptions(gpu, op))) is is_unfused
+    assert (AttentionUnfused in codes(assumptions(gpu, op))) is is_unfused
 
 
-RECURRENT = {Code.RECURRENT_STEPWISE, Code.RECURRENT_OF_UNKNOWN_SIZE}
+RECURRENT = {RecurrentStepwise, RecurrentOfUnknownSize}
 
 
 def test_constants_that_were_not_used_are_not_named() -> None:
@@ -76,11 +84,11 @@ def test_constants_that_were_not_used_are_not_named() -> None:
 @pytest.mark.parametrize(
     ("op", "note"),
     [
-        (make_layers(dtype="float16"), Code.RECURRENT_STEPWISE),
-        (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), Code.RECURRENT_OF_UNKNOWN_SIZE),
+        (make_layers(dtype="float16"), RecurrentStepwise),
+        (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), RecurrentOfUnknownSize),
     ],
 )
-def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: Code) -> None:
+def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: type[Finding]) -> None:
     notes = assumptions("T4", op)
     assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp16)"]
     assert codes(notes) & RECURRENT == {note}
@@ -98,12 +106,12 @@ def test_recurrent_layers_that_were_measured_are_not_modelled() -> None:
     op = replace(make_layers(), measured_s=1e-3)
     trace = make_trace(ops=(op,), origin_gpu="T4", backend="cuda")
     assert not codes(predict(trace, resolve_gpu("T4")).assumptions) & RECURRENT
-    assert Code.RECURRENT_STEPWISE in codes(predict(trace, resolve_gpu("L4")).assumptions)
+    assert RecurrentStepwise in codes(predict(trace, resolve_gpu("L4")).assumptions)
 
 
 def test_where_all_is_learned_the_roofline_is_not_named() -> None:
     notes = assumptions("T4", LEARNED_OP)
-    assert Code.LEARNED_RATES in codes(notes)
+    assert LearnedRates in codes(notes)
     assert "roofline" not in said(notes)
 
 
@@ -115,8 +123,8 @@ def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart() ->
 
 
 def test_gpus_that_were_not_measured_say_so() -> None:
-    assert Code.LEARNED_ELSEWHERE in codes(assumptions("L4", LEARNED_OP))
-    assert Code.LEARNED_ELSEWHERE not in codes(assumptions("T4", LEARNED_OP))
+    assert Unknown(what="board") in codes(assumptions("L4", LEARNED_OP))
+    assert Unknown(what="board") not in codes(assumptions("T4", LEARNED_OP))
 
 
 def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import PowerLimited
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_W, MIN_W
 from advisor.core.values import Interval, IterationEstimate, Layout, Op, Trace
@@ -64,7 +65,7 @@ def test_what_was_measured_on_the_board_was_measured_under_its_limit() -> None:
     assert (
         of(measured, limit_w=300, **changes).iteration_s == of(measured, limit_w=None, **changes).iteration_s
     )
-    assert Code.POWER_LIMITED not in codes(of(measured, limit_w=300, **changes))
+    assert PowerLimited not in codes(of(measured, limit_w=300, **changes))
 
 
 def test_what_another_board_measured_is_slower_here() -> None:
@@ -83,22 +84,22 @@ def test_kernels_of_this_board_told_under_its_limit(tmp_path, monkeypatch) -> No
     limited, whole = of(DENSE, limit_w=300), of(DENSE, limit_w=None)
     assert before_s > whole.iteration_s.p50
     assert limited.iteration_s == whole.iteration_s
-    assert Code.POWER_LIMITED not in codes(limited)
-    (note,) = (note for note in limited.assumptions if note.code is Code.POWER_LIMIT_CALIBRATED)
+    (note,) = (note for note in limited.assumptions if isinstance(note, PowerLimited))
+    assert note.slowdown is None
     assert "this GPU was calibrated" in sentence(note)
-    assert Code.POWER_LIMIT_CALIBRATED not in codes(whole)
+    assert PowerLimited not in codes(whole)
 
 
-def codes(estimate: IterationEstimate) -> set[Code]:
-    return {note.code for note in estimate.assumptions}
+def codes(estimate: IterationEstimate) -> set[type[Finding]]:
+    return {type(note) for note in estimate.assumptions}
 
 
 def test_it_is_told() -> None:
-    (note,) = (note for note in of(DENSE, limit_w=500).assumptions if note.code is Code.POWER_LIMITED)
+    (note,) = (note for note in of(DENSE, limit_w=500).assumptions if isinstance(note, PowerLimited))
     assert sentence(note) == (
         "each GPU may draw 500 of 700 W: what its cores bind takes 10% longer, by what other boards lose"
     )
-    assert Code.POWER_LIMITED not in codes(of(DENSE, limit_w=None))
+    assert PowerLimited not in codes(of(DENSE, limit_w=None))
 
 
 def test_limits_of_one_answer_do_not_mix() -> None:

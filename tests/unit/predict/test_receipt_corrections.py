@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import CorrectedByReceipts
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Interval
 from advisor.predict.interval import (
@@ -70,7 +70,7 @@ def test_a_prediction_with_receipts_says_so() -> None:
     assert moved.device_s.p50 == pytest.approx(plain.device_s.p50 * math.exp(weight * 0.1))
     left = math.log(moved.device_s.p90 / moved.device_s.p50) / Z90
     assert left == pytest.approx(sigma * math.sqrt(0.5 + 0.5 * (1 - weight)))
-    (note,) = [one for one in moved.assumptions if one.code is Code.CORRECTED_BY_RECEIPTS]
+    (note,) = [one for one in moved.assumptions if isinstance(one, CorrectedByReceipts)]
     assert text_of(note) == (
         "7% longer after 9 runs of 4 jobs of yours on this GPU, its band 80% as wide (predict.receipts)"
     )

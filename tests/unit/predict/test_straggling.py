@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import BatchVariation
 from advisor.core.values import Z90, Collective, IterationEstimate, Phase, Trace
 from advisor.predict.exchange.collective_time import Scaling, batch_variation, slowest
 from advisor.predict.iteration import predict_counts
@@ -105,5 +105,5 @@ def test_what_was_measured_is_the_median_of_many_batches() -> None:
 @pytest.mark.parametrize("num_gpus", [1, 8])
 def test_a_note_says_so_where_it_reads_as_more_than_nothing(variation: float | None, num_gpus: int) -> None:
     notes = estimate(varied(variation), num_gpus).assumptions
-    facts = [note.facts for note in notes if note.code is Code.BATCH_VARIATION]
+    facts = [note.facts for note in notes if isinstance(note, BatchVariation)]
     assert facts == ([{"variation": VARIATION, "waits": num_gpus > 1}] if variation == VARIATION else [])

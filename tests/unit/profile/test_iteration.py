@@ -331,7 +331,7 @@ def test_the_rarest_step_bounds_the_iteration(run):
             steady_at.append(number)
     assert steady_at[0] == 18
     assert run.iterations.last["num_optimizers"] == 2
-    assert run.iterations.warnings == [{"code": "steps-unequal", "facts": {"most_steps": 5}}]
+    assert run.iterations.warnings == [{"code": "iteration-seen", "facts": {"of": "steps-unequal", "num": 5}}]
 
 
 def test_optimizers_that_take_turns_are_nothing_to_tell(run):
@@ -493,8 +493,8 @@ def test_a_compiled_model_makes_the_iteration_compiled_if_most_runs_in_it(
     run.iterations._close_span()
     assert run.iterations.last is not None
     assert run.iterations.last["compile_mode"] == mode
-    told = [warning["code"] for warning in run.iterations.warnings]
-    assert ("compile-ignored" in told) == (mode is None)
+    told = [warning["facts"].get("how") for warning in run.iterations.warnings]
+    assert ("ignored" in told) == (mode is None)
 
 
 @pytest.mark.parametrize("everywhere", [None, "default"])
@@ -505,5 +505,9 @@ def test_a_graph_that_breaks_is_told_of_where_nothing_was_measured(everywhere: s
         run.recorder.value_calls["aten::item"] = [run.recorder.next_call]
         run.recorder.next_call += 8
     run.iterations._close_span()
-    told = [warning["facts"] for warning in run.iterations.warnings if warning["code"] == "graph-breaks"]
-    assert told == ([{"num_breaks": 1, "operators": ["aten::item"]}] if everywhere is None else [])
+    told = [
+        warning["facts"] for warning in run.iterations.warnings if warning["facts"].get("how") == "breaks"
+    ]
+    assert told == (
+        [{"how": "breaks", "num_breaks": 1, "operators": ["aten::item"]}] if everywhere is None else []
+    )

@@ -203,7 +203,7 @@ def test_no_secret_reaches_a_person(key, tmp_path):
             {"code": "text", "facts": {"text": text}},
             {"code": "sizes-assumed", "facts": {"assumptions": ["few", text]}},
             {"code": "unheard-of", "facts": {"text": text}},
-            {"code": "not-downloaded", "facts": {"name": text, "more": 1}},
+            {"code": "not-done", "facts": {"what": "download", "name": text, "more": 1}},
         ]
     document = {"format_version": VERSION, "status": "crashed", key: words}
     (tmp_path / "result.json").write_text(json.dumps(document))

@@ -54,6 +54,15 @@ def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_pa
     assert left(tmp_path) == ["one.json"]
 
 
+def test_files_that_never_got_their_name_go_when_the_next_run_begins(tmp_path: Path) -> None:
+    old, new = tmp_path / ".begun-old", tmp_path / ".begun-new"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    os.close(begin(tmp_path, RECEIPT).handle)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".begun-new", "one.json"]
+
+
 def test_who_looks_at_what_is_left_behind_is_alone(tmp_path: Path) -> None:
     os.close(begin(tmp_path, RECEIPT).handle)
     with left_behind(tmp_path) as paths:

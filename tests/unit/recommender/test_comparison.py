@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import (
+    ComparedBetter,
+    ComparedByTime,
+    ComparedNeither,
+    ComparedOne,
+    ComparedSame,
+    ComparedTrade,
+)
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByDeadline, RemovedByMemory
 from advisor.core.units import HOUR_S
 from advisor.core.values import Means, Option, Quantiles
 from advisor.report.words import sentence
@@ -42,7 +51,7 @@ FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
 def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, take: str) -> None:
     answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
     facts = answer.verdict.facts
-    assert answer.verdict.code is Code.COMPARED_TRADE
+    assert isinstance(answer.verdict, ComparedTrade)
     assert (facts["faster"], facts["slower"], facts["take"]) == ("A", "B", take)
     assert (facts["times_faster"], facts["times_dearer"]) == (pytest.approx(2), pytest.approx(1.4))
     # 40 dollars more for ten hours less.
@@ -51,7 +60,7 @@ def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value: float, 
 
 
 def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
-    parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(Code.WRAP_IN_DDP),))
+    parallel = replace(make_option("Fast", 10, 90), script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     facts = pair(parallel, SLOW).verdict.facts
     assert (facts["more_usd"], facts["change_usd"]) == (pytest.approx(15.0), 25.0)
     assert "1.1 x dearer than B ($25.00 to change the script for A counted): worth" in sentence(
@@ -62,12 +71,12 @@ def test_dollars_of_work_on_the_script_are_told_in_what_is_dearer() -> None:
 
 def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
     """Rents of 140 and 110 dollars come to 5 dollars of difference; of 90 and 100 to 35."""
-    changes = (sample(Code.WRAP_IN_DDP),)
+    changes = (sample(EditScript, what="wrap-in-ddp"),)
     slow = replace(make_option("Slow", 20, 110), script_changes=changes)
     assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
     best = make_option("Best", 5, 90)
     of_both = pair(best, replace(SLOW, script_changes=changes)).verdict
-    assert (of_both.code, of_both.facts["less_usd"]) == (Code.COMPARED_BETTER, pytest.approx(35.0))
+    assert (type(of_both), of_both.facts["less_usd"]) == (ComparedBetter, pytest.approx(35.0))
     # Medians may differ the other way: preemptions are rare and long.
     assert sentence(of_both).startswith("A is on average ")
     assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
@@ -75,7 +84,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference() -> None:
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:
     answer = pair(SLOW, make_option("Best", 5, 50))
-    assert answer.verdict.code is Code.COMPARED_BETTER
+    assert isinstance(answer.verdict, ComparedBetter)
     facts = answer.verdict.facts
     assert (facts["faster"], facts["times_faster"], facts["times_cheaper"]) == ("B", 4.0, 2.0)
     assert answer.even_usd_per_h is None
@@ -83,19 +92,19 @@ def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour() -> None:
 
 def test_of_two_as_fast_the_cheaper_one_is_better() -> None:
     answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
-    assert answer.verdict.code is Code.COMPARED_BETTER
+    assert isinstance(answer.verdict, ComparedBetter)
     assert answer.verdict.facts["faster"] == "B"
     assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
 
 
 def test_a_plan_beside_itself_is_the_same() -> None:
     answer = pair(FAST, FAST)
-    assert answer.verdict.code is Code.COMPARED_SAME
+    assert isinstance(answer.verdict, ComparedSame)
     assert (answer.p_a_cheaper, answer.p_a_sooner, answer.even_usd_per_h) == (0.5, 0.5, None)
 
 
 def test_changing_the_script_counts_as_money_and_as_time() -> None:
-    changed = make_option("Fast", 10, 140, script_changes=(sample(Code.WRAP_IN_DDP),))
+    changed = make_option("Fast", 10, 140, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     answer = pair(changed, SLOW, change_usd=25.0)
     whole, plain = answer.whole
     assert (whole.usd, whole.time_s) == (165.0, 10.5 * HOUR_S)
@@ -105,24 +114,24 @@ def test_changing_the_script_counts_as_money_and_as_time() -> None:
 
 
 def test_only_one_that_does_the_job_is_taken_whatever_it_costs() -> None:
-    out = removed(make_option("Tiny", 1, 1), Code.MEMORY)
+    out = removed(make_option("Tiny", 1, 1), RemovedByMemory)
     for answer, take in ((pair(SLOW, out), "A"), (pair(out, SLOW), "B")):
-        assert answer.verdict.code is Code.COMPARED_ONE
+        assert isinstance(answer.verdict, ComparedOne)
         assert answer.verdict.facts["take"] == take
         why = answer.verdict.facts["why"]
-        assert why == sample(Code.MEMORY)
+        assert why == sample(RemovedByMemory)
 
 
 def test_of_two_that_fail_both_reasons_are_named() -> None:
-    answer = pair(removed(FAST, Code.MEMORY), removed(SLOW, Code.DEADLINE))
-    assert answer.verdict.code is Code.COMPARED_NEITHER
-    assert answer.verdict.facts == {"why_a": sample(Code.MEMORY), "why_b": sample(Code.DEADLINE)}
+    answer = pair(removed(FAST, RemovedByMemory), removed(SLOW, RemovedByDeadline))
+    assert isinstance(answer.verdict, ComparedNeither)
+    assert answer.verdict.facts == {"why_a": sample(RemovedByMemory), "why_b": sample(RemovedByDeadline)}
 
 
 def test_an_unknown_rent_is_never_the_cheaper_one() -> None:
     free = make_option("Own", 30, 0, plan=make_plan("Own", None))
     answer = pair(free, FAST)
-    assert answer.verdict.code is Code.COMPARED_BY_TIME
+    assert isinstance(answer.verdict, ComparedByTime)
     assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByMemory, RemovedByQuota, Unknown
 from advisor.core.values import Market, Option
 from advisor.report.words import sentence
 from recommender.ranking.value import Worth
@@ -45,7 +47,7 @@ def test_a_step_costs_its_dollars_over_the_hours_it_saves() -> None:
 def test_more_gpus_pay_up_to_the_least_of_cost_and_time() -> None:
     curve = scaling_curve(CURVE, WORTH)
     assert curve.best == "aws/g2/us-east-1/spot"
-    assert curve.verdict.code is Code.CURVE_STOPS
+    assert isinstance(curve.verdict, CurveStops)
     assert curve.verdict.facts["next_num_gpus"] == 4
     assert curve.verdict.facts["usd_per_h_saved"] == pytest.approx(3.0)
     assert [point.total_usd for point in curve.points] == [42, 27, 30, 68]
@@ -58,19 +60,19 @@ def test_whoever_pays_more_for_an_hour_goes_further() -> None:
 
 def test_where_the_largest_pays_nothing_stops() -> None:
     curve = scaling_curve(CURVE[:2], WORTH)
-    assert (curve.verdict.code, curve.best) == (Code.CURVE_PAYS, CURVE[1].plan.id)
+    assert (type(curve.verdict), curve.best) == (CurvePays, CURVE[1].plan.id)
 
 
 def test_the_work_of_a_first_step_to_several_gpus_is_told_apart_from_their_rent() -> None:
-    change = (sample(Code.WRAP_IN_DDP),)
+    change = (sample(EditScript, what="wrap-in-ddp"),)
     wrapped = [replace(option, script_changes=change) for option in (of(2, 8, 11), of(4, 5, 20))]
     first = scaling_curve([of(1, 16, 10), wrapped[0]], Worth(hour_usd=2.0)).verdict
     # Half an hour and 25 dollars of work: 26 dollars for 7.5 hours.
-    assert (first.code, first.facts["change_usd"]) == (Code.CURVE_STOPS, 25.0)
+    assert (type(first), first.facts["change_usd"]) == (CurveStops, 25.0)
     assert first.facts["usd_per_h_saved"] == pytest.approx(26 / 7.5)
     assert "costs $3.47 for each hour that it saves ($25.00 to change the script counted)," in sentence(first)
     second = scaling_curve(wrapped, Worth(hour_usd=9.0)).verdict
-    assert (second.code, second.facts["change_usd"]) == (Code.CURVE_PAYS, 0.0)
+    assert (type(second), second.facts["change_usd"]) == (CurvePays, 0.0)
     assert "counted" not in sentence(second)
 
 
@@ -82,16 +84,16 @@ def test_a_step_that_saves_no_time_costs_without_end() -> None:
 
 def test_what_does_not_do_the_job_is_no_step() -> None:
     options = [
-        removed(of(1, 16, 10), Code.MEMORY),
+        removed(of(1, 16, 10), RemovedByMemory),
         of(2, 8, 11),
-        removed(of(4, 5, 20), Code.QUOTA),
+        removed(of(4, 5, 20), RemovedByQuota),
         of(8, 4, 60),
     ]
     assert marginals(options) == [None, None, None, pytest.approx(49 / 4)]
     alone = scaling_curve(options[:3], WORTH)
-    assert (alone.verdict.code, alone.best) == (Code.CURVE_OF_ONE, options[1].plan.id)
+    assert (type(alone.verdict), alone.best) == (CurveOfOne, options[1].plan.id)
     none = scaling_curve(options[:1], WORTH)
-    assert (none.verdict.code, none.best) == (Code.CURVE_OF_NONE, None)
+    assert (type(none.verdict), none.best) == (CurveOfNone, None)
 
 
 def test_of_one_number_the_best_place_counts() -> None:
@@ -102,7 +104,7 @@ def test_of_one_number_the_best_place_counts() -> None:
 def test_an_unknown_rent_has_no_end_of_paying() -> None:
     own = make_option("L4", 4, 0, plan=make_plan("L4", None, num_gpus=4))
     curve = scaling_curve([of(1, 16, 10), own], WORTH)
-    assert (curve.verdict.code, curve.best) == (Code.CURVE_UNPRICED, None)
+    assert (type(curve.verdict), curve.best) == (Unknown, None)
 
 
 @pytest.mark.parametrize("name", ["L4", "L4:2", "aws/g2/us-east-1/spot", "g8", "aws L4 spot"])

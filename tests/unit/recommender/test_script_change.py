@@ -6,7 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import ChangeCosts, ChangeMoves, ChangeRulesOut
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Recommendation
 from advisor.report.words import sentences
 from recommender.script_change import Measure, change_findings, script_change
@@ -46,26 +47,26 @@ def test_the_same_machine_is_compared():
     )
     assert (change.now.plan.id, change.measure) == ("A", Measure.COST)
     assert change.relative == pytest.approx(0.23)
-    assert [one.code for one in change_findings(change)] == [Code.CHANGE_COSTS, Code.CHANGE_MOVES]
+    assert [type(one) for one in change_findings(change)] == [ChangeCosts, ChangeMoves]
     assert "+$23.00 (+23 %) per run" in texts(change)
     assert "$100.00 in 10 h -> $123.00 in 12 h" in texts(change)
 
 
 def test_a_machine_that_no_longer_does_it_is_replaced_and_the_reason_is_named():
-    too_large = removed(make_option("A", 12, 80), Code.MEMORY)
+    too_large = removed(make_option("A", 12, 80), RemovedByMemory)
     change = script_change(
         answer(make_option("A", 10, 100), make_option("B", 10, 150), recommended="A"),
         answer(too_large, make_option("B", 10, 160), recommended="B"),
     )
     assert change.now.plan.id == "B"
     assert change.relative == pytest.approx(0.6)
-    assert change_findings(change)[0].code is Code.CHANGE_RULES_OUT
+    assert isinstance(change_findings(change)[0], ChangeRulesOut)
     assert "no longer does the job (does not fit: needs 20 GiB" in texts(change)
 
 
 def test_nothing_does_it_any_more():
     change = script_change(
-        answer(make_option("A", 1, 1)), answer(removed(make_option("A", 1, 1), Code.MEMORY))
+        answer(make_option("A", 1, 1)), answer(removed(make_option("A", 1, 1), RemovedByMemory))
     )
     assert (change.head, change.relative) == (None, None)
     assert "after the change no machine does the job; before," in texts(change)
@@ -73,14 +74,14 @@ def test_nothing_does_it_any_more():
 
 def test_nothing_did_it_before():
     change = script_change(
-        answer(removed(make_option("A", 1, 1), Code.MEMORY)), answer(make_option("A", 1, 1))
+        answer(removed(make_option("A", 1, 1), RemovedByMemory)), answer(make_option("A", 1, 1))
     )
     assert (change.base, change.same, change.relative) == (None, None, None)
     assert "before the change no machine did the job; now" in texts(change)
 
 
 def test_nothing_before_and_nothing_after():
-    none = answer(removed(make_option("A", 1, 1), Code.MEMORY))
+    none = answer(removed(make_option("A", 1, 1), RemovedByMemory))
     assert "no machine did the job before either" in texts(script_change(none, none))
 
 
@@ -95,8 +96,8 @@ def test_without_a_price_time_is_compared():
 
 
 def test_memory_says_which_gpus_it_rules_out_and_in():
-    base = [make_option("A", 1, 1), make_option("B", 1, 2), removed(make_option("C", 1, 3), Code.MEMORY)]
-    head = [make_option("A", 1, 1), removed(make_option("B", 1, 2), Code.MEMORY), make_option("C", 1, 3)]
+    base = [make_option("A", 1, 1), make_option("B", 1, 2), removed(make_option("C", 1, 3), RemovedByMemory)]
+    head = [make_option("A", 1, 1), removed(make_option("B", 1, 2), RemovedByMemory), make_option("C", 1, 3)]
     needs = zip(base, head, [(True, True), (True, False), (False, True)], strict=True)
     pairs = [(with_memory(b, 10 * 2**30, x), with_memory(h, 12 * 2**30, y)) for b, h, (x, y) in needs]
     change = script_change(answer(*(b for b, _ in pairs)), answer(*(h for _, h in pairs)))
@@ -105,7 +106,7 @@ def test_memory_says_which_gpus_it_rules_out_and_in():
 
 def test_machines_the_chosen_first_then_those_ruled_out_then_by_cost():
     head = [make_option(name, 1, usd) for name, usd in (("A", 9), ("B", 1), ("C", 3))]
-    base = [head[0], head[1], removed(head[2], Code.MEMORY)]
+    base = [head[0], head[1], removed(head[2], RemovedByMemory)]
     change = script_change(answer(*base, recommended="A"), answer(*head, recommended="A"))
     assert [machine.gpu for machine in change.machines] == ["A", "C", "B"]
 
@@ -120,7 +121,8 @@ def test_a_gpu_has_one_row_unless_it_is_chosen_twice():
 def test_every_gpu_that_it_rules_out_is_named():
     base = [with_memory(make_option(f"G{i:02}", 1, i + 1), 2**30, True) for i in range(20)]
     head = [
-        with_memory(removed(make_option(f"G{i:02}", 1, i + 1), Code.MEMORY), 2**31, False) for i in range(20)
+        with_memory(removed(make_option(f"G{i:02}", 1, i + 1), RemovedByMemory), 2**31, False)
+        for i in range(20)
     ]
     text = texts(script_change(answer(*base), answer(*head)))
     assert all(f"G{i:02}" in text for i in range(20))

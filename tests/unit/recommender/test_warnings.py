@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import RateUnknown, WaitAssumed, WaitOfStarts
+from advisor.core.findings.about_traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
@@ -29,7 +30,10 @@ def recommended(*plans: Plan, trace: Trace, job: Job) -> str | None:
 
 
 def test_a_length_that_was_given_is_not_asked_for() -> None:
-    trace = make_trace(warnings=(sample(Code.NO_DATA_LOADER), sample(Code.NO_DTYPES)), iterations_per_epoch=9)
+    trace = make_trace(
+        warnings=(sample(LengthUnknown, why="no-loader"), sample(ProfileLacks, what="dtypes")),
+        iterations_per_epoch=9,
+    )
     job = make_job(iterations=None, epochs=2.0)
     plan = make_plan("A")
     assert "give --iterations" in warnings(plan, trace=trace, job=job)
@@ -40,7 +44,7 @@ def test_a_length_that_was_given_is_not_asked_for() -> None:
 
 
 def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> None:
-    trace = make_trace(batch_size=None, warnings=(sample(Code.NO_DATA_LOADER),))
+    trace = make_trace(batch_size=None, warnings=(sample(LengthUnknown, why="no-loader"),))
     one, eight = make_plan("A", 1.0), make_plan("B", 4.0, num_gpus=8)
     assert "no DataLoader shows how several GPUs would share a step" in warnings(one, eight, trace=trace)
     assert "DataLoader" not in warnings(one, trace=trace)
@@ -51,7 +55,7 @@ def test_gpus_that_may_not_share_a_step_neither_win_nor_pass_in_silence() -> Non
 
 
 def test_options_without_a_rate_of_their_own_are_counted() -> None:
-    unknown = (sample(Code.RATE_UNKNOWN), sample(Code.RATE_UNKNOWN))
+    unknown = (sample(RateUnknown), sample(RateUnknown))
     text = warnings(make_plan("A", notes=unknown), make_plan("B"), make_plan("C", notes=unknown[:1]))
     assert "2 of 3 options pay the dearest known rate" in text
 
@@ -63,7 +67,7 @@ def test_what_costs_nothing_is_known_and_no_reason_to_warn() -> None:
 
 
 def test_assumed_waits_are_counted() -> None:
-    assumed, measured = sample(Code.WAIT_ASSUMED), sample(Code.WAIT_OF_STARTS)
+    assumed, measured = sample(WaitAssumed), sample(WaitOfStarts)
     plans = [make_plan("A", notes=(assumed,)), make_plan("B", notes=(measured,)), make_plan("C")]
     assert "assumed for 1 of 3 rented options" in warnings(*plans)
     assert "the wait for a machine" not in warnings(*plans[1:])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import DataParallel
 from advisor.report.estimates import by_gpus
 from tests.builders import make_estimate
 from tests.findings import sample, texts
@@ -21,7 +22,7 @@ def test_those_of_all_come_first_and_name_nobody() -> None:
 
 
 def test_counts_tell_estimates_of_one_gpu_apart() -> None:
-    parallel = sample(Code.DATA_PARALLEL)
+    parallel = sample(DataParallel)
     groups = by_gpus(
         [make_estimate("T4"), make_estimate("T4", num_gpus=8, assumptions=(parallel,))],
     )

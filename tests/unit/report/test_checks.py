@@ -6,7 +6,7 @@ import pytest
 
 from advisor.report.printing import Format, print_document
 from advisor.report.settings import checks_document
-from advisor.service.checks import Check
+from advisor.service.health import Check
 from tests.unit.report.printed import read_csv, read_json
 
 CHECKS = [

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByMemory, RemovedBySpot
+from advisor.core.findings.about_prices import PricesNotLive
 from advisor.core.values import Option, Quantiles, Recommendation
 from advisor.report.comparison import Line, comparison_document, groups_of
 from advisor.report.option_charts import curve_document
@@ -30,7 +32,7 @@ WORTH = Worth(hour_usd=2.0)
 
 
 def answer_of(a: Option, b: Option) -> CompareAnswer:
-    return CompareAnswer(comparison=pair(a, b), trace=make_trace(), warnings=(sample(Code.PRICES_NOT_LIVE),))
+    return CompareAnswer(comparison=pair(a, b), trace=make_trace(), warnings=(sample(PricesNotLive),))
 
 
 def lines_of(a: Option, b: Option) -> dict[str, Line]:
@@ -69,14 +71,14 @@ def test_an_unknown_rent_is_no_number() -> None:
 
 
 def test_changing_the_script_has_lines_where_one_plan_asks_for_it() -> None:
-    changed = replace(FAST, script_changes=(sample(Code.WRAP_IN_DDP),))
+    changed = replace(FAST, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert (lines_of(changed, SLOW)["change_s"].a, lines_of(changed, SLOW)["change_s"].b) == (1800.0, 0.0)
     assert "change_s" not in lines_of(FAST, SLOW)
 
 
 @pytest.mark.parametrize("width", [60, 80, 110, 200])
 def test_a_terminal_shows_what_decides_first_and_every_line(width: int) -> None:
-    document = comparison_document(answer_of(FAST, removed(SLOW, Code.MEMORY)))
+    document = comparison_document(answer_of(FAST, removed(SLOW, RemovedByMemory)))
     text = to_terminal(document, Screen(width))
     assert text.startswith("Only A does the job: B does not (")
     assert "Notes on B" in text
@@ -136,7 +138,7 @@ def test_a_curve_says_where_more_stop_paying_and_draws_it() -> None:
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
 def test_a_curve_has_every_format(output: Format) -> None:
-    options = [*CURVE[:2], removed(of(4, 5, 20), Code.MEMORY)]
+    options = [*CURVE[:2], removed(of(4, 5, 20), RemovedByMemory)]
     text = curve_text(options, output)
     if output is Format.JSON:
         facts = json.loads(text)
@@ -152,7 +154,7 @@ def test_a_curve_has_every_format(output: Format) -> None:
 
 def test_what_never_ends_is_in_the_table_and_not_drawn() -> None:
     never = Quantiles(p50=math.inf, p90=math.inf)
-    endless = replace(removed(of(8, 4, 60), Code.SPOT), time_s=never, cost_usd=never)
+    endless = replace(removed(of(8, 4, 60), RemovedBySpot), time_s=never, cost_usd=never)
     text = curve_text([*CURVE[:2], endless], Format.TABLE)
     assert "8 x L4 |" not in text
     assert "never" in text

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import Phase, Quantiles
 from advisor.report.comparison import diff_document
 from advisor.report.writers.text_formats import to_markdown
@@ -30,7 +30,7 @@ def part(name, base_s, head_s):
     ("after", "shown"),
     [
         (make_option("A", 20, 150), "+50 %"),
-        (removed(make_option("A", 20, 150), Code.MEMORY), "+100 % time"),
+        (removed(make_option("A", 20, 150), RemovedByMemory), "+100 % time"),
         (make_option("A", 20, 0, plan=make_plan("A", None)), "+100 % time"),
     ],
 )
@@ -40,7 +40,7 @@ def test_a_machine_shows_its_change_in_money_or_else_in_time(after, shown):
 
 def test_a_run_that_never_ends_has_no_percentage():
     never = Quantiles(p50=float("inf"), p90=float("inf"))
-    endless = replace(removed(make_option("A", 1, 1), Code.MEMORY), time_s=never)
+    endless = replace(removed(make_option("A", 1, 1), RemovedByMemory), time_s=never)
     assert "nan" not in text_of(make_option("A", 1, 1), endless)
     assert "inf %" not in text_of(make_option("A", 1, 1), endless)
 

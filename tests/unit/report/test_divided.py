@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.changes import parse_split
-from advisor.core.findings import Code
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import DivideLayers, ShardModel
 from advisor.core.values import WHOLE
 from advisor.report.document import Document
 from advisor.report.printing import Format, print_document
@@ -17,7 +18,7 @@ from tests.recommendations import make_option, many_options
 from tests.unit.report.printed import read_json
 
 
-def document_of(name: str, *changes: Code) -> Document:
+def document_of(name: str, *changes: type[Finding]) -> Document:
     # Plans of a divided model are those that ask for changes here.
     estimate = make_estimate("H100", split=parse_split(name.split("+")) if changes else WHOLE)
     must = tuple(map(sample, changes))
@@ -27,26 +28,26 @@ def document_of(name: str, *changes: Code) -> Document:
     return recommendation_document(nothing, top=5, what_if=what_if)
 
 
-def printed(capsys, name: str, *changes: Code) -> str:
+def printed(capsys, name: str, *changes: type[Finding]) -> str:
     print_document(document_of(name, *changes), Format.TABLE)
     return " ".join(capsys.readouterr().out.split())
 
 
 def test_it_names_machine_time_price_and_how_to_rank_such_plans(capsys) -> None:
-    text = printed(capsys, "zero-3", Code.SHARD_MODEL)
+    text = printed(capsys, "zero-3", ShardModel)
     assert "It would fit if the script divided its model (zero-3): " in text
     assert "1 h for $20.00. For that, wrap blocks and model in FSDP" in text
     assert text.endswith("All such plans: --suppose zero-3.")
 
 
 def test_a_split_of_two_kinds_is_asked_for_twice(capsys) -> None:
-    text = printed(capsys, "tensor-8+pipeline-2", Code.DIVIDE_LAYERS)
+    text = printed(capsys, "tensor-8+pipeline-2", DivideLayers)
     assert "--suppose tensor-8 --suppose pipeline-2." in text
     assert "divide each layer among 8 GPUs of a node and divide the layers into 2 stages" in text
 
 
 def test_a_program_reads_the_plan(capsys) -> None:
-    print_document(document_of("zero-3", Code.SHARD_MODEL), Format.JSON)
+    print_document(document_of("zero-3", ShardModel), Format.JSON)
     divided = read_json(capsys)["divided"]
     assert (divided["what_if"], divided["gpu"]) == ("zero-3", "H100")
     # A change of one line is no plan of its own.

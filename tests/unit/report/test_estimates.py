@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import OtherWorld
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.document import Block, Chart, Section
@@ -197,7 +197,7 @@ def test_unknown_memory_is_null_and_not_false() -> None:
 
 
 def test_of_another_number_of_ranks_the_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    other = replace(FULL, gpu="Y", assumptions=(sample(Code.OTHER_WORLD),))
+    other = replace(FULL, gpu="Y", assumptions=(sample(OtherWorld),))
     known, unknown = printed_rows(capsys, FULL, other)
     assert known["Iteration p10 .. p50 .. p90"] == "100 ms .. 200 ms .. 400 ms"
     assert unknown["Iteration p10 .. p50 .. p90"] == "unknown"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, quoted
+from advisor.core.findings import quoted
+from advisor.core.findings.about_options import RemovedByBudget, RemovedBySharding
 from advisor.core.units import GIB
 from advisor.core.values import (
     Interval,
@@ -102,7 +103,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "feasible" in state
     assert "some risk" in risk
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
-    assert "status: over budget" in text_of(make_option(reasons=(sample(Code.BUDGET),)))
+    assert "status: over budget" in text_of(make_option(reasons=(sample(RemovedByBudget),)))
     assert "status: feasible; in the table Y speaks for it" in text_of(make_option(folded_into="Y"))
 
 
@@ -347,7 +348,7 @@ def test_what_never_ends_is_said_in_words() -> None:
 
 
 def test_of_another_number_of_ranks_no_time_and_no_cost_are_shown() -> None:
-    option = make_option(reasons=(sample(Code.SHARDING),), p_within_budget=0.9, p_within_deadline=0.9)
+    option = make_option(reasons=(sample(RemovedBySharding),), p_within_budget=0.9, p_within_deadline=0.9)
     shown = sections(option)
     assert not {"Odds", "Time, medians (h:mm:ss)", "Money, medians", "One iteration"} & set(shown)
     assert "Notes" in shown

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from advisor.core import notebook
-from advisor.core.findings import Code, quoted
+from advisor.core.findings import quoted
+from advisor.core.findings.about_options import RemovedByBudget
 from advisor.report.python_face import html_of
 from advisor.report.recommendation import MOST_ROWS_OF_A_NOTEBOOK as MOST_ROWS
 from tests.builders import make_plan, make_trace
@@ -76,7 +77,7 @@ def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
 
 
 def test_nothing_feasible_is_said() -> None:
-    dear = removed(make_option("X", 1, 1), Code.BUDGET)
+    dear = removed(make_option("X", 1, 1), RemovedByBudget)
     page = Page(replace(many_options(8), options=(dear,), frontier=(), recommended=None)._repr_html_())
     assert "Nothing is feasible" in page.text
     assert "over budget" in page.text

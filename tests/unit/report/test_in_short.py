@@ -7,7 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import Machine, NothingTips, SummaryChoice, SummaryDoubt
+from advisor.core.findings.about_options import Risk, RiskPreemption
+from advisor.core.findings.about_traces import EvaluationSeen
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
@@ -48,7 +51,7 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
 
 
 def test_what_must_be_changed_first_is_said() -> None:
-    assert sentence(sample(Code.SUMMARY_CHOICE)) == (
+    assert sentence(sample(SummaryChoice)) == (
         "Rent 1 x L4 (aws g6.xlarge us-east-1 spot) for 12,500 steps of 508 ms, once the script is"
         " changed for it (see below)"
     )
@@ -74,7 +77,7 @@ def test_a_program_reads_sentences_and_findings() -> None:
     codes = [item["code"] for item in document["summary_findings"]]
     assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
     tip = document["summary_findings"][2]["facts"]["tipped_by"]
-    assert tip["code"].startswith("tipped-by-")
+    assert tip["code"].startswith("tipping")
     assert tip["facts"]["instead"]["facts"]["plan_id"] in {o["id"] for o in document["options"]}
 
 
@@ -89,10 +92,10 @@ def test_an_unknown_cost_is_said() -> None:
     assert sentences(alone.summary)[1].startswith("The cost is unknown and counted as $0.00; it is done")
 
 
-@pytest.mark.parametrize("code", [Code.ROLLOUTS_LEFT_OUT, Code.EVALUATION_LEFT_OUT, Code.EVALUATION_BETWEEN])
-def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(code: Code) -> None:
+@pytest.mark.parametrize("where", ["rollouts", "left-out", "between"])
+def test_what_a_job_does_besides_its_steps_is_missing_from_the_headline(where: str) -> None:
     recommendation = answer()
-    more = make_trace(warnings=(sample(code),))
+    more = make_trace(warnings=(sample(EvaluationSeen, where=where),))
     estimates = {("LAB", ONE_GPU): recommendation.options[0].estimate}
     plans = [option.plan for option in recommendation.options[:1]]
     said = {}
@@ -121,26 +124,24 @@ def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> N
 @pytest.mark.parametrize(
     ("risk", "one", "two"),
     [
-        (Code.RISK_CAPACITY, "no machine is free", "fewer than 2 machines are free when you ask for them"),
+        (Risk(of="capacity"), "no machine is free", "fewer than 2 machines are free when you ask for them"),
         (
-            Code.RISK_PREEMPTION,
+            sample(RiskPreemption),
             "the machine is taken away",
             "one of the 2 machines is taken away, which stops",
         ),
-        (Code.RISK_WAIT, "the queue takes longer", "the queue takes longer"),
+        (Risk(of="wait"), "the queue takes longer", "the queue takes longer"),
     ],
 )
-def test_what_could_go_wrong_with_several_nodes(risk: Code, one: str, two: str) -> None:
+def test_what_could_go_wrong_with_several_nodes(risk: Finding, one: str, two: str) -> None:
     for num_nodes, words in ((1, one), (2, two)):
-        doubt = finding(
-            Code.SUMMARY_DOUBT, risk=risk.value, num_nodes=num_nodes, tipped_by=finding(Code.NOTHING_TIPS)
-        )
+        doubt = SummaryDoubt(risk=risk, num_nodes=num_nodes, tipped_by=NothingTips())
         assert f"What could go wrong: {words}" in sentences([doubt])[0]
 
 
 def test_several_nodes_of_a_machine_are_counted() -> None:
-    rented = sample(Code.MACHINE)
-    two = finding(Code.MACHINE, **{**rented.facts, "num_gpus": 16, "num_nodes": 2})
+    rented = sample(Machine)
+    two = Machine(**{**rented.facts, "num_gpus": 16, "num_nodes": 2})
     assert sentence(two) == "2 x 8 x L4 (aws 2 x g6.xlarge us-east-1 spot)"
     own = {"tier": "cluster", "provider": "lab", "instance_type": None}
-    assert sentence(finding(Code.MACHINE, **{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"
+    assert sentence(Machine(**{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"

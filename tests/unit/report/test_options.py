@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import (
     DataPlace,
     DataSet,
@@ -258,7 +258,7 @@ def folded(answer: Recommendation) -> Recommendation:
     """WORSE is folded into FAST, whose row says so."""
     options = {option.plan.id: option for option in answer.options}
     options["WORSE"] = replace(options["WORSE"], folded_into="FAST")
-    reasons = (*options["FAST"].reasons, sample(Code.ALIKE))
+    reasons = (*options["FAST"].reasons, sample(Alike))
     options["FAST"] = replace(options["FAST"], reasons=reasons)
     return replace(answer, options=tuple(options.values()))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import REMOVALS, Code
+from advisor.core.findings import Finding, Removal
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.document import NARROW, Column
@@ -159,9 +159,9 @@ def test_the_work_grows_no_faster_than_the_options(write) -> None:
     assert calls_of(write, many) < 12 * calls_of(write, few)
 
 
-@pytest.mark.parametrize("code", REMOVALS)
-def test_whatever_removes_an_option_has_a_status(code: Code) -> None:
-    assert status(removed(MANY.options[0], code), replace(MANY, frontier=(), recommended=None))
+@pytest.mark.parametrize("kind", Removal.__subclasses__())
+def test_whatever_removes_an_option_has_a_status(kind: type[Finding]) -> None:
+    assert status(removed(MANY.options[0], kind), replace(MANY, frontier=(), recommended=None))
 
 
 def test_a_sheet_has_no_figures_of_another_number_of_ranks() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.edits.patch import patch_of
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import patch_document, prints_as_it_is
@@ -18,7 +18,8 @@ def test_tabs_and_letters_of_any_language_are_printed() -> None:
     assert f"{text_of(patch_document(patch), Format.TABLE)}\n" == patch.diff
     assert patch_document(patch).facts["changes"] == ("tf32",)
     (refused,) = patch.refused.values()
-    assert refused.code is Code.PATCH_BY_HAND
+    assert isinstance(refused, NotPatched)
+    assert refused.why == "by-hand"
 
 
 @pytest.mark.parametrize("text", [SCRIPT.replace("\n", "\r\n"), SCRIPT.replace("Gruß", "\u202e")])

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, quoted
+from advisor.core.findings import quoted
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline, RemovedByMemory
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart, Tone
 from advisor.report.option_charts import time_over_cost
@@ -67,9 +68,9 @@ def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
 
 def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
     never = Quantiles(p50=float("inf"), p90=float("inf"))
-    small = removed(WORSE, Code.MEMORY, Code.BUDGET)
-    endless = removed(make_option("ENDLESS", 1, 1, time_s=never), Code.DEADLINE)
-    late = removed(make_option("LATE", 200, 3), Code.DEADLINE)
+    small = removed(WORSE, RemovedByMemory, RemovedByBudget)
+    endless = removed(make_option("ENDLESS", 1, 1, time_s=never), RemovedByDeadline)
+    late = removed(make_option("LATE", 200, 3), RemovedByDeadline)
     lines = scatter(answer(CHEAP, MIDDLE, FAST, small, endless, late), width=70).splitlines()
     assert lines[-2:] == [
         ". 1 more, over budget or too late included",
@@ -78,7 +79,7 @@ def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
 
 
 def test_nothing_to_draw_is_said() -> None:
-    small = removed(WORSE, Code.MEMORY)
+    small = removed(WORSE, RemovedByMemory)
     text = scatter(answer(small, frontier=(), recommended=None), width=70)
     assert text == "There is nothing to plot: no option runs and ends."
 
@@ -132,7 +133,7 @@ def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
 
 
 def test_whoever_points_at_an_option_reads_what_it_is() -> None:
-    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, removed(WORSE, Code.BUDGET)), None)
+    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, removed(WORSE, RemovedByBudget)), None)
     assert isinstance(chart, Chart)
     middle = chart.series[1].details[0]
     assert middle.label.splitlines() == [

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import World
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.estimates import summary, trace_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_op, make_trace
-from tests.findings import sample, texts
+from tests.findings import texts
 from tests.unit.report.printed import read_csv, read_json
 
 OPS = (
@@ -92,7 +92,7 @@ def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = make_trace(ops=OPS, warnings=(*texts("mind this"), sample(Code.WORLD_UNUSED)))
+    trace = make_trace(ops=OPS, warnings=(*texts("mind this"), World(of="unused", world_size=8)))
     print_document(trace_document(trace, Path("x.trace")), Format.JSON)
     document = read_json(capsys)
     assert document["trace"] == {"path": "x.trace", **summary(trace)}
@@ -100,9 +100,9 @@ def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.Capture
         "mind this", "--world 8 had no effect: the script made no process group",
     ]  # fmt: skip
     assert document["warning_findings"][1] == {
-        "code": "world-unused",
+        "code": "world",
         "severity": "warning",
-        "facts": {"world_size": 8},
+        "facts": {"of": "unused", "num_ranks": None, "world_size": 8},
     }
 
 

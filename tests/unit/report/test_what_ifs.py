@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import ChangeGain, Interval, Recommendation
 from advisor.report.document import Tone
 from advisor.report.printing import Format, text_of
@@ -28,7 +28,7 @@ UNSURE = ChangeGain(
     saved_share=Interval(p10=-0.1, p50=0.0, p90=0.1),
     p_faster=0.5,
 )
-NONE = ChangeGain(change="flash", why_not=finding(Code.WHAT_IF_NOTHING, lacking="attention"))
+NONE = ChangeGain(change="flash", why_not=NoGain(why="nothing", lacking="attention"))
 
 
 def recommendation(*gains: ChangeGain) -> Recommendation:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_options import RemovedByQuota
 from advisor.core.values import Interval, Market, Plan, Quantiles, QuoteKind, RunStatus
 from advisor.review.savings import Recurring, Saving, recurring_jobs, savings_of
 from advisor.store.ledger import LedgerEntry, Run
+from tests.findings import sample
 from tests.team import make_alternative, make_entry, make_market, make_rent, make_run
 
 ENTRY = make_entry(alternatives=(make_alternative("L4", hours=2.0),))
@@ -57,7 +58,7 @@ def test_the_cheapest_place_is_taken() -> None:
         (rent(0.1, kind=QuoteKind.DERIVED), "nobody quoted it"),
         (rent(0.1, kind=QuoteKind.FLOOR), "no one was bidding"),
         (rent(2.0, market=Market.SPOT), "the job never lived with spot machines"),
-        (rent(2.0, blocked=finding(Code.QUOTA)), "the account may not start it"),
+        (rent(2.0, blocked=sample(RemovedByQuota)), "the account may not start it"),
         (make_rent("T4", 0.1), "nobody predicted it there"),
     ],
 )

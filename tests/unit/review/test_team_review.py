@@ -53,4 +53,4 @@ def test_a_review_of_nothing_is_a_review():
     assert empty.billing is None
     assert empty.accuracy.time is None
     assert empty.savings == empty.leaks == empty.violations == ()
-    assert [one.code.value for one in empty.unknown] == ["no-runs-in-period", "forecast-unknown"]
+    assert [one.facts["what"] for one in empty.unknown] == ["runs", "forecast"]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import advisor
-from advisor.config.layers import Config
+from advisor.config.layers import Config, TracingSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.units import GIB
 from advisor.core.values import Confirmation, Layout, MemoryUse, Trace
 from advisor.report.estimates import confirmed_fact
-from advisor.service import confirming, predicting
+from advisor.service import predicting
 from advisor.service.predicting import PredictAnswer, PredictRequest, predict
 from advisor.service.traces import TraceRequest
 from tests.builders import make_estimate, make_memory, make_trace
@@ -49,14 +49,13 @@ def profiling(monkeypatch: pytest.MonkeyPatch, trace: Trace | None = None) -> li
     """No script is run; this fills with what would have been."""
     asked: list[TraceRequest] = []
 
-    def profiled(request: TraceRequest, _config: Config, _listener: object) -> Trace:
+    def profiled(request: TraceRequest, _tracing: TracingSettings, _listener: object) -> Trace:
         asked.append(request)
         if len(asked) == 1:
             return trace or trace_at(BATCH)
         return trace_at(int(request.arguments[-1]))
 
     monkeypatch.setattr(predicting, "trace_of", profiled)
-    monkeypatch.setattr(confirming, "trace_of", profiled)
     return asked
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from advisor.config.layers import ARGUMENT, Config
+from advisor.config.layers import ARGUMENT, Config, PricingSettings
 from advisor.config.settings import Settings
 from advisor.core.errors import CloudError, InputError
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import DataRegionUnknown
+from advisor.core.findings.about_options import Unknown
 from advisor.core.values import DataPlace, DataSet
 from advisor.pricing.sources.aws import account, calls
 from advisor.service.listening import Silence
@@ -20,10 +21,12 @@ from tests.findings import said
 HERE = ARGUMENT
 
 
-def config(origins: Mapping[str, str] | None = None, *, offline: bool = False, **cloud: Any) -> Config:
+def pricing(
+    origins: Mapping[str, str] | None = None, *, offline: bool = False, **cloud: Any
+) -> PricingSettings:
     settings = Settings(cloud=cloud, prices={"offline": offline})
     given = dict.fromkeys((f"cloud.{name}" for name in cloud), HERE)
-    return Config(settings=settings, origins=given if origins is None else origins, warnings=())
+    return Config(settings=settings, origins=given if origins is None else origins, warnings=()).pricing
 
 
 @pytest.mark.parametrize(
@@ -63,21 +66,21 @@ def test_no_place(text: str, words: str) -> None:
 
 
 def test_an_unknown_size_is_not_included_and_a_warning_says_so() -> None:
-    data, (warning,) = data_set_of(config(), Silence())
-    assert (data, warning.code) == (None, Code.DATA_SIZE_UNKNOWN)
+    data, (warning,) = data_set_of(pricing(), Silence())
+    assert (data, warning) == (None, Unknown(what="data-size"))
     assert "are not included" in said([warning])
-    assert data_set_of(config(dataset_gb=0), Silence()) == (None, ())
-    assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
+    assert data_set_of(pricing(dataset_gb=0), Silence()) == (None, ())
+    assert data_set_of(pricing(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
 
 
 def test_a_place_without_a_size_is_half_a_question() -> None:
     with pytest.raises(InputError, match="not how large it is"):
-        data_set_of(config(data="us-east-1"), Silence())
+        data_set_of(pricing(data="us-east-1"), Silence())
 
 
 def test_a_size_without_a_place_says_what_is_assumed() -> None:
-    data, (warning,) = data_set_of(config(dataset_gb=5), Silence())
-    assert (data, warning.code) == (DataSet(gib=5), Code.DATA_PLACE_UNKNOWN)
+    data, (warning,) = data_set_of(pricing(dataset_gb=5), Silence())
+    assert (data, warning) == (DataSet(gib=5), Unknown(what="data-place"))
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_bucket_is_looked_up(asked: list[str]) -> None:
-    data, warnings = data_set_of(config(data="s3://photos/train", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://photos/train", dataset_gb=5), Silence())
     assert data == DataSet(
         gib=5, place=DataPlace(name="s3://photos/train", provider="aws", region="us-east-2")
     )
@@ -105,18 +108,18 @@ def test_a_bucket_is_looked_up(asked: list[str]) -> None:
 
 
 def test_a_region_that_is_given_is_believed(asked: list[str]) -> None:
-    data, warnings = data_set_of(config(data="s3://photos@us-west-2", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://photos@us-west-2", dataset_gb=5), Silence())
     assert data is not None
     assert data.place == DataPlace(name="s3://photos", provider="aws", region="us-west-2")
     assert (asked, warnings) == ([], ())
 
 
 def test_a_refusal_is_told_and_the_place_unknown(asked: list[str]) -> None:
-    data, warnings = data_set_of(config(data="s3://hers", dataset_gb=5), Silence())
+    data, warnings = data_set_of(pricing(data="s3://hers", dataset_gb=5), Silence())
     assert data is not None
     assert data.place == DataPlace(name="s3://hers", provider="aws")
     assert "s3:GetBucketLocation is denied" in said(warnings)
-    assert warnings[-1].code is Code.DATA_REGION_UNKNOWN
+    assert isinstance(warnings[-1], DataRegionUnknown)
 
 
 @pytest.mark.parametrize("case", ["offline", "a file", "gs", "no credentials"])
@@ -126,6 +129,6 @@ def test_nobody_is_asked(case: str, asked: list[str], monkeypatch: pytest.Monkey
     if case == "no credentials":
         monkeypatch.setattr(calls, "may_have_credentials", lambda: False)
     place = "gs://b" if case == "gs" else "s3://b"
-    given = config(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
+    given = pricing(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
     _, (warning,) = data_set_of(given, Silence())
-    assert (warning.code, warning.facts["place"], asked) == (Code.DATA_REGION_UNKNOWN, place, [])
+    assert (type(warning), warning.facts["place"], asked) == (DataRegionUnknown, place, [])

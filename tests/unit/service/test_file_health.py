@@ -8,9 +8,7 @@ import pytest
 
 from advisor.config.layers import load_config
 from advisor.core.errors import ConfigError
-from advisor.service.checks import Check
-from advisor.service.file_health import clusters, policies, rates
-from advisor.service.health import run_checks
+from advisor.service.health import Check, clusters, policies, rates, run_checks
 from tests.rates import RATE, write_csv, write_yaml
 
 LOG = "submit,start,gpus\n" + "".join(
@@ -33,8 +31,10 @@ def checks_of(home: Path, settings: str) -> dict[str, Check]:
 
 
 def test_without_settings_nothing_is_wrong() -> None:
-    assert [check(load_config()).state for check in (rates, clusters, policies)] == ["ok"] * 3
-    assert clusters(load_config()).detail == policies(load_config()).detail == "none in the settings"
+    settings = load_config().settings
+    checks = rates(settings.prices), clusters(settings.clusters), policies(settings.policy.files)
+    assert [check.state for check in checks] == ["ok"] * 3
+    assert checks[1].detail == checks[2].detail == "none in the settings"
 
 
 def test_files_in_order_are_named(home: Path) -> None:
@@ -81,4 +81,4 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
 def test_a_pattern_that_names_no_file_is_broken(home: Path) -> None:
     (home / ".advisor.yaml").write_text("prices: {options: {custom: {files: [no-*.yaml]}}}")
     with pytest.raises(ConfigError, match=r"no file of own rates is called '.*no-\*\.yaml'"):
-        rates(load_config())
+        rates(load_config().settings.prices)

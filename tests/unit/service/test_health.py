@@ -104,7 +104,7 @@ def test_the_catalog_is_counted():
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
     offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
-    check = checks._prices(load())
+    check = checks._prices(load().pricing)
     assert check.state == state
     assert check.detail.startswith("3 ")
     assert "2026-09-01" in check.detail
@@ -120,13 +120,13 @@ def with_pythons(monkeypatch, **versions: str | None) -> None:
 
 def test_the_first_interpreter_with_torch_is_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second="2.9", third="2.8")
-    check = checks._torch(load())
+    check = checks._torch(load().settings.profile)
     assert (check.state, check.detail) == ("ok", "2.9 in second")
 
 
 def test_without_torch_all_interpreters_are_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second=None)
-    check = checks._torch(load())
+    check = checks._torch(load().settings.profile)
     assert check.state == "note"
     assert "first and second" in check.detail
     assert "profile.python" in check.detail
@@ -269,14 +269,14 @@ def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monke
 
 
 def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
-    check = checks._store(load())
+    check = checks._store(load().settings.store)
     assert (check.state, check.detail) == ("ok", "no database yet: advisor prices refresh makes it")
 
 
 def test_a_database_is_named(house, data_home):
     with open_store(None):
         pass
-    check = checks._store(load())
+    check = checks._store(load().settings.store)
     assert check.state == "ok"
     assert check.detail == f"{default_path()} can be read and written"
 
@@ -284,7 +284,7 @@ def test_a_database_is_named(house, data_home):
 def test_a_damaged_database_breaks_the_check_alone(house, data_home):
     default_path().parent.mkdir(parents=True, exist_ok=True)
     default_path().write_bytes(b"no database" * 1000)
-    check = checks._guarded("store", lambda: checks._store(load()))
+    check = checks._guarded("store", lambda: checks._store(load().settings.store))
     assert check.state == "broken"
     assert "advisor.db" in check.detail
 

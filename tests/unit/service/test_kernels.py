@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import advisor.measure
-from advisor.config.layers import FLAG, Config
-from advisor.config.settings import Settings
+from advisor.config.layers import FLAG, TracingSettings
+from advisor.config.settings import ProfileSettings
 from advisor.core.errors import InputError
 from advisor.formats.recording_files import read_recording
 from advisor.measure import Extent, grid
@@ -19,7 +19,7 @@ from advisor.service.kernels import MeasureRequest, calibrate_gpu, measure_kerne
 from tests.listening import Heard
 from tests.recordings import make_measurement, write_recording
 
-CONFIG = Config(settings=Settings(profile={"python": "/p/python"}), origins={}, warnings=())
+PYTHON = Path("/p/python")
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int]], end: type | None = None) -> Any:
@@ -46,7 +46,7 @@ def test_what_was_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_pat
     path = write_recording(tmp_path / "k.jsonl", [make_measurement()], backend="cpu")
     calls = measuring(monkeypatch, [(0, 2), (1, 2), (2, 2)])
     heard = Heard()
-    answer = measure_kernels(request(path), CONFIG, heard)
+    answer = measure_kernels(request(path), PYTHON, heard)
     assert answer.recording == read_recording(path)
     ((cases, options),) = calls
     assert cases == grid(Extent.QUICK, only=["gemm"], backend="cpu")
@@ -58,7 +58,7 @@ def test_a_complete_recording_is_noted(monkeypatch: pytest.MonkeyPatch, tmp_path
     path = write_recording(tmp_path / "k.jsonl", [make_measurement()], backend="cpu")
     measuring(monkeypatch, [(2, 2)])
     heard = Heard()
-    measure_kernels(request(path), CONFIG, heard)
+    measure_kernels(request(path), PYTHON, heard)
     assert heard.notes == [f"{path} was complete already."]
 
 
@@ -69,7 +69,7 @@ def test_who_interrupts_hears_what_is_kept(
     measuring(monkeypatch, steps, KeyboardInterrupt)
     heard = Heard()
     with pytest.raises(KeyboardInterrupt):
-        measure_kernels(request(tmp_path / "k.jsonl"), CONFIG, heard)
+        measure_kernels(request(tmp_path / "k.jsonl"), PYTHON, heard)
     assert [words in note for note in heard.notes] == ([] if words is None else [True])
 
 
@@ -77,7 +77,7 @@ def test_a_recording_is_fitted_to_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     kernels = [make_measurement(time_s=0.02, case=f"{n:016x}") for n in range(9)]
     path = write_recording(tmp_path / "k.jsonl", kernels)
-    calibration, kept = calibrate_gpu(path, Config(settings=Settings(), origins={}, warnings=()), Heard())
+    calibration, kept = calibrate_gpu(path, TracingSettings(profile=ProfileSettings(), origins={}), Heard())
     assert calibration.gpu == "L4"
     assert kept.is_file()
     stored = read_calibration("L4")
@@ -86,6 +86,6 @@ def test_a_recording_is_fitted_to_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_an_interpreter_for_a_recording_is_refused(tmp_path: Path) -> None:
-    given = Config(settings=Settings(), origins={"profile.python": FLAG}, warnings=())
+    given = TracingSettings(profile=ProfileSettings(), origins={"profile.python": FLAG})
     with pytest.raises(InputError, match=r"give profile\.python to measure here, or source"):
         calibrate_gpu(tmp_path / "k.jsonl", given, Heard())

@@ -15,7 +15,8 @@ from advisor.cli.common import duration_s, moment, moment_or_duration_s
 from advisor.cli.listening import TERMINAL
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import RemovedByBudget, RemovedByMemory
 from advisor.core.limits import EARLIEST
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
 from advisor.receipt.receipt_files import ReceiptFile
@@ -33,6 +34,7 @@ from advisor.service.recommend.ledger_entries import MAX_ALTERNATIVES, alternati
 from advisor.service.recommend.recommending import RecommendAnswer
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, find_recommendation, find_run, new_id, recommendation_ids
+from tests.findings import sample
 from tests.recommendations import many_options
 from tests.unit.store.test_ledger import make_run
 
@@ -75,7 +77,7 @@ def kept(config: Config, request: RunRequest) -> tuple[Run, bool]:
 
 def listed(config: Config, since: str | None = None, project: str | None = None) -> tuple[Run, ...]:
     start = None if since is None else moment_or_duration_s("--since", since)
-    return recorded_runs(RunsRequest(since=start, project=project), config, TERMINAL).runs
+    return recorded_runs(RunsRequest(since=start, project=project), config.settings.store, TERMINAL).runs
 
 
 OWN = {"provider": None, "gpu": None, "market": None}
@@ -126,7 +128,7 @@ def answered(recommendation: Recommendation, entry_id: str) -> RecommendAnswer:
 def recommended(config: Config) -> str:
     entry_id = new_id()
     typed = ["recommend", "train.py", "--epochs", "9", "--", "--api-key", "abc", "--note", "two words"]
-    keep_recommendation(answered(many_options(20), entry_id), config, "team", arguments=typed)
+    keep_recommendation(answered(many_options(20), entry_id), config.settings.store, "team", arguments=typed)
     return entry_id
 
 
@@ -214,9 +216,9 @@ def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_t
     spot, on_demand = option(Market.SPOT, 20.0, 1.0), option(Market.ON_DEMAND, 10.0, 3.0)
     assert [one.train_p50_s for one in alternatives_of([spot, on_demand])] == [10.0]
     assert [one.train_p50_s for one in alternatives_of([spot])] == [20.0]
-    dear = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.BUDGET, cost_usd=3.0, budget_usd=1.0, p=0.1))
+    dear = option(Market.ON_DEMAND, 10.0, 3.0, RemovedByBudget(cost_usd=3.0, budget_usd=1.0, p=0.1))
     assert len(alternatives_of([dear])) == 1
-    too_large = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.MEMORY))
+    too_large = option(Market.ON_DEMAND, 10.0, 3.0, sample(RemovedByMemory))
     endless = option(Market.ON_DEMAND, float("inf"), 3.0)
     assert alternatives_of([too_large, endless]) == ()
 
@@ -235,12 +237,12 @@ def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config: Config, tmp_p
     seen = []
     for run in (lost, whole, whole):
         path.write_bytes(ReceiptFile(run=run).to_bytes())
-        seen.append(keep_receipt(path, config, TERMINAL)[1])
+        seen.append(keep_receipt(path, config.settings.store, TERMINAL)[1])
     assert seen == [True, True, False]
     assert stored(config, "one") == whole
     path.write_bytes(ReceiptFile(run=make_run(id="one", exit_code=7)).to_bytes())
     with pytest.raises(InputError, match="'one' is the id of another run"):
-        keep_receipt(path, config, TERMINAL)
+        keep_receipt(path, config.settings.store, TERMINAL)
 
 
 def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(config: Config) -> None:
@@ -259,7 +261,9 @@ def test_what_may_never_end_is_not_kept(config: Config) -> None:
         replace(option, cost_usd=Quantiles(p50=1.0, p90=float("inf"))) for option in recommendation.options
     ]
     with pytest.raises(StoreError, match="inf"):
-        keep_recommendation(answered(replace(recommendation, options=tuple(endless)), "x"), config, "")
+        keep_recommendation(
+            answered(replace(recommendation, options=tuple(endless)), "x"), config.settings.store, ""
+        )
 
 
 def test_an_unknown_recommendation_is_refused_with_what_is_near(config: Config) -> None:

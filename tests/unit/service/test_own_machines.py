@@ -11,7 +11,7 @@ from advisor.config.settings import ClusterSettings, Settings
 from advisor.core import devices
 from advisor.core.devices import MIB, Device
 from advisor.core.errors import ConfigError, UnknownGpuError
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import GangAssumed
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
@@ -275,7 +275,7 @@ def test_nodes_have_the_wait_of_their_gpus_and_a_longer_one_where_the_log_has_no
     assert said(four.notes) == "wait from 400 jobs of 4..7 gpus, queue 'fast'"
     any_size, *_, gang = eight.notes
     assert any_size.facts["size"] is None
-    assert gang.code is Code.GANG_ASSUMED
+    assert isinstance(gang, GangAssumed)
     assert eight.wait_s.p90 == pytest.approx(plans[1, 2].wait_s.p90 * times_of_one(4))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.cli.listening import TERMINAL
 from advisor.config.layers import Config, load_config
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import CorrectedByReceipts, Drift
 from advisor.core.values import Interval, RunStatus
 from advisor.formats.trace_files import write_trace
 from advisor.service.ledger import RunsRequest, recorded_runs
@@ -66,7 +66,7 @@ def test_runs_correct_predictions_of_their_gpu_alone(config: Config, tmp_path: P
         return {
             estimate.gpu: (
                 estimate.iteration_s.p50,
-                Code.CORRECTED_BY_RECEIPTS in {note.code for note in estimate.assumptions},
+                CorrectedByReceipts in {type(note) for note in estimate.assumptions},
             )
             for estimate in answer.estimates
         }
@@ -108,10 +108,10 @@ def test_a_drift_is_told_where_runs_are_listed_and_where_its_gpu_is_asked_for(co
     remember(config, 1.4, 1.5, 1.6, 1.4)
     past = past_runs(config.settings.predict, config.settings.store, TERMINAL)
     (drift,) = past.drifts_on({"L4", "T4"})
-    assert (drift.code, drift.facts["gpu"]) == (Code.DRIFT, "L4")
+    assert (type(drift), drift.facts["gpu"]) == (Drift, "L4")
     assert past.drifts_on({"T4"}) == ()
     heard = Heard()
-    assert len(recorded_runs(RunsRequest(), config, heard).runs) == 4
+    assert len(recorded_runs(RunsRequest(), config.settings.store, heard).runs) == 4
     assert heard.warnings == [drift]  # type: ignore[comparison-overlap]
 
 

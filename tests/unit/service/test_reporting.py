@@ -14,8 +14,7 @@ from advisor.core.values import Market, Quantiles
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
 from advisor.service.listening import Silence
-from advisor.service.reporting import ReportRequest, report_of
-from advisor.service.todays_prices import todays_prices_for
+from advisor.service.reporting import ReportRequest, report_of, todays_prices_for
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
@@ -160,7 +159,7 @@ def test_bills_of_settings_and_caller_are_read_once_each(config: Config, tmp_pat
     assert heard.steps == ["reading ours.csv", "reading theirs.csv"]
     assert found.billing is not None
     assert found.billing.usd == 2.5
-    assert [one.code.value for one in found.unknown if "overlap" in one.code] == ["bills-overlap"]
+    assert [one.code for one in found.unknown if "overlap" in one.code] == ["bills-overlap"]
 
 
 def test_another_tag_names_the_projects(config: Config, tmp_path: Path) -> None:
@@ -202,7 +201,7 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
     fill(config, entry, *(make_run(day, recommendation_id="entry") for day in range(4)))
     found = report(config)
     assert found.savings == ()
-    assert "jobs-unpriced" in {one.code.value for one in found.unknown}
+    assert "jobs-unpriced" in {one.code for one in found.unknown}
 
 
 def test_spot_machines_go_away_and_take_longer(config: Config) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service import git, revisions
+from advisor.service import revisions
 from advisor.service.revisions import Version, laid_out
 
 
@@ -257,8 +257,11 @@ def test_a_file_of_such_a_name_comes_first(repository):
         assert version.path.read_text() == "here"
 
 
-@pytest.mark.parametrize("text", ["train.py", "no/such.json.gz", ":train.py"])
-def test_what_is_no_revision_is_a_path(tmp_path, text):
+@pytest.mark.parametrize("text", ["train.py", "sub/t.json.gz", ":train.py"])
+def test_what_is_no_revision_is_a_path(tmp_path, text, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path(text).touch()
     with laid_out(text) as version:
         assert version == Version(path=Path(text), folder=Path.cwd())
 
@@ -266,6 +269,8 @@ def test_what_is_no_revision_is_a_path(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("old", "there is no file 'old'. Give a script, a trace, or REVISION:PATH such as main:train.py."),
+        (":src/train.py", "there is no file ':src/train.py'. Give a script"),
         ("nope:src/train.py", "'nope' is no revision of a git repository here"),
         ("--output=x:src/train.py", "is no revision"),
         ("old:train.py", "has no file 'train.py'"),
@@ -293,10 +298,10 @@ def test_without_git(repository, monkeypatch):
 
 
 def test_git_that_never_ends_is_stopped(repository, monkeypatch):
-    opened = git.Repository()
-    monkeypatch.setattr(git, "_GIT", ("tail",))
-    monkeypatch.setattr(git, "_SETTINGS", ())
-    monkeypatch.setattr(git, "_LIMIT_S", 0.01)
+    opened = revisions.Repository()
+    monkeypatch.setattr(revisions, "_GIT", ("tail",))
+    monkeypatch.setattr(revisions, "_SETTINGS", ())
+    monkeypatch.setattr(revisions, "_LIMIT_S", 0.01)
     with (
         pytest.raises(InputError, match=r"took more than 0.01 s"),
         opened.reading("-f", "/dev/null") as (process, answer),

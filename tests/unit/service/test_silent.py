@@ -12,7 +12,7 @@ import pytest
 
 import advisor.service
 
-FILES = sorted(Path(advisor.service.__file__).parent.glob("*.py"))
+FILES = sorted(Path(advisor.service.__file__).parent.rglob("*.py"))
 FORBIDDEN = {"print", "input", "exit", "quit", "SystemExit", "stdout", "stderr"}
 
 

@@ -14,7 +14,7 @@ from advisor.cli.listening import TERMINAL
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError, ProfileError, TraceError
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import World
 from advisor.core.values import Collective, RankWork, Trace
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu
@@ -29,7 +29,7 @@ DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
 
 def load_trace(source: Any, arguments: Any, config: Config, listener: Any = TERMINAL, **asked: Any) -> Any:
     request = TraceRequest(source=source, arguments=tuple(arguments or ()), **asked)
-    return trace_of(request, config, listener)
+    return trace_of(request, config.tracing, listener)
 
 
 @pytest.fixture
@@ -77,7 +77,8 @@ def test_what_is_not_there_is_refused(tmp_path, profiled):
     for look in (check_exists, lambda path: load_trace(path, None, DEFAULTS)):
         with pytest.raises(InputError, match=r"gone\.py"):
             look(tmp_path / "gone.py")
-    check_exists(tmp_path)
+    with pytest.raises(InputError, match=r"is a folder: give the \.py file"):
+        check_exists(tmp_path)
     assert profiled == []
 
 
@@ -307,13 +308,13 @@ def test_a_script_that_shards_is_the_trace_of_one_of_two(worlds, settings):
     assert asked == [None, 2]
     assert (trace.world_size, trace.is_sharded) == (2, True)
     assert trace.work_elsewhere.world_size == 1
-    assert [warning.code for warning in trace.warnings] == [Code.WORLD_OF_SHARDS]
+    assert [type(warning) for warning in trace.warnings] == [World]
 
 
 def test_a_script_whose_state_is_shared_among_several_alone_is_the_trace_of_one_of_two(worlds):
     trace, asked, _ = worlds(ZERO_2, lambda _: 64)
     assert (trace.world_size, trace.is_sharded, asked) == (2, False, [None, 2])
-    assert [warning.code for warning in trace.warnings] == [Code.WORLD_OF_SHARDS]
+    assert [type(warning) for warning in trace.warnings] == [World]
 
 
 @pytest.mark.parametrize(("world_size", "profiles"), [(1, [1, 2]), (8, [8])])

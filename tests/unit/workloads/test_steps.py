@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_traces import LengthUnknown
 from advisor.core.values import Collective, Job, RankWork, Scaling, ScalingSource, Trace
 from advisor.workloads.steps import (
     seen_scaling,
@@ -67,7 +67,7 @@ def test_the_user_goes_before_what_was_seen_and_that_before_what_is_assumed() ->
 
 
 def without_loader(**changes: Any) -> Trace:
-    facts: dict[str, Any] = {"batch_size": None, "warnings": (sample(Code.NO_DATA_LOADER),)}
+    facts: dict[str, Any] = {"batch_size": None, "warnings": (sample(LengthUnknown, why="no-loader"),)}
     return make_trace(**facts | changes)
 
 

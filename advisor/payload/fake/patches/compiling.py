@@ -81,7 +81,7 @@ def _told(session: Session, original: Function) -> Function:
     @functools.wraps(original)
     def compile_(*args: object, disable: bool = False, **kwargs: Any) -> object:
         if not disable:
-            session.warn(Warned.COMPILE_MEASURED)
+            session.warn(Warned.COMPILE_SEEN, how="measured")
             session.compiled.everywhere = _mode(kwargs)
         return original(*args, disable=disable, **kwargs)
 

@@ -31,7 +31,7 @@ def install_data_parallel(session: Session) -> None:
     """
 
     def forward(wrapper: Any, *args: object, **kwargs: object) -> object:
-        session.warn(Warned.DATA_PARALLEL_ALONE)
+        session.warn(Warned.WORLD, of="data-parallel")
         return wrapper.module(*args, **kwargs)
 
     replace(torch.nn.DataParallel, forward=forward)

@@ -83,7 +83,7 @@ def install_downloads(session: Session) -> None:
         folder = model_dir or os.path.join(torch.hub.get_dir(), "checkpoints")
         if os.path.exists(os.path.join(folder, name)):
             return load(url, model_dir, *args, **kwargs)
-        session.warn(Warned.NOT_DOWNLOADED, name=url)
+        session.warn(Warned.NOT_DONE, what="download", name=url)
         missing.append(url)
         return MissingWeights(url)
 
@@ -142,7 +142,7 @@ def _keep_initial_weights(session: Session, module: ModuleType) -> None:
             if len(session.refused) == refused:
                 raise
             name, _ = session.refused.popitem()
-            session.warn(Warned.NOT_DOWNLOADED, name=name)
+            session.warn(Warned.NOT_DONE, what="download", name=name)
 
     replace(module, load_pretrained=load_pretrained)
 
@@ -172,6 +172,6 @@ def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
 def _dropping(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
     def function(*_: object, **__: object) -> None:
-        session.warn(Warned.CALLS_DROPPED, function=name)
+        session.warn(Warned.NOT_DONE, what="call", name=name)
 
     return function

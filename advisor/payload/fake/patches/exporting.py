@@ -40,7 +40,7 @@ class _Later(ExportedProgram):
         try:
             return self._made().module(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - torch.export raises of all kinds
-            self._warn(Warned.EXPORT_FAILED, error=type(error).__name__)
+            self._warn(Warned.NOT_DONE, what="export-failed", name=type(error).__name__)
             return self._model
 
     def run_decompositions(self, *_: object, **__: object) -> object:
@@ -84,7 +84,7 @@ def install_exporting(session: Session) -> None:
 def _put_off(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
     def export(mod: object, *args: object, **kwargs: object) -> object:
-        session.warn(Warned.EXPORT_PUT_OFF, function=f"torch.export.{name}")
+        session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
         return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
     return export
@@ -118,7 +118,7 @@ def _install_trace(session: Session) -> None:
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         if not any(session.is_fake(value) for value in (*weights, *given)):
             return original(func, *args, **kwargs)
-        session.warn(Warned.EXPORT_PUT_OFF, function="torch.jit.trace")
+        session.warn(Warned.NOT_DONE, what="export", name="torch.jit.trace")
         with contextlib.suppress(AttributeError):  # a function of C++ takes none
             replace(func, save=lambda *_, **__: None)
         return func
@@ -135,7 +135,7 @@ def _install_trace(session: Session) -> None:
 
 def _install_onnx(session: Session, module: ModuleType) -> None:
     def export(*_: object, **__: object) -> _NoFile:
-        session.warn(Warned.EXPORT_PUT_OFF, function="torch.onnx.export")
+        session.warn(Warned.NOT_DONE, what="export", name="torch.onnx.export")
         return _NoFile()
 
     replace(module, export=export)

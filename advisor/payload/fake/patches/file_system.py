@@ -176,7 +176,7 @@ def _removing(session: Session, original: Callable[..., object], *, of_folders: 
         if stand_in is not None:
             original(stand_in)
         if is_real and is_folder == of_folders and not saved.is_made(path):
-            session.warn(Warned.FILES_KEPT)
+            session.warn(Warned.NOT_DONE, what="removal")
             saved.hide(path)
         elif is_real or stand_in is None:
             original(path)

@@ -330,7 +330,7 @@ def _wrap(session: Session, functions: object, name: str, kind: int) -> None:
         state, cell = hidden if kind == _LSTM else (hidden, None)
         per_layer = len(weights) // (layers * (2 if bidirectional else 1))
         if train:
-            session.warn(Warned.RECURRENT_MEMORY)
+            session.warn(Warned.PROFILE_LACKS, what="recurrent-memory")
         result = _call(
             data, list(weights), per_layer, state, cell, kind, layers, batch_first,
             dropout, train, bidirectional, sizes,

@@ -121,7 +121,7 @@ def install_data_loader(session: Session) -> None:
         return session.loading.num_spans, session.recorder.num_backward_passes
 
     def cut(num_given: int, num_batches: int | None) -> None:
-        session.warn(Warned.EVALUATION_CUT, num_given=num_given, num_batches=num_batches)
+        session.warn(Warned.EVALUATION_SEEN, where="cut", num_given=num_given, num_batches=num_batches)
 
     iterating: list[object] = []
 

@@ -105,7 +105,7 @@ def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType
 
 
 def _tell(session: Session, tracker: str) -> None:
-    session.warn(Warned.TRACKER_SILENT, tracker=tracker)
+    session.warn(Warned.NOT_DONE, what="tracking", name=tracker)
 
 
 def _is_function(value: object) -> bool:

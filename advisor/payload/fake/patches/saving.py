@@ -38,7 +38,7 @@ def install_saving(session: Session) -> None:
     def save(obj: object, f: object, *args: object, **kwargs: object) -> None:
         # Without the folder the original says so.
         if isinstance(f, (str, os.PathLike)) and os.path.isdir(os.path.dirname(os.path.abspath(f))):
-            session.warn(Warned.FILES_THROWN_AWAY, library="torch.save")
+            session.warn(Warned.NOT_DONE, what="writing", name="torch.save")
             f = session.saved.place(f)
         original(obj, f, *args, **kwargs)
 
@@ -207,7 +207,7 @@ def _redirect(session: Session, name: str, parameter: str, module: ModuleType) -
         bound = signature.bind(*args, **kwargs)
         if bound.arguments.get(parameter) is None:
             return original(*args, **kwargs)
-        session.warn(Warned.FILES_THROWN_AWAY, library=module.__name__.partition(".")[0])
+        session.warn(Warned.NOT_DONE, what="writing", name=module.__name__.partition(".")[0])
         bound.arguments[parameter] = session.saved.place(bound.arguments[parameter])
         return original(*bound.args, **bound.kwargs)
 
@@ -283,7 +283,7 @@ def _redirect_safetensors(session: Session, module: ModuleType) -> None:
 def _write_elsewhere(session: Session, original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def save(tensors: Any, filename: Any, *args: object, **kwargs: object) -> None:
-        session.warn(Warned.FILES_THROWN_AWAY, library="safetensors")
+        session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
         original(tensors, session.saved.place(filename), *args, **kwargs)
 
     return save
@@ -291,7 +291,7 @@ def _write_elsewhere(session: Session, original: Callable[..., None]) -> Callabl
 
 def _patch_torch(session: Session, module: ModuleType) -> None:
     def save_file(tensors: Any, filename: Any, metadata: Any = None) -> None:
-        session.warn(Warned.FILES_THROWN_AWAY, library="safetensors")
+        session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
         _write(tensors, session.saved.place(filename), metadata)
 
     def save_model(
@@ -371,7 +371,7 @@ def _patch(session: Session, package: ModuleType) -> None:
     def save(
         state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_writer: object = None, **_: object
     ) -> None:
-        session.warn(Warned.FILES_THROWN_AWAY, library="torch.distributed.checkpoint")
+        session.warn(Warned.NOT_DONE, what="writing", name="torch.distributed.checkpoint")
         folder = session.saved.place(_path(checkpoint_id, storage_writer))
         os.makedirs(folder, exist_ok=True)
         torch.save(_plain(state_dict), os.path.join(folder, _FILE))

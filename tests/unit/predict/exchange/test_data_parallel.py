@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Unknown
 from advisor.core.values import (
     Bound,
     Collective,
@@ -25,7 +25,6 @@ from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.knowledge import shipped
 from advisor.predict.step_time import HOST, OTHERS
 from tests.builders import make_gpu, make_op, make_trace
-from tests.findings import sample
 
 GPU = make_gpu(nvlink_bytes_per_s=300e9)
 PAIR = Layout(gpus_per_node=2)
@@ -153,5 +152,5 @@ def test_unknown_gradients_cost_the_latency_and_widen_the_interval() -> None:
     one, several = two(trace_of(None), Scaling(slowdown=0.0))
     assert several.communication_s == pytest.approx(bucket_s(0, Layout(gpus_per_node=8)))
     assert several.iteration_s.p90 / several.iteration_s.p50 > one.iteration_s.p90 / one.iteration_s.p50 + 0.1
-    assert sample(Code.GRADIENTS_UNKNOWN) in several.assumptions
-    assert sample(Code.GRADIENTS_UNKNOWN) not in one.assumptions
+    assert Unknown(what="gradients") in several.assumptions
+    assert Unknown(what="gradients") not in one.assumptions

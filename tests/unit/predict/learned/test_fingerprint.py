@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
@@ -15,7 +16,6 @@ from advisor.predict.knowledge import write_calibration
 from advisor.predict.learned import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_trace
-from tests.findings import sample
 from tests.unit.predict.learned.values import EXACT, make_knowledge, mm, softmax
 
 T4 = resolve_gpu("T4")
@@ -46,16 +46,16 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     assert work_s() == pytest.approx(before)
     constants = constants_for(T4, KNOWLEDGE)
     assert (constants.learned_share, constants.fractions["streaming_fraction"]) == ({}, 0.5)
-    assert sample(Code.CALIBRATION_OUTDATED) in assumptions()
+    assert Unknown(what="calibration") in assumptions()
 
 
 def test_corrections_of_these_networks_count() -> None:
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=THESE)
     assert work_s() == pytest.approx(before / [0.5, 1])
-    assert sample(Code.CALIBRATION_OUTDATED) not in assumptions()
+    assert Unknown(what="calibration") not in assumptions()
 
 
 def test_a_calibration_without_corrections_needs_no_networks() -> None:
     write_calibration("T4", "today", {"streaming_fraction": 0.5})
-    assert sample(Code.CALIBRATION_OUTDATED) not in assumptions()
+    assert Unknown(what="calibration") not in assumptions()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import Supposed
 from advisor.core.units import GIB
 from advisor.core.values import WHOLE, Collective, IterationEstimate, Layout, Sharding, Split, Trace
 from advisor.predict.exchange.collective_time import collective_time
@@ -63,8 +63,8 @@ def test_what_was_not_profiled_is_less_sure_and_says_so() -> None:
     plain, shared = estimate_of(WHOLE), estimate_of(ZERO[2])
     assert shared.iteration_s.p90 / shared.iteration_s.p50 > plain.iteration_s.p90 / plain.iteration_s.p50
     assert shared.split == ZERO[2]
-    assert Code.SUPPOSED in [note.code for note in shared.assumptions]
-    assert Code.SUPPOSED not in [note.code for note in plain.assumptions]
+    assert Supposed in [type(note) for note in shared.assumptions]
+    assert Supposed not in [type(note) for note in plain.assumptions]
 
 
 def test_a_script_that_shards_already_is_refused() -> None:

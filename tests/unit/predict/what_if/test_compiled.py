@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, finding
+from advisor.core.findings.about_estimates import StepCompiled
+from advisor.core.findings.about_traces import CompileSeen
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Launch, Op, Phase, TensorSpec
 from advisor.formats.trace_files import read_trace
@@ -69,14 +70,14 @@ def test_the_change_is_a_fact_that_the_prediction_acts_on() -> None:
     assert changed is not None
     assert (changed.ops, changed.compile_mode, changed.iteration_s) == (trace.ops, "default", None)
     assert predict(changed, GPU).device_s.p50 < predict(trace, GPU).device_s.p50
-    assert finding(Code.STEP_COMPILED, mode="default") in predict(changed, GPU).assumptions
-    assert all(note.code is not Code.STEP_COMPILED for note in predict(trace, GPU).assumptions)
+    assert StepCompiled(mode="default") in predict(changed, GPU).assumptions
+    assert all(not isinstance(note, StepCompiled) for note in predict(trace, GPU).assumptions)
 
 
 def test_what_compiles_already_or_has_nothing_to_fuse_gains_nothing() -> None:
     assert compiled(make_trace(ops=(PRODUCT, STEP))) is None
     assert compiled(make_trace(ops=(PRODUCT, GELU), compile_mode="max-autotune")) is None
-    warned = make_trace(ops=(PRODUCT, GELU), warnings=(finding(Code.COMPILE_IGNORED),))
+    warned = make_trace(ops=(PRODUCT, GELU), warnings=(CompileSeen(how="ignored"),))
     assert compiled(warned) is None
     assert as_run(warned, NVIDIA) is warned
     assert compiled(replace(warned, warnings=())) is not None

@@ -10,7 +10,21 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.core.findings import Code
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import EditScript, Launching, RetuneLearningRate
+from advisor.core.findings.about_options import (
+    GpuInUse,
+    InputAssumed,
+    InputBound,
+    RemovedByAttention,
+    RemovedByBudget,
+    RemovedByDeadline,
+    RemovedByMemory,
+    RemovedBySharding,
+    RemovedBySoftware,
+    Risk,
+    ScalingAssumed,
+)
 from advisor.core.units import GIB
 from advisor.core.values import (
     Collective,
@@ -42,7 +56,7 @@ from tests.builders import (
     make_price,
     make_trace,
 )
-from tests.findings import said, sample
+from tests.findings import among, said, sample
 from tests.recommending import evaluate, num_iterations
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -178,8 +192,8 @@ def test_moving_the_data_is_a_line_of_its_own() -> None:
     assert lines == pytest.approx({"training": lines["training"], "start-up": 1.0, "moving the data": 6.0})
 
 
-def codes_of(option: Option) -> set[Code]:
-    return {one.code for one in (*option.reasons, *option.script_changes)}
+def codes_of(option: Option) -> set[object]:
+    return among((*option.reasons, *option.script_changes))
 
 
 def on_four(**changes: Any) -> Option:
@@ -191,37 +205,37 @@ def on_four(**changes: Any) -> Option:
 
 def test_several_gpus_say_what_their_steps_rest_on() -> None:
     unknown = on_four(batch_size=None)
-    assert Code.SCALING_ASSUMED in codes_of(unknown)
+    assert ScalingAssumed in codes_of(unknown)
     assert "its profiled batch (of unknown size)" in said(unknown.reasons)
     assert unknown.iterations == 250
     distributed = on_four(world_size=8)
     assert "each of 4 GPUs takes 64 samples" in said(distributed.reasons)
     assert "a step takes 256 samples instead of 512" in said(distributed.script_changes)
     # The hint on the learning rate says it already.
-    assert Code.SCALING_ASSUMED not in codes_of(on_four())
-    assert Code.SCALING_ASSUMED not in codes_of(on_four(batch_size=None, scaling=Scaling.WEAK))
+    assert ScalingAssumed not in codes_of(on_four())
+    assert ScalingAssumed not in codes_of(on_four(batch_size=None, scaling=Scaling.WEAK))
 
 
 def test_as_many_gpus_as_were_profiled_assume_nothing() -> None:
     option = on_four(world_size=4)
-    assert not codes_of(option) & {Code.SCALING_ASSUMED, Code.RETUNE_LEARNING_RATE}
+    assert not codes_of(option) & {ScalingAssumed, RetuneLearningRate}
 
 
 def test_who_holds_the_global_batch_retunes_nothing() -> None:
     option = on_four(scaling=Scaling.STRONG)
     assert option.iterations == 1000
-    assert Code.RETUNE_LEARNING_RATE not in codes_of(option)
+    assert RetuneLearningRate not in codes_of(option)
     assert "holds its global batch of 64, 16 a GPU, as you said" in said(option.reasons)
 
 
 def test_a_script_that_made_a_group_elsewhere_needs_no_wrapping() -> None:
     work = RankWork(world_size=2, batch_size=32, accumulation=1, flops=0)
-    assert Code.WRAP_IN_DDP in codes_of(on_four())
-    assert Code.WRAP_IN_DDP not in codes_of(on_four(work_elsewhere=work))
+    assert EditScript(what="wrap-in-ddp") in codes_of(on_four())
+    assert EditScript(what="wrap-in-ddp") not in codes_of(on_four(work_elsewhere=work))
 
 
 def test_notes_on_the_place_are_among_the_reasons() -> None:
-    assert sample(Code.GPU_BUSY) in option_of(make_plan(notes=(sample(Code.GPU_BUSY),))).reasons
+    assert sample(GpuInUse) in option_of(make_plan(notes=(sample(GpuInUse),))).reasons
 
 
 def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
@@ -319,7 +333,7 @@ def test_the_confidence_decides(confidence: float, feasible: bool) -> None:
     job = make_job(iterations=36_000, budget_usd=1.0, confidence=confidence)
     option = option_of(make_plan("X", 1.0), iteration=WIDE, job=job)
     assert option.feasible == feasible
-    assert option.removed_by == (() if feasible else (Code.BUDGET,))
+    assert option.removed_by == (() if feasible else (RemovedByBudget.code,))
 
 
 def test_odds_equal_to_the_confidence_are_enough() -> None:
@@ -358,14 +372,19 @@ def test_every_limit_missed_is_named_in_order() -> None:
     job = make_job(budget_usd=0.01, deadline_s=1.0)
     kepler = make_gpu("X", compute_capability="3.7")
     option = option_of(make_plan(), estimate=estimate, job=job, gpu=kepler)
-    assert option.removed_by == (Code.MEMORY, Code.SOFTWARE, Code.BUDGET, Code.DEADLINE)
+    assert option.removed_by == (
+        RemovedByMemory.code,
+        RemovedBySoftware.code,
+        RemovedByBudget.code,
+        RemovedByDeadline.code,
+    )
     assert not option.feasible
 
 
 def test_attention_that_pytorch_would_refuse_removes() -> None:
-    estimate = replace(make_estimate("X", 0.1), assumptions=(sample(Code.ATTENTION), sample(Code.LAUNCHING)))
+    estimate = replace(make_estimate("X", 0.1), assumptions=(sample(RemovedByAttention), sample(Launching)))
     option = option_of(make_plan(), estimate=estimate)
-    assert option.removed_by == (Code.ATTENTION,)
+    assert option.removed_by == (RemovedByAttention.code,)
     assert "sdpa_kernel" in said(option.reasons)
 
 
@@ -422,7 +441,7 @@ def test_a_share_of_a_model_says_nothing_about_another_number_of_ranks(
     layers = Collective(kind="reduce_scatter", num_bytes=10**8, world_size=8, count=2)
     plan = make_plan("X", 1.0, num_gpus=num_gpus)
     option = option_of(plan, trace=make_trace(collectives=(layers,), world_size=8))
-    assert option.removed_by == ((Code.SHARDING,) if is_removed else ())
+    assert option.removed_by == ((RemovedBySharding.code,) if is_removed else ())
     assert (f"--world {num_gpus}" in said(option.reasons)) == is_removed
     assert "memory unknown" not in said(option.reasons)
 
@@ -455,7 +474,7 @@ def test_a_run_within_the_interval_and_one_that_saves_none_need_no_checkpoint() 
 def test_each_tier_has_its_risk() -> None:
     risks = {tier: option_of(make_plan(tier=tier)).risk for tier in Tier}
     assert len(set(risks.values())) == 3
-    assert risks[Tier.CLUSTER] == sample(Code.RISK_WAIT)
+    assert risks[Tier.CLUSTER] == sample(Risk, of="wait")
     spot = option_of(make_plan(market=Market.SPOT), terms=SpotTerms(preemptions_per_h=0.25))
     assert "preemption" in sentence(spot.risk)
     assert "0.25" in sentence(spot.risk)
@@ -502,18 +521,18 @@ def test_an_input_bound_option_says_so_with_every_figure() -> None:
 
 
 def test_what_is_assumed_of_the_input_is_said_where_it_may_matter() -> None:
-    def codes(iteration_s: float) -> list[Code]:
+    def notes(iteration_s: float) -> tuple[Finding, ...]:
         fed = fed_by(1.0, 8, iteration_s)
         unsure = Interval(p10=0.5, p50=1.0, p90=2.0)
         assert fed.input is not None
         fed = replace(fed, input=replace(fed.input, cpu_s=unsure, kind="image"))
-        return [note.code for note in option_of(with_vcpus(8), estimate=fed).reasons]
+        return option_of(with_vcpus(8), estimate=fed).reasons
 
-    assert Code.INPUT_BOUND in codes(0.1)
-    assert Code.INPUT_ASSUMED in codes(0.1)
-    assert Code.INPUT_BOUND not in codes(0.2)
-    assert Code.INPUT_ASSUMED in codes(0.2)
-    assert Code.INPUT_ASSUMED not in codes(0.3)
+    for iteration_s, is_nearly in ((0.1, [False]), (0.2, [True])):
+        found = notes(iteration_s)
+        assert [note.is_nearly for note in found if isinstance(note, InputBound)] == is_nearly
+        assert any(isinstance(note, InputAssumed) for note in found)
+    assert not any(isinstance(note, InputAssumed) for note in notes(0.3))
 
 
 def test_the_machines_vcpus_decide_time_and_cost() -> None:

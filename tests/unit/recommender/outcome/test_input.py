@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import InputBound
 from advisor.core.values import Bound, InputWork, Interval, IterationEstimate, Option, Plan, Recommendation
 from advisor.predict.interval import spread
 from recommender.outcome.draws import make_draws
@@ -70,7 +70,7 @@ def test_eight_vcpus_deliver_400_samples_a_second() -> None:
     assert figures["X32"] == pytest.approx((0.04, 1.1111, 8.89), abs=0.005)
     assert set(answer.frontier) == {"X32", "Y"}
     assert [options[name].estimate.binds for name in ("X", "Y")] == [Bound.INPUT, Bound.INPUT]
-    notes = [note for note in options["X"].reasons if note.code is Code.INPUT_BOUND]
+    notes = [note for note in options["X"].reasons if isinstance(note, InputBound)]
     assert notes[0].facts["samples_per_s"] == pytest.approx(400)
 
 

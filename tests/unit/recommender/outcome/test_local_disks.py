@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import CopiedLocally, Reading
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Market, Option, Plan
 from advisor.report.words import sentence
 from recommender.outcome.feeding import copied_locally, network_bits_per_s, read_s
 from recommender.outcome.spot import SpotTerms, restarting, terms_of_plans
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import among
 from tests.recommending import recommend
 
 PER_EPOCH = 1000
@@ -42,8 +44,8 @@ def option(plan: Plan, *, epochs: int = 90, step_s: float = 0.1, spot: SpotTerms
     return answer.options[0]
 
 
-def codes(one: Option) -> set[Code]:
-    return {found.code for found in (*one.reasons, *one.script_changes)}
+def codes(one: Option) -> set[object]:
+    return among((*one.reasons, *one.script_changes))
 
 
 def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_disks() -> None:
@@ -54,9 +56,9 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
     )
     assert one.estimate.iteration_s.p50 == pytest.approx(3000 * GIB / PER_EPOCH / 30.4e9)
     assert one.time_s.p50 == pytest.approx(one.plan.copied_s + 90 * 3000 * GIB / 30.4e9)
-    assert {Code.COPIED_LOCALLY, Code.USE_NVME} <= codes(one)
-    assert Code.READING not in codes(one)
-    (told,) = (found for found in one.reasons if found.code is Code.COPIED_LOCALLY)
+    assert {CopiedLocally, EditScript(what="use-nvme")} <= codes(one)
+    assert Reading not in codes(one)
+    (told,) = (found for found in one.reasons if isinstance(found, CopiedLocally))
     assert told.facts["read_s"] == pytest.approx(one.estimate.iteration_s.p50)  # which binds
     assert sentence(told).startswith("3,000 GiB of data are copied")
     assert "in 8 min 35 s" in sentence(told) or "in 9 min" in sentence(told)
@@ -65,7 +67,7 @@ def test_three_terabytes_are_copied_in_nine_minutes_and_read_at_the_rate_of_the_
 def test_a_single_epoch_is_read_where_it_is() -> None:
     one = option(machine(3000.0), epochs=1)
     assert one.plan.copied_s == 0
-    assert {Code.COPIED_LOCALLY, Code.USE_NVME} & codes(one) == set()
+    assert {CopiedLocally, EditScript(what="use-nvme")} & codes(one) == set()
 
 
 @pytest.mark.parametrize(

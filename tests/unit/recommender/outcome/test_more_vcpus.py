@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import MoreVcpus
 from advisor.core.values import InputWork, Market, Plan
 from recommender.outcome.draws import make_draws
 from recommender.outcome.spot import SpotTerms
@@ -43,7 +44,7 @@ def notes_of(plans: list[Plan], gpu_s: float = 0.04, work: InputWork = WORK) -> 
         item.option.plan.id: note
         for item in with_more_vcpus(judged)
         for note in item.option.reasons
-        if note.code is Code.MORE_VCPUS
+        if isinstance(note, MoreVcpus)
     }
 
 

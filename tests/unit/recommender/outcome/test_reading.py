@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Reading, Unknown
 from advisor.core.input_time import reading
 from advisor.core.units import GIB
 from advisor.core.values import Bound, Interval, Layout, Option, Plan
@@ -17,6 +17,7 @@ from advisor.pricing.instance_types import load_instances
 from advisor.report.words.sentences import sentence
 from recommender.outcome.feeding import MOST_BITS_PER_S, network_bits_per_s, read_s
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import among
 from tests.recommending import recommend
 
 GIBS = st.floats(0.1, 1e5)
@@ -73,7 +74,7 @@ def test_an_unknown_network_has_no_more_than_any_known_one_for_its_vcpus(num_vcp
 def test_without_a_data_set_nothing_is_read() -> None:
     plain = option(machine("g5.xlarge"))
     assert plain.estimate.input_s is None
-    assert not {Code.READING, Code.READING_UNKNOWN} & {reason.code for reason in plain.reasons}
+    assert not {Reading, Unknown(what="reading")} & among(plain.reasons)
 
 
 def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
@@ -81,7 +82,7 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
     assert bound.estimate.binds is Bound.INPUT
     assert bound.estimate.iteration_s.p50 == pytest.approx(8 * GIB / 1.25e9)
     assert bound.train_s.p50 == pytest.approx(5000 * 8 * GIB / 1.25e9)
-    (note,) = (reason for reason in bound.reasons if reason.code is Code.READING)
+    (note,) = (reason for reason in bound.reasons if isinstance(reason, Reading))
     assert note.facts == {
         "gib": 1000.0,
         "read_s": pytest.approx(8 * GIB / 1.25e9),
@@ -94,7 +95,7 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
 def test_of_terabits_between_gpus_the_note_says_what_storage_gives() -> None:
     """p5.48xlarge has 3,200 Gbit/s, and its disks do not hold 40 TB."""
     far = option(machine("p5.48xlarge", 40e12 / GIB, num_gpus=8))
-    (note,) = (reason for reason in far.reasons if reason.code is Code.READING)
+    (note,) = (reason for reason in far.reasons if isinstance(reason, Reading))
     assert note.facts["by_storage"] is True
     text = sentence(note)
     assert "6.2 GB/s, half of the 100 Gbit/s that object storage gives one machine" in text
@@ -103,12 +104,12 @@ def test_of_terabits_between_gpus_the_note_says_what_storage_gives() -> None:
 def test_what_reads_faster_than_it_computes_takes_as_long_as_before() -> None:
     hidden = option(machine("p5.48xlarge", 10.0, num_gpus=8))
     assert hidden.train_s.p50 == pytest.approx(option(machine("p5.48xlarge", num_gpus=8)).train_s.p50)
-    assert Code.READING not in {reason.code for reason in hidden.reasons}
+    assert Reading not in {type(reason) for reason in hidden.reasons}
 
 
 def test_an_epoch_without_a_length_is_said_not_to_be_counted() -> None:
-    codes = [reason.code for reason in option(machine("g5.xlarge", 1000.0), per_epoch=None).reasons]
-    assert Code.READING_UNKNOWN in codes
+    codes = among(option(machine("g5.xlarge", 1000.0), per_epoch=None).reasons)
+    assert Unknown(what="reading") in codes
 
 
 def test_seconds_by_family_and_method_still_add_up_to_the_iteration() -> None:

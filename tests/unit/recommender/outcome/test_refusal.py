@@ -7,7 +7,8 @@ from datetime import date
 
 import pytest
 
-from advisor.core.findings import Code, Finding, finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import RateConfigured, RemovedBySpot
 from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.spot import Interruptions, load_interruptions
 from advisor.report.words import sentence
@@ -70,7 +71,7 @@ def test_a_deadline_that_no_draw_meets_is_hopeless_without_checkpoints_alone() -
 
 def test_an_option_that_is_refused_says_so_and_is_no_near_miss() -> None:
     option = option_of(SPOT, job=make_job(iterations=288_000), terms=UNSAVED)
-    assert (option.feasible, option.removed_by) == (False, (Code.SPOT,))
+    assert (option.feasible, option.removed_by) == (False, (RemovedBySpot.code,))
     assert sentence(option.reasons[0]).startswith("refused: 73.5 h")
 
 
@@ -129,7 +130,7 @@ def test_without_a_bucket_the_assumption_stays(plan: Plan) -> None:
 
 
 def test_a_configured_rate_has_no_floor() -> None:
-    configured = SpotTerms(preemptions_per_h=0.02, rate_source=finding(Code.RATE_CONFIGURED))
+    configured = SpotTerms(preemptions_per_h=0.02, rate_source=RateConfigured())
     assert terms_at(SPOT, configured, None) == configured
     assert sentence(risk_of(SPOT, configured)) == "preemption, 0.02 per hour configured"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import GpuInUse, RateUnknown, WaitAssumed, WaitOfLog
 from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
@@ -98,7 +98,7 @@ def test_this_machine_never_waits() -> None:
     ],
 )  # fmt: skip
 def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
-    busy = (sample(Code.GPU_BUSY),) * num_busy
+    busy = (sample(GpuInUse),) * num_busy
     plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
     assert [plan.num_gpus for plan in plans] == counts
     none = Quantiles(p50=0.0, p90=0.0)
@@ -111,12 +111,12 @@ def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[i
     ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
 )
 def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
-    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=(sample(Code.GPU_BUSY),))
+    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=(sample(GpuInUse),))
     assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
 
 
 def test_a_logged_wait_goes_before_a_configured_one() -> None:
-    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=(sample(Code.WAIT_OF_LOG),))
+    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=(sample(WaitOfLog),))
     one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
     assert (one.wait_s, one.notes) == (WAIT, ())
     assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
@@ -140,7 +140,7 @@ def test_an_offer_becomes_the_whole_machine() -> None:
     assert (plan.startup_s, plan.minimum_billed_s) == (300.0, 60.0)
     assert plan.offer is offer
     assert plan.wait_s == start_odds(offer.gpu, 8, offer.market).wait_s
-    assert [note.code for note in plan.notes] == [Code.WAIT_ASSUMED]
+    assert [type(note) for note in plan.notes] == [WaitAssumed]
 
 
 def test_an_offer_is_paid_at_the_contracted_price() -> None:
@@ -161,7 +161,7 @@ def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
     assert known.egress_usd == pytest.approx(5 * 0.09)
     assert set(known.rates) == {"storage", "data transfer"}
     assert (unknown.storage_usd_per_h, unknown.egress_usd) == (known.storage_usd_per_h, known.egress_usd)
-    assert [note.code for note in unknown.notes] == [Code.WAIT_ASSUMED, *[Code.RATE_UNKNOWN] * 2]
+    assert [type(note) for note in unknown.notes] == [WaitAssumed, *[RateUnknown] * 2]
     for plan in (known, unknown):
         assert plan.download_s == terms.download_s(80.0) > 0
         assert plan.startup_s == 300.0 + plan.download_s

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import DataInPlace, DataMoved, RateUnknown
 from advisor.core.units import GIB
 from advisor.core.values import DataPlace
 from advisor.pricing.storage import Rate, RateKind
@@ -68,9 +68,9 @@ def test_what_has_no_rate_costs_the_dearest_known(provider: str, region: str) ->
     bill = extras(region, provider, boot_disk_gib=100, result_gib=500)
     assert bill.storage_usd_per_h == pytest.approx(0.01)
     assert bill.egress_usd == pytest.approx(500 * 0.2)
-    assert [(note.code, note.facts["line"], note.facts["region"]) for note in bill.notes] == [
-        (Code.RATE_UNKNOWN, "storage", region),
-        (Code.RATE_UNKNOWN, "data transfer", region),
+    assert [(type(note), note.facts["line"], note.facts["region"]) for note in bill.notes] == [
+        (RateUnknown, "storage", region),
+        (RateUnknown, "data transfer", region),
     ]
     assert bill.rates["storage"] == "100 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01"
 
@@ -123,7 +123,7 @@ def moved(provider: str, region: str, data: DataPlace | None, gib: float = 100.0
 def test_data_in_the_region_is_read_in_place() -> None:
     bill = moved("aws", "us-east-1", VIRGINIA)
     assert bill == Extras(notes=bill.notes)
-    assert [note.code for note in bill.notes] == [Code.DATA_IN_PLACE]
+    assert [type(note) for note in bill.notes] == [DataInPlace]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_moving_is_billed_where_the_data_lies(provider: str, region: str, usd: f
     assert (bill.transfer_gib, bill.egress_usd) == (100.0, 0.0)
     assert bill.download_s == pytest.approx(100 * GIB * 8 / 1e9)
     assert "moving the data" in bill.rates
-    (note,) = (note for note in bill.notes if note.code is Code.DATA_MOVED)
+    (note,) = (note for note in bill.notes if isinstance(note, DataMoved))
     assert (note.facts["place"], note.facts["usd"]) == ("s3://photos", bill.transfer_usd)
 
 
@@ -156,7 +156,7 @@ def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
     lost = DataPlace(name="s3://lost", provider="aws")
     assert moved("aws", "us-east-1", lost).transfer_usd == pytest.approx(14.0)
     assert moved("gcp", "us-east1", lost).transfer_usd == pytest.approx(15.0)
-    (unknown,) = (n for n in moved("aws", "us-east-1", lost).notes if n.code is Code.RATE_UNKNOWN)
+    (unknown,) = (n for n in moved("aws", "us-east-1", lost).notes if isinstance(n, RateUnknown))
     assert unknown.facts["region"] is None
     assert "an unknown region of aws" in sentence(unknown)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.gpus import resolve_gpu
 from advisor.pricing.sources.custom import CustomSource
 from advisor.pricing.sources.protocol import OfferQuery
@@ -68,9 +68,7 @@ def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Pa
         offers = [offer for part in source.offers(query) for offer in part.offers]
         assert offers
         for offer in offers:
-            codes = {
-                needed.code for needed in software_changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))
-            }
-            assert Code.INSTALL_AARCH64 in codes, offer
+            codes = set(software_changes(make_plan("T4G", offer=offer), resolve_gpu("T4G")))
+            assert EditScript(what="install-aarch64") in codes, offer
             x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))
             assert software_changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import PolicyViolationError
-from advisor.core.findings import Code, quoted
+from advisor.core.findings import quoted
+from advisor.core.findings.about_options import RemovedByMemory
 from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.spot import spot_odds
 from advisor.store.database import open_store
@@ -69,7 +70,7 @@ def option(
         p_within_deadline=None,
         risk=quoted(""),
         script_changes=(),
-        reasons=() if feasible else (sample(Code.MEMORY),),
+        reasons=() if feasible else (sample(RemovedByMemory),),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import RemovedByDeadline
 from advisor.core.values import Option, PickName, Recommendation
 from recommender.ranking.variants import WhatIf, best_what_if
 from tests.builders import make_job, make_plan
@@ -23,7 +24,7 @@ def changed(name: str, change: str, hours: float, usd: float) -> Option:
 def best(*what_ifs: Option, recommended: str | None = "A", pick: PickName | None = None) -> WhatIf | None:
     options = (A, B, C)
     if recommended is None:
-        options = tuple(removed(option, Code.DEADLINE) for option in options)
+        options = tuple(removed(option, RemovedByDeadline) for option in options)
     return best_what_if(
         Recommendation(
             script=make_script(),
@@ -79,5 +80,5 @@ def test_where_nothing_is_feasible_the_best_of_what_would_be() -> None:
 def test_half_an_hour_for_a_second_gpu_counts_here_too() -> None:
     one, two = changed("A", "bf16", 3.0, 6.0), changed("B", "bf16", 2.9, 5.5)
     assert best(one, two) == WhatIf(change="bf16", same=one, instead=two)
-    wrapped = replace(two, script_changes=(sample(Code.WRAP_IN_DDP),))
+    wrapped = replace(two, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert best(one, wrapped) == WhatIf(change="bf16", same=one, instead=None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_options import Alike
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.neighbours import with_folded
@@ -26,7 +26,7 @@ def folded(*options: Option, best: str, value: float = 2.0) -> dict[str, str | N
 def row(*options: Option, best: str) -> str:
     """What the row of the best says of others."""
     row_shown = next(option for option in with_folded(options, best, Worth()) if option.plan.id == best)
-    return ", ".join(sentence(reason) for reason in row_shown.reasons if reason.code is Code.ALIKE)
+    return ", ".join(sentence(reason) for reason in row_shown.reasons if isinstance(reason, Alike))
 
 
 R = minutes("R", 10.3, 0.05)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import SummaryChoice
 from advisor.core.values import Job, Tier
 from recommender.ranking.what_tips import summary_of
 from tests.builders import make_plan
@@ -19,6 +19,6 @@ def test_what_is_rented_is_said_to_be(tier: Tier, is_rented: bool) -> None:
         make_option("L4", 1.0, 1.0), plan=make_plan("L4", None if tier is Tier.LOCAL else 2.0, tier=tier)
     )
     choice, cost, doubt = summary_of([option], option, Job(epochs=1), [])
-    assert (choice.code, choice.facts["is_rented"]) == (Code.SUMMARY_CHOICE, is_rented)
+    assert (type(choice), choice.facts["is_rented"]) == (SummaryChoice, is_rented)
     assert cost.facts["is_cost_known"] is is_rented
     assert doubt.facts["num_nodes"] == 1

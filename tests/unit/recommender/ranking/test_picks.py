@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_answers import BestOfTotal, ObjectiveOfPolicy
 from advisor.core.values import Market, PickName
 from advisor.report.words import sentence
 from recommender.ranking.choice import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
@@ -49,11 +49,11 @@ def test_the_one_to_take_is_the_pick_that_was_asked_for(name: PickName) -> None:
     picks = picks_of(options, job)
     plan_id, rule = recommended_of(picks, job)
     assert plan_id == best_of(options, job).plan.id == picked_by(name, options, JOB).plan.id
-    assert rule.code is Code.OBJECTIVE_OF_POLICY
+    assert isinstance(rule, ObjectiveOfPolicy)
     assert [pick.name for pick in picks] == list(PickName)
 
 
 def test_without_a_wish_it_is_the_best_value() -> None:
     plan_id, rule = recommended_of(picks_of([A, B, C], JOB), JOB)
-    assert (plan_id, rule.code) == ("A", Code.BEST_OF_TOTAL)
+    assert (plan_id, type(rule)) == ("A", BestOfTotal)
     assert best_of([A, B, C], JOB) is A

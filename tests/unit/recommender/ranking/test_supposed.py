@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings.about_estimates import DivideLayers, EditScript, ShardModel, Supposed
 from advisor.core.units import GIB
 from advisor.core.values import Layout, Option, Plan, Recommendation, Sharding, Split, Trace
 from recommender.ranking.variants import best_what_if
@@ -39,8 +39,8 @@ def test_eight_gpus_run_what_none_of_them_holds() -> None:
     assert {option.plan.id for option in answer.what_ifs} == {"8x+zero-1", "8x+zero-2", "8x+zero-3"}
     for option in answer.what_ifs:
         assert option.feasible
-        assert Code.SHARD_MODEL in [change.code for change in option.script_changes]
-        assert Code.WRAP_IN_DDP not in [change.code for change in option.script_changes]
+        assert ShardModel in [type(change) for change in option.script_changes]
+        assert EditScript(what="wrap-in-ddp") not in option.script_changes
     assert not {option.plan.id for option in answer.options} & {o.plan.id for o in answer.what_ifs}
 
 
@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_supposition(num_gpus: int) -> None:
     chosen = supposed.chosen
     assert chosen is not None
     assert (chosen.time_s, chosen.cost_usd) == (hint.time_s, hint.cost_usd)
-    assert Code.SUPPOSED in [warning.code for warning in supposed.warnings]
+    assert Supposed in [type(warning) for warning in supposed.warnings]
 
 
 def test_copies_of_a_divided_model_take_one_batch_each() -> None:
@@ -110,8 +110,8 @@ def test_layers_are_divided_where_sharding_is_not_enough() -> None:
     names = {option.what_if for option in answer.what_ifs}
     assert "tensor-8" in names
     assert not names & {one.value for one in Sharding}
-    codes = [change.code for option in answer.what_ifs for change in option.script_changes]
-    assert Code.DIVIDE_LAYERS in codes
+    codes = [type(change) for option in answer.what_ifs for change in option.script_changes]
+    assert DivideLayers in codes
 
 
 def test_a_model_without_layers_is_shared_or_not_at_all() -> None:

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    NothingTips,
+    Tipping,
+)
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence
@@ -52,9 +57,9 @@ def rising(option: Option, p90: float) -> Option:
 
 
 def test_without_another_nothing_tips() -> None:
-    assert tipped(CHOSEN).code is Code.NOTHING_TIPS
+    assert isinstance(tipped(CHOSEN), NothingTips)
     elsewhere = replace(RIVAL, plan=replace(RIVAL.plan, gpu=CHOSEN.plan.gpu), folded_into="A")
-    assert tipped(CHOSEN, elsewhere).code is Code.NOTHING_TIPS
+    assert isinstance(tipped(CHOSEN, elsewhere), NothingTips)
 
 
 def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
@@ -67,8 +72,8 @@ def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
 def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
     folded = tipped(CHOSEN, replace(RIVAL, folded_into="A"))
     assert folded == tipped(CHOSEN, RIVAL)
-    assert folded.code is not Code.NOTHING_TIPS
-    assert tipped(CHOSEN, certain("D", 6.0, 30.0)).code is Code.NOTHING_TIPS
+    assert not isinstance(folded, NothingTips)
+    assert isinstance(tipped(CHOSEN, certain("D", 6.0, 30.0)), NothingTips)
 
 
 # --- The worth of an hour ----------------------------------------------------------------------------
@@ -77,14 +82,15 @@ def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
 def test_where_all_is_sure_the_worth_of_an_hour_tips() -> None:
     """4 USD save an hour: at 4 USD an hour both are as good."""
     tipping = tipped(CHOSEN, RIVAL, FAR)
-    assert tipping.code is Code.TIPPED_BY_VALUE
-    assert tipping.facts["value_usd_per_h"] == pytest.approx(4.0)
+    assert isinstance(tipping, Tipping)
+    assert tipping.by == "value"
+    assert tipping.facts["usd_per_h"] == pytest.approx(4.0)
     assert (instead(tipping), tipping.facts["is_above"]) == ("B", True)
 
 
 def test_so_does_a_lower_one() -> None:
     tipping = tipped(CHOSEN, certain("D", 9.0, 5.0), FAR)
-    assert tipping.facts["value_usd_per_h"] == pytest.approx(5.0 / 4.0)
+    assert tipping.facts["usd_per_h"] == pytest.approx(5.0 / 4.0)
     assert (instead(tipping), tipping.facts["is_above"]) == ("D", False)
 
 
@@ -92,7 +98,7 @@ def test_so_does_a_lower_one() -> None:
 def test_there_the_choice_is_another_indeed(factor: float) -> None:
     for others in ((RIVAL, FAR), (certain("D", 9.0, 5.0), FAR)):
         tipping = tipped(CHOSEN, *others)
-        worth = tipping.facts["value_usd_per_h"]
+        worth = tipping.facts["usd_per_h"]
         assert isinstance(worth, float)
         beyond = (factor > 1) == tipping.facts["is_above"]
         best = least_total([CHOSEN, *others], Worth(hour_usd=worth * factor)).plan.id
@@ -102,84 +108,92 @@ def test_there_the_choice_is_another_indeed(factor: float) -> None:
 # --- Facts at their p90 ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("p90", "code"), [(1.19, Code.TIPPED_BY_VALUE), (1.21, Code.TIPPED_BY_PRICE)])
-def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: Code) -> None:
+@pytest.mark.parametrize(("p90", "code"), [(1.19, "value"), (1.21, "price")])
+def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: str) -> None:
     """2 USD of 10 are 20 %."""
     tipping = tipped(rising(CHOSEN, p90), RIVAL)
-    assert tipping.code is code
+    assert tipping.facts["by"] == code
     assert instead(tipping) == "B"
-    if code is Code.TIPPED_BY_PRICE:
+    if code == "price":
         assert tipping.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
 
 
 def test_disks_do_not_follow_the_price_of_the_machine() -> None:
     disks = replace(rising(CHOSEN, 1.3), cost_breakdown_usd={"training": 6.0, "storage": 4.0})
-    assert tipped(disks, RIVAL).code is Code.TIPPED_BY_VALUE
-    assert tipped(rising(disks, 1.4), RIVAL).code is Code.TIPPED_BY_PRICE
+    assert isinstance(tipped(disks, RIVAL), Tipping)
+    assert tipped(disks, RIVAL).by == "value"
+    assert isinstance(tipped(rising(disks, 1.4), RIVAL), Tipping)
+    assert tipped(rising(disks, 1.4), RIVAL).by == "price"
 
 
 def test_a_bill_of_disks_alone_follows_no_price() -> None:
     disks = replace(rising(CHOSEN, 9.0), cost_breakdown_usd={"storage": 10.0})
-    assert tipped(disks, RIVAL).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(disks, RIVAL), Tipping)
+    assert tipped(disks, RIVAL).by == "value"
     rival = replace(guessed(certain("B", 4.0, 11.9), 20.0), cost_breakdown_usd={"storage": 11.9})
-    assert tipped(CHOSEN, rival).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(CHOSEN, rival), Tipping)
+    assert tipped(CHOSEN, rival).by == "value"
 
 
 def test_of_several_guesses_the_one_that_must_fall_least() -> None:
     quoted = guessed(certain("B", 4.0, 14.0), 14.0)  # counts as what it is expected to cost
     far, near = guessed(certain("C", 4.0, 11.9), 20.0), guessed(certain("D", 4.0, 11.0), 20.0)
-    assert tipped(CHOSEN, quoted).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(CHOSEN, quoted), Tipping)
+    assert tipped(CHOSEN, quoted).by == "value"
     assert instead(tipped(CHOSEN, quoted, far, near)) == "D"
 
 
 def test_a_job_of_cents_follows_prices_like_any_other() -> None:
     """0.10 USD of 0.50 are 20 %; a guess of 0.55 counts 0.15 more."""
     cheap = certain("A", 0.25, 0.5)
-    assert tipped(cheap, guessed(certain("B", 0.2, 0.55), 0.7)).code is Code.TIPPED_BY_QUOTE
+    assert isinstance(tipped(cheap, guessed(certain("B", 0.2, 0.55), 0.7)), Tipping)
+    assert tipped(cheap, guessed(certain("B", 0.2, 0.55), 0.7)).by == "quote"
     found = tipped(rising(cheap, 1.21), certain("B", 0.2, 0.7))
-    assert found.code is Code.TIPPED_BY_PRICE
+    assert isinstance(found, Tipping)
+    assert found.by == "price"
     assert found.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
 
 
-@pytest.mark.parametrize(("median", "code"), [(11.9, Code.TIPPED_BY_QUOTE), (12.1, Code.TIPPED_BY_VALUE)])
-def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: Code) -> None:
+@pytest.mark.parametrize(("median", "code"), [(11.9, "quote"), (12.1, "value")])
+def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: str) -> None:
     """4 h are worth 8 USD: it is as good at 12 USD, and counts at 20."""
     tipping = tipped(CHOSEN, guessed(certain("B", 4.0, median), 20.0))
-    assert tipping.code is code
-    if code is Code.TIPPED_BY_QUOTE:
+    assert tipping.facts["by"] == code
+    if code == "quote":
         assert tipping.facts["usd_per_h"] == pytest.approx(12.0 / 4.0)
 
 
-@pytest.mark.parametrize(("p90_h", "code"), [(0.9, Code.TIPPED_BY_VALUE), (1.1, Code.TIPPED_BY_WAIT)])
-def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: Code) -> None:
+@pytest.mark.parametrize(("p90_h", "code"), [(0.9, "value"), (1.1, "wait")])
+def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: str) -> None:
     """2 USD are an hour."""
     waiting = replace(CHOSEN, wait_s=Quantiles(p50=0.0, p90=p90_h * HOUR_S))
     tipping = tipped(waiting, RIVAL)
-    assert tipping.code is code
-    if code is Code.TIPPED_BY_WAIT:
-        assert (tipping.facts["wait_s"], tipping.facts["is_known"]) == (pytest.approx(HOUR_S), True)
+    assert tipping.facts["by"] == code
+    if code == "wait":
+        assert (tipping.facts["limit_s"], tipping.facts["is_known"]) == (pytest.approx(HOUR_S), True)
 
 
 def test_an_expected_wait_is_a_part_of_it() -> None:
     expected = Means(wait_s=HOUR_S, time_s=5 * HOUR_S, cost_usd=10.0, counted_usd=10.0)
     waiting = replace(CHOSEN, expected=expected, wait_s=Quantiles(p50=HOUR_S, p90=3 * HOUR_S))
-    assert tipped(waiting, RIVAL).facts["wait_s"] == pytest.approx(2 * HOUR_S)
+    assert tipped(waiting, RIVAL).facts["limit_s"] == pytest.approx(2 * HOUR_S)
 
 
 def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
     tipping = tipped(replace(CHOSEN, wait_s=None), RIVAL)
-    assert (tipping.code, tipping.facts["is_known"]) == (Code.TIPPED_BY_WAIT, False)
-    assert tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)).code is Code.TIPPED_BY_VALUE
+    assert (tipping.facts["by"], tipping.facts["is_known"]) == ("wait", False)
+    assert isinstance(tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)), Tipping)
+    assert tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)).by == "value"
 
 
-@pytest.mark.parametrize(("factor", "code"), [(1.09, Code.TIPPED_BY_VALUE), (1.11, Code.TIPPED_BY_STEP)])
-def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
+@pytest.mark.parametrize(("factor", "code"), [(1.09, "value"), (1.11, "step")])
+def test_a_step_tips_that_takes_longer(factor: float, code: str) -> None:
     """Both money and time grow: 10 % of 10 USD and of 5 h are the 2 USD."""
     step_s = Interval(p10=0.1, p50=0.1, p90=0.1 * factor)
     tipping = tipped(replace(CHOSEN, estimate=make_estimate("A", step_s)), RIVAL)
-    assert tipping.code is code
-    if code is Code.TIPPED_BY_STEP:
-        assert tipping.facts["step_s"] == pytest.approx(0.11)
+    assert tipping.facts["by"] == code
+    if code == "step":
+        assert tipping.facts["limit_s"] == pytest.approx(0.11)
 
 
 @pytest.mark.parametrize(
@@ -194,15 +208,15 @@ def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
 def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s: float, words: str) -> None:
     """29.18 ms and 3.4 s are predicted, printed as 29.2 ms and 3.4 s."""
     expected_s = 0.02918 if step_s < 1 else 3.4
-    found = tip_of(Code.TIPPED_BY_STEP, RIVAL, step_s=step_s, expected_s=expected_s)
+    found = tip_of("step", RIVAL, limit_s=step_s, expected_s=expected_s)
     assert words in sentence(found)
 
 
 def test_the_cost_of_changes_counts_where_an_hour_s_worth_tips() -> None:
     """10 USD and 25 for the change against 60 and 4 hours less: even at 25 / 3.5 USD an hour."""
-    changed = replace(CHOSEN, script_changes=(sample(Code.WRAP_IN_DDP),))
+    changed = replace(CHOSEN, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     found = tipped(changed, certain("C", 1.5, 60.0))
-    assert found.facts["value_usd_per_h"] == pytest.approx((60 - 10 - 25) / (5 + 0.5 - 1.5))
+    assert found.facts["usd_per_h"] == pytest.approx((60 - 10 - 25) / (5 + 0.5 - 1.5))
 
 
 def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> None:
@@ -210,13 +224,16 @@ def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> Non
     wide = replace(CHOSEN, estimate=make_estimate("A", step_s))
     near = replace(RIVAL, plan=replace(RIVAL.plan, id="A-elsewhere", gpu="A"))
     assert instead(tipped(wide, near, FAR)) == "A-elsewhere"
-    assert tipped(wide, near).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(wide, near), Tipping)
+    assert tipped(wide, near).by == "value"
 
 
 def test_of_several_the_one_that_must_move_least() -> None:
     both = replace(rising(CHOSEN, 1.3), wait_s=Quantiles(p50=0.0, p90=10 * HOUR_S))
-    assert tipped(both, RIVAL).code is Code.TIPPED_BY_WAIT
-    assert tipped(rising(both, 4.0), RIVAL).code is Code.TIPPED_BY_PRICE
+    assert isinstance(tipped(both, RIVAL), Tipping)
+    assert tipped(both, RIVAL).by == "wait"
+    assert isinstance(tipped(rising(both, 4.0), RIVAL), Tipping)
+    assert tipped(rising(both, 4.0), RIVAL).by == "price"
 
 
 def test_a_tip_is_where_both_totals_are_equal() -> None:
@@ -232,15 +249,15 @@ def test_a_tip_is_where_both_totals_are_equal() -> None:
 
 def test_of_a_policys_pick_the_objective_tips() -> None:
     tipping = what_tips([CHOSEN, RIVAL], RIVAL, replace(JOB, pick=PickName.FASTEST))
-    assert (tipping.code, instead(tipping)) == (Code.TIPPED_BY_OBJECTIVE, "A")
-    assert tipped(CHOSEN, RIVAL, pick=PickName.CHEAPEST).code is Code.NOTHING_TIPS
+    assert (tipping.facts["by"], instead(tipping)) == ("objective", "A")
+    assert isinstance(tipped(CHOSEN, RIVAL, pick=PickName.CHEAPEST), NothingTips)
 
 
 def test_what_never_ends_tips_nothing_and_is_no_rival() -> None:
     inf = float("inf")
     endless = replace(RIVAL, expected=Means(wait_s=0.0, time_s=inf, cost_usd=inf, counted_usd=inf))
-    assert tipped(endless, CHOSEN).code is Code.NOTHING_TIPS
-    assert tipped(CHOSEN, endless).code is Code.NOTHING_TIPS
+    assert isinstance(tipped(endless, CHOSEN), NothingTips)
+    assert isinstance(tipped(CHOSEN, endless), NothingTips)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Finding
+from advisor.core.findings.about_answers import (
+    NothingTips,
+    Tipping,
+)
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
     DataPlace,
@@ -60,15 +64,15 @@ def named(found: Finding) -> object:
 
 def test_a_deadline_that_looks_met_and_is_not_changes_the_advice() -> None:
     found = tipped(CHEAP, SURE)
-    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, "SURE")
-    assert found.facts["below_s"] == 20.0 * HOUR_S
+    assert (found.facts["by"], named(found)) == ("deadline", "SURE")
+    assert found.facts["limit_s"] == 20.0 * HOUR_S
     assert sentence(found).startswith("with a deadline below 20 h (--deadline), 1 x SURE")
 
 
 def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer() -> None:
     """From 20 to 18 h another of the same kind, then the surer one: named is what holds for most."""
     found = tipped(CHEAP, done("LIKE", 3.0, 18.0, 30.0), SURE)
-    assert (named(found), found.facts["below_s"]) == ("SURE", 18.0 * HOUR_S)
+    assert (named(found), found.facts["limit_s"]) == ("SURE", 18.0 * HOUR_S)
 
 
 def test_what_costs_more_and_is_no_surer_is_never_named() -> None:
@@ -79,29 +83,32 @@ def test_what_costs_more_and_is_no_surer_is_never_named() -> None:
 def test_half_of_the_deadlines_at_least(p90_h: float, is_named: bool) -> None:
     """Between 3 and 20 h, the middle is 11.5."""
     found = tipped(CHEAP, done("SURE", 2.0, p90_h, 100.0))
-    assert (found.code is Code.TIPPED_BY_DEADLINE) is is_named
+    assert (isinstance(found, Tipping) and found.by == "deadline") is is_named
 
 
 def test_a_deadline_that_was_given_is_no_unknown() -> None:
-    assert tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)), Tipping)
+    assert tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)).by == "value"
     # The p90 says nothing of other odds.
-    assert tipped(CHEAP, SURE, job=replace(JOB, confidence=0.5)).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(CHEAP, SURE, job=replace(JOB, confidence=0.5)), Tipping)
+    assert tipped(CHEAP, SURE, job=replace(JOB, confidence=0.5)).by == "value"
 
 
 def test_a_surer_place_of_the_same_gpus_stands_before_a_rival_and_is_not_named() -> None:
     elsewhere = replace(
         done("HERE", 3.0, 4.0, 26.0), folded_into="SPOT", plan=replace(CHEAP.plan, id="SPOT-elsewhere")
     )
-    assert tipped(CHEAP, elsewhere, SURE).code is Code.TIPPED_BY_VALUE
+    assert isinstance(tipped(CHEAP, elsewhere, SURE), Tipping)
+    assert tipped(CHEAP, elsewhere, SURE).by == "value"
 
 
 def test_an_unsure_fact_that_changes_more_goes_before_a_deadline() -> None:
     """The wait tips from a twentieth of its way on, the deadline on 16 of 17 hours."""
     waiting = replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=1600 * HOUR_S))
-    assert tipped(waiting, SURE).code is Code.TIPPED_BY_WAIT
-    assert tipped(replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=50 * HOUR_S)), SURE).code is (
-        Code.TIPPED_BY_DEADLINE
-    )
+    assert isinstance(tipped(waiting, SURE), Tipping)
+    assert tipped(waiting, SURE).by == "wait"
+    assert isinstance(tipped(replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=50 * HOUR_S)), SURE), Tipping)
+    assert tipped(replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=50 * HOUR_S)), SURE).by == "deadline"
 
 
 def two_to_choose_from(job: Job) -> Recommendation:
@@ -129,8 +136,8 @@ def test_within_that_deadline_it_is_recommended_indeed() -> None:
     found = free.summary[2].facts["tipped_by"]
     assert isinstance(found, Finding)
     assert free.recommended == "SPOT"
-    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, "SURE")
-    below_s = found.facts["below_s"]
+    assert (found.facts["by"], named(found)) == ("deadline", "SURE")
+    below_s = found.facts["limit_s"]
     assert isinstance(below_s, float)
     for share, best in ((0.98, "SURE"), (1.02, "SPOT")):
         within = two_to_choose_from(replace(job, deadline_s=share * below_s))
@@ -148,8 +155,8 @@ def later(*late: Option, job: Job = WITHIN_10_H) -> Finding:
 
 def test_a_later_deadline_that_saves_money_is_named() -> None:
     found = later(CHEAP)
-    assert (found.code, named(found)) == (Code.TIPPED_BY_LATER_DEADLINE, "SPOT")
-    assert found.facts["from_s"] == 20.0 * HOUR_S
+    assert (found.facts["by"], named(found)) == ("later-deadline", "SPOT")
+    assert found.facts["limit_s"] == 20.0 * HOUR_S
     assert sentence(found).startswith("with a deadline of 20 h or later (--deadline), 1 x SPOT")
 
 
@@ -164,16 +171,16 @@ def test_a_later_deadline_that_saves_money_is_named() -> None:
     ],
 )
 def test_a_later_deadline_that_brings_nothing_is_not(late: Option, job: Job) -> None:
-    assert later(late, job=job).code is Code.NOTHING_TIPS
+    assert isinstance(later(late, job=job), NothingTips)
 
 
 def test_of_several_that_are_late_the_best_is_named_with_its_own_deadline() -> None:
     found = later(done("NEAR", 3.0, 12.0, 60.0), done("FAR", 3.0, 16.0, 20.0))
-    assert (named(found), found.facts["from_s"]) == ("FAR", 16.0 * HOUR_S)
+    assert (named(found), found.facts["limit_s"]) == ("FAR", 16.0 * HOUR_S)
 
 
 def test_a_minute_is_never_rounded_away() -> None:
-    assert later(done("SPOT", 3.0, 12.001, 25.0)).facts["from_s"] == 12 * HOUR_S + 60
+    assert later(done("SPOT", 3.0, 12.001, 25.0)).facts["limit_s"] == 12 * HOUR_S + 60
 
 
 def test_from_that_deadline_on_it_is_recommended_indeed() -> None:
@@ -183,8 +190,8 @@ def test_from_that_deadline_on_it_is_recommended_indeed() -> None:
     within = two_to_choose_from(tight)
     found = within.summary[2].facts["tipped_by"]
     assert isinstance(found, Finding)
-    assert (within.recommended, found.code) == ("SURE", Code.TIPPED_BY_LATER_DEADLINE)
-    from_s = found.facts["from_s"]
+    assert (within.recommended, found.facts["by"]) == ("SURE", "later-deadline")
+    from_s = found.facts["limit_s"]
     assert isinstance(from_s, float)
     for deadline_s, best in ((from_s, "SPOT"), (from_s - 120, "SURE")):
         assert two_to_choose_from(replace(tight, deadline_s=deadline_s)).recommended == best
@@ -207,7 +214,7 @@ HERE, THERE = rented("HERE", "us-east-1", 20.0), rented("THERE", "eu-west-1", 30
 def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
     """Copying takes 5 h of 3 and 2 USD: 25 of 50 USD, where the chosen one counts 40."""
     found = tipped(HERE, THERE, job=DATA)
-    assert (found.code, named(found)) == (Code.TIPPED_BY_DATA_PLACE, "THERE")
+    assert (found.facts["by"], named(found)) == ("data-place", "THERE")
     assert (found.facts["data_provider"], found.facts["data_region"]) == ("aws", "eu-west-1")
     assert sentence(found).startswith("if the data is in eu-west-1 of aws (--data), 1 x THERE")
     # What it takes there, without the copying.
@@ -218,23 +225,29 @@ def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
 def test_it_must_save_more_than_it_costs(copying_h: float, tips: bool) -> None:
     """10 USD more, at 5 USD for each hour of copying."""
     found = tipped(HERE, rented("THERE", "eu-west-1", 30.0, copying_h=copying_h), job=DATA)
-    assert (found.code is Code.TIPPED_BY_DATA_PLACE) is tips
+    assert (isinstance(found, Tipping) and found.by == "data-place") is tips
 
 
 def test_where_the_place_is_known_or_nothing_moves_it_tips_nothing() -> None:
     place = DataPlace(name="local")
     known = replace(DATA, data=DataSet(gib=3000.0, place=place))
     for job in (JOB, known):
-        assert tipped(HERE, THERE, job=job).code is not Code.TIPPED_BY_DATA_PLACE
+        assert not (
+            isinstance(tipped(HERE, THERE, job=job), Tipping)
+            and tipped(HERE, THERE, job=job).by == "data-place"
+        )
     still = [rented(o.plan.id, "eu-west-1", o.cost_usd.p50, copying_h=0.0) for o in (HERE, THERE)]
-    assert tipped(*still, job=DATA).code is not Code.TIPPED_BY_DATA_PLACE
+    assert not (isinstance(tipped(*still, job=DATA), Tipping) and tipped(*still, job=DATA).by == "data-place")
 
 
 def test_a_machine_of_ones_own_lies_in_no_region() -> None:
     own = done("OWN", 10.0, 10.0, 1.0, plan=make_plan("OWN", 0.1, tier=Tier.CLUSTER))
-    assert tipped(own, THERE, job=DATA).code is not Code.TIPPED_BY_DATA_PLACE
-    assert tipped(HERE, replace(own, expected=_counting(50.0)), job=DATA).code is not (
-        Code.TIPPED_BY_DATA_PLACE
+    assert not (
+        isinstance(tipped(own, THERE, job=DATA), Tipping) and tipped(own, THERE, job=DATA).by == "data-place"
+    )
+    assert not (
+        isinstance(tipped(HERE, replace(own, expected=_counting(50.0)), job=DATA), Tipping)
+        and tipped(HERE, replace(own, expected=_counting(50.0)), job=DATA).by == "data-place"
     )
 
 

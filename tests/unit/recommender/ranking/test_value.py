@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings import Code
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import (
+    EditScript,
+    SaveCheckpoints,
+)
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
@@ -93,7 +97,7 @@ def test_a_price_that_nobody_quoted_counts_at_its_p90() -> None:
 
 
 def test_a_script_that_must_be_changed_costs_work_and_is_ready_half_an_hour_later() -> None:
-    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(Code.WRAP_IN_DDP),))
+    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert CHANGE_S == 0.5 * HOUR_S
     assert total_usd(parallel, at(4.0)) == pytest.approx(10 + 25 + 4 * 1.5)
     # At 2 USD an hour, 26 USD are 13 hours.
@@ -103,25 +107,25 @@ def test_a_script_that_must_be_changed_costs_work_and_is_ready_half_an_hour_late
 
 def test_who_changes_scripts_for_nothing_says_so() -> None:
     free = Worth(hour_usd=2.0, change_usd=0.0)
-    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(Code.WRAP_IN_DDP),))
+    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert taken(expecting("A", 1.49, 10), parallel, worth=free) == "A"
     assert taken(expecting("A", 1.51, 10), parallel, worth=free) == "8xA"
 
 
 def test_several_changes_are_made_in_one_go() -> None:
-    both = (sample(Code.WRAP_IN_DDP), sample(Code.USE_NO_SYNC))
+    both = (sample(EditScript, what="wrap-in-ddp"), sample(EditScript, what="use-no-sync"))
     one, two = (expecting("8xA", 1.0, 10, script_changes=some) for some in (both[:1], both))
     assert total_usd(one, at(2.0)) == total_usd(two, at(2.0))
 
 
 def test_a_job_of_an_hour_is_not_rewritten_to_save_four_dollars() -> None:
     """GPT-2 on one H100 on demand, or on eight on spot: 6.00 and 2.25 USD, 0.9 and 1.8 h on average."""
-    eight = expecting("8xH100", 1.8, 2.25, script_changes=(sample(Code.WRAP_IN_DDP),))
+    eight = expecting("8xH100", 1.8, 2.25, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert taken(expecting("H100", 0.9, 6.00), eight) == "H100"
 
 
 def test_the_reason_names_what_a_change_costs() -> None:
-    changed = expecting("8xA", 1.0, 10, script_changes=(sample(Code.WRAP_IN_DDP),))
+    changed = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert sentence(why_least(changed, at(2.0))) == (
         "the least expected cost and time at $2/h: $10.00 and 1 h on average, and $25.00 and 30 min to"
         " change the script"
@@ -129,9 +133,14 @@ def test_the_reason_names_what_a_change_costs() -> None:
     assert sentence(why_least(expecting("A", 1.0, 10), at(2.0))).endswith("1 h on average")
 
 
-@pytest.mark.parametrize("code", [Code.USE_AUTOCAST, Code.INSTALL_FOR_CUDA_12, Code.SAVE_CHECKPOINTS])
-def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_granted(code: Code) -> None:
-    assert total_usd(expecting("A", 1.0, 10, script_changes=(sample(code),)), at(4.0)) == pytest.approx(14)
+@pytest.mark.parametrize(
+    "change",
+    [EditScript(what="use-autocast"), EditScript(what="install-for-cuda-12"), sample(SaveCheckpoints)],
+)
+def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_granted(
+    change: Finding,
+) -> None:
+    assert total_usd(expecting("A", 1.0, 10, script_changes=(change,)), at(4.0)) == pytest.approx(14)
 
 
 @pytest.mark.parametrize("value", [0.1, 2.0, 50.0, 1000.0])
@@ -139,7 +148,7 @@ def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_gran
 def test_a_job_of_five_minutes_never_leads_with_eight_gpus(value: float, usd_per_h: float) -> None:
     """Not even with free ones, however short the job becomes, nor where changes cost nothing."""
     worth = Worth(hour_usd=value, change_usd=0.0)
-    eight = expecting("8xA", 1 / 60, usd_per_h / 60, script_changes=(sample(Code.WRAP_IN_DDP),))
+    eight = expecting("8xA", 1 / 60, usd_per_h / 60, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert taken(eight, expecting("A", 5 / 60, usd_per_h / 8 * 5 / 60), worth=worth) == "A"
 
 
@@ -164,7 +173,7 @@ def test_at_the_break_even_wait_both_cost_the_same() -> None:
 
 def test_changes_shorten_the_wait_that_pays_by_what_they_cost() -> None:
     own = queued(8.0, 2.0, wait_h=5.0)
-    changed = replace(own, script_changes=(sample(Code.WRAP_IN_DDP),))
+    changed = replace(own, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     rented = expecting("R", 2.0, 9.0)
     lost_s = break_even_wait_s(own, rented, at(2.0)) - break_even_wait_s(changed, rented, at(2.0))
     assert lost_s == pytest.approx(CHANGE_S + 25.0 / 2.0 * HOUR_S)

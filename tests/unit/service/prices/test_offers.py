@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.layers import Config
+from advisor.config.layers import Config, PricingSettings
 from advisor.config.settings import CloudSettings, Settings
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.findings import Code
-from advisor.core.values import Market, Offer, PriceOrder, QuoteKind, live
-from advisor.pricing import answers as pricing
+from advisor.core.findings.about_answers import OptInRegions
+from advisor.core.values import Market, Offer, PriceOrder, QuoteKind
+from advisor.pricing import answers
 from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
+from advisor.service.prices import live
 from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
 from tests.builders import make_offer, make_price
 from tests.findings import texts
@@ -29,8 +30,8 @@ from tests.listening import Heard
 DAY_S = 86400.0
 
 
-def config(**sections: Any) -> Config:
-    return Config(settings=Settings(**sections), origins={}, warnings=())
+def pricing(**sections: Any) -> PricingSettings:
+    return Config(settings=Settings(**sections), origins={}, warnings=()).pricing
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
         return Offers(offers=offers, warnings=texts("a warning"))
 
     known = [Answer(source="a test", is_live=False, offers=(), providers=("aws", "gcp"))]
-    monkeypatch.setattr(pricing, "load_offers", load)
+    monkeypatch.setattr(answers, "load_offers", load)
     monkeypatch.setattr(live, "current_answers", lambda *_, **__: known)
     return queries
 
@@ -63,7 +64,7 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
 
 def test_settings_become_the_query(asked):
     cloud = {"providers": ("gcp",), "regions": ("us-*", "*-east-1"), "markets": (Market.SPOT,)}
-    settings = config(cloud=cloud, prices={"max_age": "30d"})
+    settings = pricing(cloud=cloud, prices={"max_age": "30d"})
     query_offers(settings, OfferFilter(wanted={"L4": set()}, max_usd_per_h=2.5), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
@@ -71,7 +72,7 @@ def test_settings_become_the_query(asked):
 
 
 def test_without_a_limit_any_age_and_price_will_do(asked):
-    query_offers(config(), OfferFilter(wanted={}), Silence())
+    query_offers(pricing(), OfferFilter(wanted={}), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
 
@@ -89,14 +90,14 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
     ],
 )  # fmt: skip
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
-    kept = query_offers(config(), OfferFilter(wanted=wanted, max_gpus=max_gpus), Silence())
+    kept = query_offers(pricing(), OfferFilter(wanted=wanted, max_gpus=max_gpus), Silence())
     assert {(offer.gpu, offer.num_gpus) for offer in kept.offers} == counts
     assert kept.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):
     with pytest.raises(InputError, match=r"'awss'.*Did you mean 'aws'.*aws, gcp"):
-        query_offers(config(cloud={"providers": ("gcp", "awss")}), OfferFilter(wanted={}), Silence())
+        query_offers(pricing(cloud={"providers": ("gcp", "awss")}), OfferFilter(wanted={}), Silence())
     assert asked == []
 
 
@@ -179,18 +180,17 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
     answer = Answer(source="a test", is_live=False, offers=offers, providers=("aws",))
     monkeypatch.setattr(live, "current_answers", lambda *_, **__: [answer])
     monkeypatch.setattr(live, "known_answers", lambda *_, **__: [answer])
-    config = Config(settings=Settings(), origins={}, warnings=())
-    return query_offers(config, OfferFilter(wanted={}), Silence(), only_open=only_open)
+    return query_offers(pricing(), OfferFilter(wanted={}), Silence(), only_open=only_open)
 
 
 def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert answered.offers == (OPEN,)
-    (note,) = (warning for warning in answered.warnings if warning.code is Code.OPT_IN_REGIONS)
+    (note,) = (warning for warning in answered.warnings if isinstance(warning, OptInRegions))
     assert note.facts == {"num_offers": 1, "regions": ["me-south-1"]}
     every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert set(every.offers) == {CLOSED, OPEN}
-    assert Code.OPT_IN_REGIONS not in {warning.code for warning in every.warnings}
+    assert OptInRegions not in {type(warning) for warning in every.warnings}
 
 
 def test_where_nothing_else_is_left_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,273 @@
+"""What is found of a whole answer: the pick, the summary, two plans or scripts compared, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from advisor.core.findings import Caution, Fault, Finding, Note
+
+# Why an option was picked.
+
+
+class BestOfTotal(Note):
+    value_usd_per_h: float
+    cost_usd: float
+    time_s: float
+    change_s: float
+    change_usd: float
+    is_price_derived: bool
+
+
+class Cheapest(Note):
+    is_cost_known: bool
+    is_guess_below: bool
+
+
+class CostOfPickUnknown(Caution):
+    rule: Finding
+
+
+class Fastest(Note): ...
+
+
+class ObjectiveOfPolicy(Note):
+    reason: Finding
+
+
+class Safest(Note):
+    limits: Sequence[str]
+    p_met: float
+    is_preemptible: bool
+    cost_p90_usd: float
+    is_cost_known: bool
+
+
+# The answer in short, and which fact would change it.
+
+
+class Machine(Note):
+    plan_id: str
+    gpu: str
+    num_gpus: int
+    num_nodes: int
+    tier: str
+    provider: str
+    instance_type: str | None
+    place: str | None
+    market: str | None
+
+
+class NothingTips(Note): ...
+
+
+class SummaryChoice(Note):
+    machine: Finding
+    is_rented: bool
+    must_change: bool
+    num_iterations: int
+    iteration_s: float
+
+
+class SummaryCostAndTime(Note):
+    cost_p50_usd: float
+    cost_p90_usd: float
+    time_p50_s: float
+    time_p90_s: float
+    is_cost_known: bool
+    is_whole: bool
+
+
+class SummaryDoubt(Note):
+    risk: Finding
+    num_nodes: int
+    tipped_by: Finding
+
+
+TippedBy = Literal[
+    "data-place", "deadline", "later-deadline", "objective", "price", "quote", "step", "value", "wait"
+]
+
+
+class Tipping(Note):
+    by: TippedBy
+    instead: Finding
+    time_s: float
+    cost_usd: float | None
+    usd_per_h: float = 0.0
+    limit_s: float = 0.0
+    expected_s: float = 0.0
+    is_known: bool = True
+    is_above: bool = True
+    data_provider: str | None = None
+    data_region: str | None = None
+
+
+# What a change of the script does to its job.
+
+
+class ChangeCosts(Note):
+    machine: Finding
+    measure: str
+    relative: float
+    base_usd: float | None
+    base_p90_usd: float | None
+    base_s: float
+    head_usd: float | None
+    head_p90_usd: float | None
+    head_s: float
+
+
+class ChangeEnables(Note):
+    machine: Finding
+    head_usd: float | None
+    head_p90_usd: float | None
+    head_s: float
+
+
+class ChangeEndsAll(Caution):
+    machine: Finding | None
+
+
+class ChangeMoves(Note):
+    machine: Finding
+    head_usd: float | None
+    head_p90_usd: float | None
+    head_s: float
+
+
+class ChangeOfMemory(Note):
+    base_bytes: int
+    head_bytes: int
+    no_longer: Sequence[str]
+    newly: Sequence[str]
+
+
+class ChangeRulesOut(Caution):
+    machine: Finding
+    why: Finding | None
+    instead: Finding
+    measure: str
+    relative: float
+    base_usd: float | None
+    base_p90_usd: float | None
+    base_s: float
+    head_usd: float | None
+    head_p90_usd: float | None
+    head_s: float
+
+
+# What decides between two plans, and where more GPUs of one stop paying.
+
+
+class ComparedBetter(Note):
+    faster: str
+    slower: str
+    times_faster: float | None
+    less_s: float
+    p_sooner: float
+    times_cheaper: float | None
+    less_usd: float
+    change_usd: float
+
+
+class ComparedByTime(Note):
+    faster: str
+    slower: str
+    times_faster: float | None
+    less_s: float
+    p_sooner: float
+    unpriced: Sequence[str]
+
+
+class ComparedNeither(Caution):
+    why_a: Finding
+    why_b: Finding
+
+
+class ComparedOne(Note):
+    take: str
+    other: str
+    why: Finding
+
+
+class ComparedSame(Note):
+    usd: float
+    time_s: float
+
+
+class ComparedTrade(Note):
+    faster: str
+    slower: str
+    times_faster: float | None
+    less_s: float
+    p_sooner: float
+    times_dearer: float | None
+    more_usd: float
+    change_usd: float
+    even_usd_per_h: float
+    value_usd_per_h: float
+    take: str
+
+
+class CurveOfNone(Caution): ...
+
+
+class CurveOfOne(Note):
+    machine: Finding
+
+
+class CurvePays(Note):
+    machine: Finding
+    usd_per_h_saved: float
+    change_usd: float
+    value_usd_per_h: float
+
+
+class CurveStops(Note):
+    machine: Finding
+    next_num_gpus: int
+    usd_per_h_saved: float | None
+    change_usd: float
+    value_usd_per_h: float
+
+
+# What a recommendation leaves out.
+
+
+class CloudWaitAssumed(Caution):
+    num_assumed: int
+    num_rented: int
+
+
+class DataRegionUnknown(Caution):
+    place: str
+    provider: str
+
+
+class OptInRegions(Note):
+    num_offers: int
+    regions: Sequence[str]
+
+
+class RatesUnknown(Caution):
+    num_unknown: int
+    num_options: int
+
+
+# What is missing or wrong in what was asked: an error carries it.
+
+
+class EpochLengthUnknown(Fault):
+    script: str
+    is_of_profiler: bool
+    has_loader: bool
+
+
+class NothingToChooseFrom(Fault): ...
+
+
+class TooManyEpochs(Fault):
+    epochs: float
+    iterations_per_epoch: int
+    most_iterations: int

@@ -1,0 +1,269 @@
+"""What is found of an estimate: what to change, what it rests on, and why a change brings nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from advisor.core.findings import Caution, Change, Finding, Note
+
+# What to change in the script or its environment.
+
+
+class Accumulate(Change):
+    passes: int
+
+
+class EditScript(Change):
+    what: Literal[
+        "add-grad-scaler",
+        "allow-tf32",
+        "compile-model",
+        "fuse-optimizer",
+        "gather-sparse-gradients",
+        "install-aarch64",
+        "install-for-cuda-12",
+        "install-for-vendor",
+        "pack-data",
+        "use-autocast",
+        "use-channels-last",
+        "use-fused-attention",
+        "use-no-sync",
+        "use-nvme",
+        "use-workers",
+        "wrap-in-ddp",
+    ]
+    name: str | None = None
+
+
+class DivideLayers(Change):
+    tensor: int
+    pipeline: int
+
+
+class EnlargeBatch(Change):
+    factor: int
+
+
+class RetuneLearningRate(Change):
+    global_batch_size: int
+    batch_size: int
+
+
+class SaveCheckpoints(Change):
+    interval_s: float
+    best_interval_s: float
+
+
+class ShardModel(Change):
+    sharding: str
+
+
+class StartOnNodes(Change):
+    num_nodes: int
+    gpus_per_node: int
+    is_rented: bool
+
+
+class StartWithTorchrun(Change):
+    library: str
+
+
+# What an estimate rests on.
+
+
+class AttentionUnfused(Caution):
+    gpu: str
+    dtype: str
+    head_size: int
+
+
+class BatchNotProfiled(Note):
+    share: float
+    batch: float
+    exponent: float
+
+
+class BatchVariation(Note):
+    variation: float
+    waits: bool
+
+
+class CorrectedByReceipts(Note):
+    num_runs: int
+    num_jobs: int
+    factor: float
+    band: float
+
+
+class Drift(Caution):
+    gpu: str
+    num_runs: int
+    num_outside: int
+    ratio: float
+
+
+class CalibratedRates(Note):
+    reached_share: Mapping[str, float]
+
+
+class RooflineConstants(Note):
+    source: Finding
+    rates_by_constant: Mapping[str, Sequence[str]]
+
+
+class DataParallel(Note):
+    bucket_bytes: float
+    slowdown: float
+    spread: float
+
+
+class EmulatedRate(Note):
+    rate: str
+
+
+class Fp16OnCudaCores(Note): ...
+
+
+class HostLaunches(Note):
+    how: Literal["bound", "hidden"]
+
+
+class KernelFloor(Note):
+    kernel_s: float
+    operator_s: float
+
+
+class Launching(Note):
+    launching_s: Mapping[str, float]
+
+
+class LearnedRates(Note): ...
+
+
+class MemoryByPart(Note):
+    fragmentation_p50: float
+    fragmentation_p90: float
+
+
+class NotLearned(Note):
+    families: Sequence[str]
+    partly: Sequence[str]
+
+
+class Supposed(Caution):
+    split: str
+
+
+class OtherWorld(Caution):
+    num_ranks: int
+    num_gpus: int
+
+
+class PowerLimited(Note):
+    limit_w: float | None
+    tdp_w: float
+    slowdown: float | None
+
+
+class RecurrentOfUnknownSize(Caution):
+    share_of_rate: float
+
+
+class RecurrentStepwise(Note): ...
+
+
+class TimeOfUnsupportedGpu(Caution):
+    gpu: str
+    why: Finding
+
+
+class Sharded(Note):
+    num_ranks: int
+    hides: bool
+
+
+class StateShared(Note):
+    num_gpus: int
+
+
+class StepCompiled(Note):
+    mode: str
+
+
+class WhatIf(Note):
+    how: Literal["autocast", "fed-faster", "rewritten", "tf32"]
+    dtype: str | None = None
+    change: str | None = None
+
+
+# Why a change of the script brings nothing.
+
+
+class NoGain(Note):
+    why: Literal[
+        "already",
+        "batch-not-seen",
+        "batch-unknown",
+        "bf16-instead",
+        "copied",
+        "graph-breaks",
+        "no-machine",
+        "no-rate",
+        "not-copied",
+        "not-fed",
+        "nothing",
+        "parameters-unknown",
+    ]
+    gpu: str | None = None
+    rate: str | None = None
+    lacking: str | None = None
+    batch_size: int | None = None
+    num_breaks: int | None = None
+
+
+class WhatIfNotFeasible(Note):
+    gpu: str
+    removed_by: Sequence[str]
+
+
+# Why a change has no safe place in a script.
+
+
+class NotPatched(Note):
+    why: Literal[
+        "by-hand",
+        "fused-not-clipped",
+        "loop-unclear",
+        "no-model",
+        "no-optimizer",
+        "no-torch",
+        "not-helpful",
+        "set-already",
+        "shared-line",
+    ]
+    name: str | None = None
+
+
+# Where a fitted constant comes from.
+
+
+class Constant(Note):
+    of: Literal["assumed", "calibrated", "measured", "median", "half-rate"]
+    architecture: str | None = None
+    source: str | None = None
+    is_on_slot_power: bool = False
+    slot_power_w: float = 0.0
+
+
+# What makes measured kernels doubtful.
+
+
+class ClocksDrifted(Caution):
+    drift: float
+
+
+class KernelsDisagree(Caution):
+    constant: str
+    num_kernels: int
+    spread: float

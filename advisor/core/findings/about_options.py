@@ -1,0 +1,318 @@
+"""What is found of an option: why it is removed, what else to know of it, what can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from advisor.core.findings import Caution, Finding, Note, Removal
+
+# Why an option is removed, in the order in which `Option.removed_by` names them.
+
+
+class RemovedByMemory(Removal, code="memory"):
+    needed_bytes: float
+    available_bytes: float
+    fitting_share: float | None
+    batch_size: int | None
+    fitting_batch_size: int | None
+    remedies: Sequence[Mapping[str, Any]]
+
+
+class RemovedBySharding(Removal, code="sharding"):
+    num_ranks: int
+    num_gpus: int
+
+
+class RemovedBySoftware(Removal, code="software"):
+    compute_capability: str
+
+
+class RemovedByAttention(Removal, code="attention"):
+    gpu: str
+    backends: Sequence[str]
+    dtype: str
+    head_size: int
+
+
+class RemovedByQuota(Removal, code="quota"):
+    num_vcpus: int
+    most_vcpus: int
+    instance_types: Sequence[str]
+    region: str
+    provider: str
+
+
+class RemovedBySpot(Removal, code="spot"):
+    training_h: float
+    cost_usd: float
+    checkpoint_interval_h: float | None
+    on_demand_h: float
+    best: Mapping[str, float] | None
+
+
+class RemovedByBudget(Removal, code="budget"):
+    cost_usd: float
+    budget_usd: float
+    p: float
+
+
+class RemovedByDeadline(Removal, code="deadline"):
+    time_s: float
+    deadline_s: float
+    p: float
+
+
+class RemovedByPolicy(Removal, code="policy"):
+    rule: str
+    file: str
+    detail: str
+
+
+# What else there is to know of an option.
+
+
+class Alike(Note):
+    num_options: int
+    num_of_other_gpus: int
+    other_gpus: Sequence[str]
+    faster_s: float
+    slower_s: float
+    cheaper_usd: float
+    dearer_usd: float
+
+
+class ApprovalNeeded(Note):
+    by: str
+    file: str
+    detail: str
+
+
+class CommunityHost(Caution):
+    provider: str
+
+
+class Unknown(Caution):
+    what: Literal[
+        "cost",
+        "wait",
+        "memory",
+        "memory-of-profile",
+        "loading",
+        "gradients",
+        "wave-resources",
+        "reading",
+        "sharing",
+        "local-wait",
+        "data-place",
+        "data-size",
+        "curve-cost",
+        "calibration",
+        "board",
+        "price",
+        "hourly-cost",
+        "cluster-wait",
+        "gpu",
+        "price-date",
+        "operator",
+    ]
+    names: Sequence[str] = ()
+
+
+class CopiedLocally(Note):
+    gib: float
+    time_s: float
+    read_s: float
+
+
+class DataInPlace(Note):
+    place: str
+    gib: float
+
+
+class Reading(Note):
+    gib: float
+    read_s: float
+    bytes_per_s: float
+    bits_per_s: float
+    by_storage: bool
+
+
+class DataMoved(Note):
+    place: str
+    gib: float
+    usd: float
+    time_s: float
+
+
+class GangAssumed(Note):
+    num_nodes: int
+    p_at_once: float | None
+    times_of_one: float
+
+
+class GlobalBatchHeld(Note):
+    source: str
+    global_batch_size: int | None
+    batch_size: int | None
+
+
+class GpuInUse(Note):
+    gpu_index: int
+    busy_share: float | None = None
+    used_bytes: float | None = None
+    memory_bytes: float | None = None
+
+
+class InputAssumed(Caution):
+    kind: str
+    cpu_s_per_sample: Mapping[str, float]
+
+
+class InputBound(Caution):
+    is_nearly: bool
+    loading_s: float
+    samples_per_s: float | None
+    num_workers: int | None
+    vcpus_per_gpu: float | None
+    cpu_s: float
+    gpu_s: float | None
+
+
+class InputInTurn(Caution):
+    is_bound: bool
+    loading_s: float
+    gpu_s: float | None
+
+
+class LaterStart(Note):
+    delay_h: int
+    start_at: str
+    saving_usd: float
+    spread_usd: float
+    usd: float
+    num_days: int
+
+
+class MemoryTight(Caution):
+    needed_bytes: float
+    needed_p90_bytes: float
+    available_bytes: float
+
+
+class MoreVcpus(Note):
+    instance_type: str
+    vcpus_per_gpu: float
+    time_s: float
+    cost_usd: float
+    instead_of_time_s: float
+    instead_of_cost_usd: float
+
+
+class NearTie(Note):
+    plan_id: str
+    p_slower: float
+    is_on_frontier: bool
+
+
+class PriceDerived(Caution):
+    source: str
+
+
+class RateUnknown(Caution):
+    line: str
+    provider: str
+    region: str | None
+    usd: float
+    unit: str
+    dearest_provider: str
+    dearest_region: str
+
+
+class RentOrWait(Note):
+    own_id: str
+    rented_id: str
+    value_usd_per_h: float
+    break_even_wait_s: float
+    mean_wait_s: float | None
+
+
+class ScalingAssumed(Caution):
+    batch_size: int | None
+    num_gpus: int
+
+
+class Tie(Note):
+    plan_id: str
+    within_share: float
+
+
+class WaitAssumed(Note):
+    p_at_once: float
+    later_p50_s: float
+    later_p90_s: float
+    basis: str
+    num_traces: int
+    source: str
+    as_of: str
+
+
+class WaitOfAnySize(Caution):
+    enough_jobs: int
+
+
+class WaitOfLog(Note):
+    num_jobs: int
+    size: str | None
+    size_unit: str
+    walltime: str | None
+    queue: str | None
+
+
+class WaitOfOtherUnit(Caution):
+    size_unit: str
+    size: float
+
+
+class WaitOfStarts(Note):
+    p_at_once: float
+    watched_h: float
+
+
+# What can go wrong with it, and where the rate of preemptions comes from.
+
+
+class Risk(Note):
+    of: Literal["capacity", "none", "wait"]
+
+
+class RiskPreemption(Note):
+    num_nodes: int
+    preemptions_per_h: float
+    times_of_one: float
+    rate_source: Finding
+    price_rise: float | None
+
+
+class RateAssumed(Note):
+    basis: str
+    num_traces: int
+    source: str
+    as_of: str
+
+
+class RateConfigured(Note): ...
+
+
+class RateOfLog(Note):
+    num_preemptions: int
+    up_h: float
+
+
+class RatePublished(Note):
+    is_floor: bool
+    source: str
+    as_of: str
+    low_pct: int
+    high_pct: int
+    least_preemptions_per_h: float

@@ -1,0 +1,107 @@
+"""What is found of a team's spending: savings, leaks, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from advisor.core.findings import Caution, Change, Note
+
+# What a team's report tells: what would cost less, and where money leaks.
+
+
+class SavingFound(Change, code="saving"):
+    script: str
+    project: str
+    rhythm: str
+    share: float
+    num_gpus: int
+    gpu: str
+    place: str
+    market: str
+    usd: float
+    now_usd: float
+    time_p90_s: float
+    deadline_s: float | None
+
+
+class Leak(Caution):
+    of: Literal["failed", "interrupted", "lost", "unadvised", "above-p90"]
+    usd: float
+    num_runs: int
+    num_unknown: int
+    scripts: Sequence[str]
+
+
+class LeakIdle(Caution):
+    provider: str
+    instance_type: str
+    usd: float
+    billed_usd: float
+    num_runs: int
+
+
+# What a report does not know, or counts nowhere.
+
+
+class BillRowsLeftOut(Caution):
+    bill: str
+    num_left_out: int
+    num_read: int
+    first: Sequence[str]
+
+
+class BillsOverlap(Caution):
+    bills: Sequence[str]
+    provider: str
+    num_days: int
+
+
+class ChargesUntagged(Caution):
+    usd: float
+
+
+class ReportGap(Note):
+    what: Literal["forecast", "runs"]
+    num: int | None = None
+
+
+class JobsUnpriced(Note):
+    num_jobs: int
+    scripts: Sequence[str]
+
+
+class LongCharges(Note):
+    num_charges: int
+
+
+class OtherCurrency(Caution):
+    currency: str
+    amount: float
+    num_charges: int
+
+
+class PricesNotRemembered(Note):
+    gpus: Sequence[str]
+
+
+class RecordsImpossible(Caution):
+    num_records: int
+    first: Sequence[str]
+
+
+class RunCostsEstimated(Note):
+    num_runs: int
+
+
+class RunCostsUnknown(Caution):
+    num_runs: int
+    runs: Sequence[str]
+
+
+class RunMachinesUnknown(Note):
+    num_runs: int
+
+
+class TaxApart(Note):
+    usd: float
