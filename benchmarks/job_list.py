@@ -16,7 +16,7 @@ _CLUSTER = """clusters:
 """
 
 _H100 = (8, "H100-SXM-80GB", "spot")
-_ONE_H100 = (1, "H100-SXM-80GB", "spot")
+_ONE_H100_NOW = (1, "H100-SXM-80GB", "on-demand")
 _L40S = (1, "L40S", "on-demand")
 
 
@@ -42,7 +42,7 @@ JOBS = (
     Listed(
         name="README's demo", arguments=f"{_RESNET} --budget 200", choice=_H100,
         sentence="On spot, eight GPUs cost about what one costs and finish days sooner at p90, so wrapping "
-        "the model pays.",
+        "the model and resuming from its checkpoints pay: an hour of work saves $78.",
     ),
     Listed(
         name="MNIST", arguments=f"{SCRIPTS}/mnist.py --epochs 14", choice=(1, "T4", "on-demand"),
@@ -55,20 +55,20 @@ JOBS = (
     ),
     Listed(
         name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_H100,
-        sentence="A B200 would wait for its host at 32 images a step. Moving the photos costs $14, and the "
-        "cheap spot is worth that only at the price of July: ask first.",
+        sentence="A B200 would wait for its host at 32 images a step. The quote is from the autumn "
+        "of 2025: ask first.",
     ),
     Listed(
         name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000",
-        choice=_H100,
-        sentence="Its own disks hold the photos and read them five times as fast as the network. The quote "
-        "is old, and a spot machine that comes back copies them again: the p90 counts both.",
+        choice=(1, "H100-SXM-80GB", "on-demand"),
+        sentence="A spot machine that comes back copies 3 TB again, and the script would have to resume; one "
+        "GPU on demand is done by tomorrow without any work.",
     ),
     Listed(
         name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
-        choice=_H100, settings=_CLUSTER,
-        sentence="The cluster's four A100s save thirteen dollars and take seven hours more on average; if "
-        "its nodes are paid for already, set no price.",
+        choice=(4, "A100-SXM-40GB", None), settings=_CLUSTER,
+        sentence="Nothing takes the cluster's machines away, so DDP is all the work; spot would want "
+        "checkpoints as well.",
     ),
     Listed(
         name="ResNet-50, own RTX 4090",
@@ -93,27 +93,28 @@ JOBS = (
         arguments="tests/compatibility/scripts/nanogpt.py --iterations 5000 -- "
         "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
         "--n-embd 384 --vocab-size 65 --dropout 0.2",
-        choice=(1, "L4", "on-demand"),
-        sentence="A faster GPU would wait for its host, and a job of nine minutes wants one now.",
+        choice=(1, "A10G", "on-demand"),
+        sentence="A faster GPU would wait for its host, and a job of ten minutes wants one now.",
     ),
     Listed(
         name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
-        choice=_ONE_H100,
-        sentence="An hour on one GPU is not worth rewriting; on demand, the same GPU is done within the "
-        "morning for five dollars more.",
+        choice=(1, "H100-SXM-80GB", "on-demand"),
+        sentence="The script saves nothing to resume from, and for an hour of one GPU neither checkpoints "
+        "nor DDP are worth writing.",
     ),
     Listed(
         name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000",
-        choice=_ONE_H100,
-        sentence="Seven hours of one H100 need no rewriting; eight cost the same rent, so a team that has "
-        "FSDP at hand takes those.",
+        choice=(1, "H100-SXM-80GB", "on-demand"),
+        sentence="Four hours of one H100 need no rewriting. Spot would cost a quarter, once checkpoints are "
+        "written: worth it for whoever runs this again.",
     ),
     Listed(
-        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8", choice=_H100,
-        sentence="The script is made for eight GPUs, and H100s on spot are the cheapest eight within a day.",
+        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8",
+        choice=(8, "A100-SXM-40GB", "on-demand"),
+        sentence="The script is made for eight GPUs and saves nothing: three hours on demand need no work.",
     ),
     Listed(
-        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100,
+        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_ONE_H100_NOW,
         sentence="Forty minutes of training do not pay for rewriting the script for eight GPUs.",
     ),
     Listed(
@@ -126,8 +127,8 @@ JOBS = (
         name="BERT-base, fine-tuning",
         arguments="examples/train_bert.py --iterations 20000 -- --width 768 --heads 12 --layers 12 "
         "--length 384 --batch-size 32 --amp",
-        choice=_ONE_H100,
-        sentence="Too short to lose much when it is taken away, and one H100 on spot needs no change at all.",
+        choice=_ONE_H100_NOW,
+        sentence="Twenty minutes on one GPU that starts when it is asked for.",
     ),
     Listed(
         name="DCGAN", arguments="examples/train_dcgan.py --epochs 25", choice=_L40S,

@@ -89,7 +89,7 @@ def row_of(job: Listed, document: Row) -> Row:
         "time_s": {q: round(chosen["time_s"][q]) for q in ("p50", "p90")},
         "cost_usd": {q: round(chosen["cost_usd"][q], 2) for q in ("p50", "p90")},
         "why": document["rule"],
-        "change": document["summary"][2].partition(_CHANGE)[2],
+        "change": document["summary"][-1].partition(_CHANGE)[2],
         "beaten_by": [option["id"] for option in feasible if _beats(option, chosen)],
     }
 
@@ -97,7 +97,8 @@ def row_of(job: Listed, document: Row) -> Row:
 def _beats(option: Row, chosen: Row) -> bool:
     """Whether it is cheaper and faster, both at the median and at p90, for no other change to the script."""
     changes, chosen_changes = (
-        {change["code"] for change in row["script_change_findings"]} for row in (option, chosen)
+        {change["facts"].get("what", change["code"]) for change in row["script_change_findings"]}
+        for row in (option, chosen)
     )
     return changes <= chosen_changes and all(
         option[axis][q] < chosen[axis][q] for axis in ("time_s", "cost_usd") for q in ("p50", "p90")

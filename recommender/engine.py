@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,13 +31,15 @@ from advisor.core.limits import (
     check_kind,
     check_number,
 )
-from advisor.core.values import Job, Option, Plan, Recommendation, Script, Tier, Workload
+from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import Judged, evaluate_all
+from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.choice import rank
+from recommender.ranking.choice import Ranking, best_of, rank
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
+from recommender.ranking.shortlist import nearest_rows, shortlist
+from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 
 if TYPE_CHECKING:
     from recommender.policy import Policy
@@ -100,8 +101,10 @@ def judge(
     known = conditions or Conditions()
     check_kind("spot", known.spot, SpotTerms, "such as SpotTerms(preemptions_per_h=0.1)")
     check_kind("interruptions", known.interruptions, Mapping | None, "None will do")
-    judged = list(evaluate_all(workloads, plans, job, make_draws(rng), known.terms_of()))
-    return judged if policy is None else _under(policy, judged, known)
+    if policy is None:
+        return evaluate_ways(workloads, plans, job, make_draws(rng), known)
+    draws = make_draws(rng)
+    return _under(policy, known, lambda ruled: evaluate_ways(workloads, plans, job, draws, known, ruled))
 
 
 def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendation:
@@ -112,9 +115,10 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         isinstance(one, EvaluationSeen) and one.where in _MORE_THAN_STEPS for one in script.warnings
     )
     feasible = [item for item in judged if item.option.feasible]
-    ranking = rank(feasible, job, late, is_whole=is_whole)
+    ranking = rank(feasible, job, late, script=script, is_whole=is_whole)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
+    unchanged, worked_on = _best(as_it_is(judged, script), job), _best(with_work(judged), job)
     return Recommendation(
         script=script,
         job=job,
@@ -125,7 +129,34 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
         warnings=_warnings(script, options, job),
         picks=ranking.picks,
         summary=ranking.summary,
+        as_it_is=unchanged,
+        with_work=worked_on,
+        shortlist=_shortlist(options, ranking, job, unchanged, worked_on),
     )
+
+
+def _shortlist(
+    options: Sequence[Option],
+    ranking: Ranking,
+    job: Job,
+    unchanged: Option | None,
+    worked_on: Option | None,
+) -> tuple[Listed, ...]:
+    if ranking.recommended is None:
+        return nearest_rows(options, job)
+    return shortlist(
+        options,
+        ranking.picks,
+        job,
+        best_id=ranking.recommended,
+        as_it_is=unchanged,
+        with_work=worked_on,
+    )
+
+
+def _best(options: Iterable[Option], job: Job) -> Option | None:
+    found = list(options)
+    return best_of(found, job) if found else None
 
 
 def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: np.random.Generator) -> None:
@@ -145,16 +176,18 @@ def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: 
     check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
 
 
-def _under(policy: Policy, judged: Sequence[Judged], conditions: Conditions) -> list[Judged]:
+def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list[Judged]]) -> list[Judged]:
+    """What is judged under the policy."""
     from recommender.policy import Policy as Rules
     from recommender.policy import Spent as Known
-    from recommender.policy.judge import under_policy
+    from recommender.policy.judge import check_any_left, under_policy
 
     check_kind("policy", policy, Rules, "read_policies([path]) reads one")
-    check_kind("spent", conditions.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
-    spent = conditions.spent or Known(all_usd=0.0, project_usd=0.0)
-    options = under_policy([item.option for item in judged], policy, spent, conditions.spot)
-    return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
+    check_kind("spent", known.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
+    spent = known.spent or Known(all_usd=0.0, project_usd=0.0)
+    judged = judged_by(lambda options, spot: under_policy(options, policy, spent, spot))
+    check_any_left([item.option for item in judged], policy, spent, known.spot)
+    return judged
 
 
 def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
@@ -180,13 +213,14 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
         "epochs": MAX_EPOCHS,
         "budget_usd": MAX_USD,
         "deadline_s": MAX_PLANNED_S,
-        "value_of_time_usd_per_h": MAX_USD_PER_H,
     }
     for field, limit in most.items():
         if (value := getattr(job, field)) is not None:
             check_number(name_of(field), value, above=0, most=limit)
-    if job.change_usd is not None:
-        check_number(name_of("change_usd"), job.change_usd, least=0, most=MAX_USD)
+    of_nothing_on = {"value_of_time_usd_per_h": MAX_USD_PER_H, "change_usd": MAX_USD}
+    for field, limit in of_nothing_on.items():
+        if (value := getattr(job, field)) is not None:
+            check_number(name_of(field), value, least=0, most=limit)
     check_number(name_of("confidence"), job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
@@ -218,7 +252,8 @@ def _warnings(script: Script, options: Sequence[Option], job: Job) -> tuple[Find
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(Unknown(what="local-wait"))
-    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
+    assumed_of = (o.plan for o in options if isinstance(o.plan.wait_s, AssumedWait))
+    queued = sorted({plan.provider for plan in assumed_of})
     if queued:
         warnings.append(Unknown(what="cluster-wait", names=queued))
     return tuple(warnings)

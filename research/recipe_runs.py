@@ -1,6 +1,6 @@
 """Recipes beside published fine-tuning runs: memory, what fits, and time, with calculators on the same rows.
 
-    python -m research.recipe_runs --published DIR --traces DIR --out PAGE.md
+    python -m research.recipe_runs --published DIR --traces tests/recipe_run_traces --out PAGE.md
 
 Each run is the recipe of its method with the run's model, batch and length, profiled once (some ten
 seconds of a core each) and kept in the folder of traces. The runs are of litgpt, which recomputes

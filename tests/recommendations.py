@@ -22,6 +22,7 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
+from recommender.ranking.shortlist import shortlist
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_price
 from tests.findings import sample
 from tests.recommending import make_script
@@ -69,14 +70,16 @@ def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
     """A frontier, two thirds dominated and the rest removed; names as long as clouds have them."""
     options = [_numbered(i, num_frontier) for i in range(num_options)]
     frontier = tuple(option.plan.id for option in options[:num_frontier])
+    job, best_id = make_job(budget_usd=50_000.0), frontier[len(frontier) // 2]
     return Recommendation(
         script=make_script(),
-        job=make_job(budget_usd=50_000.0),
+        job=job,
         options=tuple(reversed(options)),
         frontier=frontier,
-        recommended=frontier[len(frontier) // 2],
+        recommended=best_id,
         rule=quoted("the best value"),
         warnings=(),
+        shortlist=shortlist(options, (), job, best_id=best_id, as_it_is=None),
     )
 
 

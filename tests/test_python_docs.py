@@ -37,7 +37,7 @@ def test_the_examples_run_from_script_to_recommendation(
     assert taken == f"take {answer.recommended}: {sentence(answer.rule)}"
     assert {estimate.gpu for estimate in names["estimates"]} == {"L4", "A10G"}
     assert names["offers"].offers
-    assert "Recommended: " in answer._repr_html_()
+    assert "recommended" in answer._repr_html_()
     assert "train_dcgan.py" in names["trace"]._repr_html_()
     assert [run(code, names) for code in (settings, use_case, pure)] == [[], [], []]
     assert "cluster/lab/1xT4" in {option.plan.id for option in names["answer"].options}

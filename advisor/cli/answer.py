@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
-from advisor.core.findings import Removal
+from advisor.core.findings import Finding, Removal
 from advisor.core.findings.about_options import (
     RemovedByAttention,
     RemovedByMemory,
@@ -24,8 +24,17 @@ from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
 from advisor.report.printing import Format, write_page
-from advisor.report.recommendation import patch_document, prints_as_it_is, recommendation_document
+from advisor.report.recommendation import (
+    assumptions_document,
+    in_short,
+    patch_document,
+    prints_as_it_is,
+    recommendation_document,
+)
 from advisor.report.words import sentence, sentences
+
+# On standard error beside an answer.
+MOST_WARNINGS = 3
 
 if TYPE_CHECKING:
     from advisor.service.recommend.recommending import RecommendAnswer
@@ -52,16 +61,26 @@ def show(
     whole = recommendation_document(
         recommendation,
         top=view.num_rows,
+        is_short=view.is_short,
         what_if=answer.best_what_if,
         plot=view.plot,
         recorded_as=answer.entry_id,
     )
     hand_out(_part(answer, view) or whole)
-    warn(sentences(recommendation.warnings))
+    warn(_most_serious(recommendation.warnings))
     if view.html is not None:
         write_page(whole, view.html)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
+
+
+def _most_serious(warnings: Sequence[Finding]) -> list[str]:
+    """At most three lines: what the answer itself names in short is left to --assumptions."""
+    serious = sentences(one for one in warnings if in_short(one) is None)
+    if len(serious) <= MOST_WARNINGS:
+        return serious
+    first = serious[: MOST_WARNINGS - 1]
+    return [*first, f"{len(serious) - len(first)} more: --assumptions shows all warnings"]
 
 
 def _check_view(view: ViewOptions, output: Format) -> None:
@@ -79,8 +98,10 @@ def _check_view(view: ViewOptions, output: Format) -> None:
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     """What is asked for of the answer; None for all of it."""
     recommendation = answer.recommendation
+    if view.assumptions:
+        return assumptions_document(recommendation)
     if view.explain is not None:
-        return option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
+        return option_document(_find(recommendation, view.explain), recommendation)
     if view.curve is not None:
         from advisor.report.option_charts import curve_document
         from recommender.scaling_curve import curve_of
@@ -96,13 +117,13 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     return patch_document(answer.patch)
 
 
-def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Option:
-    match = find_option(recommendation, wanted, top)
+def _find(recommendation: Recommendation, wanted: str) -> Option:
+    match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match
     raise InputError(
-        f"there is no option {wanted!r}: give an id, or the number of a row that is shown; --all"
-        f" shows every row.{did_you_mean(wanted, match)}"
+        f"there is no option {wanted!r}: give an id or a number; --all shows those of"
+        f" every option.{did_you_mean(wanted, match)}"
     )
 
 

@@ -17,7 +17,7 @@ from advisor.cli.common import deadline_s
 from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
-from advisor.core.values import Job, Market, Scaling
+from advisor.core.values import CheckpointUse, Job, Market, Scaling
 from advisor.report.printing import Format
 
 
@@ -365,7 +365,7 @@ class JobOptions:
         float | None,
         typer.Option(
             metavar="USD_PER_H",
-            help="What finishing an hour earlier is worth; default: 2.",
+            help="What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.",
         ),
     ] = None
     suppose: SupposeOption = None
@@ -415,6 +415,15 @@ class DataOptions:
             show_default=False,
         ),
     ] = None
+    checkpoints: Annotated[
+        CheckpointUse | None,
+        typer.Option(
+            case_sensitive=False,
+            help="What the script does with checkpoints: saves and resumes from them (resumes), saves them"
+            " alone (saves), or neither (none); default: as its text shows.",
+            show_default=False,
+        ),
+    ] = None
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
     ] = None
@@ -426,9 +435,14 @@ class DataOptions:
             "cloud__dataset_gb": self.dataset_gb,
             "cloud__data": self.data,
             "profile__scaling": self.scaling,
+            "spot__checkpoints": self.checkpoints,
             "cloud__result_gb": self.result_gb,
             "input__loader_s_per_sample": self.loader_s_per_sample,
         }
+
+
+# Of the ranking, on a page and in a plot.
+ROWS_OF_THE_RANKING = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,7 +451,7 @@ class ViewOptions:
 
     explain: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
+        typer.Option(metavar="ID", help="Show one option line by line: its id or number."),
     ] = None
     curve: Annotated[
         str | None,
@@ -465,8 +479,16 @@ class ViewOptions:
             help="Print these changes as a diff of the script; of all, those that surely save time.",
         ),
     ] = False
-    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
-    all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Show the first N of the ranking, not those few.", min=1, max=MAX_ROWS
+        ),
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="Show every option.")] = False
+    assumptions: Annotated[
+        bool, typer.Option("--assumptions", help="Show all that the answer rests on, instead of the rows.")
+    ] = False
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
     ] = False
@@ -498,4 +520,9 @@ class ViewOptions:
     @property
     def num_rows(self) -> int | None:
         """Rows to show; None for all."""
-        return None if self.all_ else self.top
+        return None if self.all_ else self.top or ROWS_OF_THE_RANKING
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the rows are those that somebody could want."""
+        return self.top is None and not self.all_

@@ -154,9 +154,17 @@ class SpotSettings(Section):
         None,
         description="how often a machine is taken away per running hour; null: by its class, from traces",
     )
+    checkpoints: Annotated[
+        Annotated[Literal["resumes", "saves", "none"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+    ] = Field(
+        None,
+        description="what scripts do with checkpoints: save and resume from them (resumes), save them alone"
+        " (saves) or neither (none); null: as the script's text shows, or resumes where a checkpoint_interval"
+        " is set",
+    )
     checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
-        description="time between checkpoints; null if the script saves none",
+        description="time between checkpoints; null if the script saves none and none are to be added",
     )
     checkpoint: Annotated[Planned, ProjectMay.ANYTHING] = Field(
         "1m", description="time to save one checkpoint"
@@ -263,7 +271,9 @@ class ClusterSettings(Section):
     gpu: str = Field(min_length=1, description="GPU of the node")
     num_gpus: Count = Field(description="GPUs of one node")
     usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
-    wait_p50: Planned | None = Field(None, description="median time in the queue")
+    wait_p50: Planned | None = Field(
+        None, description="median time in the queue; null: as jobs waited on other clusters"
+    )
     wait_p90: Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
     wait_log: UserPath | None = Field(
         None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
@@ -298,8 +308,8 @@ class ClusterSettings(Section):
         check_wait(self.wait_p50, self.wait_p90)
         if self.wait_log is not None and self.wait_p50 is not None:
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
-        if self.wait_log is None and (self.queue is not None or self.walltime is not None):
-            raise ValueError("queue and walltime choose jobs of a wait_log, and it has none")
+        if self.wait_log is None and self.queue is not None:
+            raise ValueError("queue chooses jobs of a wait_log, and it has none")
         if self.wait_log is None and self.timezone is not None:
             raise ValueError("timezone is that of a wait_log, and it has none")
         return self
@@ -323,13 +333,17 @@ class ChoiceSettings(Section):
     """How the recommended option is chosen."""
 
     value_of_time_usd_per_h: Annotated[
-        Annotated[float, Field(gt=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
-    ] = Field(VALUE_OF_TIME_USD_PER_H, description="what an hour until the job is done is worth")
+        Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
+    ] = Field(
+        VALUE_OF_TIME_USD_PER_H,
+        description="what an hour until the job is done is worth; 0 recommends the cheapest",
+    )
     change_usd: Annotated[
         Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)], ProjectMay.NOTHING
     ] = Field(
         CHANGE_USD,
-        description="what it costs to change a script by more than a line: half an hour of an engineer",
+        description="what it costs to change a script by more than a line: half an hour of an engineer;"
+        " checkpoints count by themselves",
     )
 
 

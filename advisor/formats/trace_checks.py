@@ -10,7 +10,17 @@ from types import GenericAlias, UnionType
 from typing import Literal, cast, get_args, get_origin, get_type_hints
 
 from advisor.core.findings import Finding, Text, TraceWarning, about_traces  # noqa: F401 (its classes are what a trace warns of)
-from advisor.core.values import Collective, Flow, Kernel, Op, Precision, Role, TensorSpec, Trace
+from advisor.core.values import (
+    Checkpoints,
+    Collective,
+    Flow,
+    Kernel,
+    Op,
+    Precision,
+    Role,
+    TensorSpec,
+    Trace,
+)
 
 FactType = type | UnionType | GenericAlias
 
@@ -186,6 +196,7 @@ def _check_words(trace: Trace) -> None:
     check_type("has_sparse_gradients", trace.has_sparse_gradients, bool)
     check_type("compile_mode", trace.compile_mode, str | None)
     check_type("parallel_by", trace.parallel_by, str | None)
+    _check_checkpoints(trace.checkpoints)
     check_precision(trace.precision)
     for text in trace.arguments:
         check_type("an argument", text, str)
@@ -193,6 +204,16 @@ def _check_words(trace: Trace) -> None:
         check_warning(warning)
     for name, version in trace.versions.items():
         check_type(f"the version of {name}", version, str)
+
+
+def _check_checkpoints(checkpoints: Checkpoints | None) -> None:
+    places = () if checkpoints is None else (*checkpoints.saves, *checkpoints.loads)
+    if len(places) > _MOST_LISTED:
+        raise ValueError(f"checkpoints has {len(places):,} places")
+    for place in places:
+        # It goes to the terminal.
+        if not isinstance(place, str) or not place.isprintable():
+            raise ValueError(f"a place of checkpoints is {reprlib.repr(place)}")
 
 
 def _check_tensor(tensor: TensorSpec, owner: str) -> None:

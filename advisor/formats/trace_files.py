@@ -19,6 +19,8 @@ from advisor.core.findings import Finding, Text, quoted
 from advisor.core.limits import check_kind
 from advisor.core.values import (
     AttributeValue,
+    Checkpoints,
+    CheckpointUse,
     Collective,
     Flow,
     Kernel,
@@ -122,6 +124,14 @@ class RankWorkJson(TypedDict):
     flops: int
 
 
+class CheckpointsJson(TypedDict):
+    """A `Checkpoints`."""
+
+    use: str
+    saves: list[str]
+    loads: list[str]
+
+
 class WarningJson(TypedDict):
     """A warning's `Finding`, which has its sentence at the same place of ``warnings``."""
 
@@ -161,6 +171,7 @@ class TraceJson(TypedDict):
     launch: NotRequired[str]
     batch_variation: NotRequired[float | None]
     parallel_by: NotRequired[str | None]
+    checkpoints: NotRequired[CheckpointsJson | None]
 
 
 T = TypeVar("T")
@@ -324,6 +335,17 @@ def _trace(members: TraceJson) -> Trace:
         launch=Launch(members.get("launch", Launch.EAGER)),
         batch_variation=members.get("batch_variation"),
         parallel_by=members.get("parallel_by"),
+        # Nor those from before scripts were read for them.
+        checkpoints=checkpoints_from_json(members.get("checkpoints")),
+    )
+
+
+def checkpoints_from_json(entry: CheckpointsJson | None) -> Checkpoints | None:
+    """What a script does with checkpoints; None where the file does not say."""
+    if entry is None:
+        return None
+    return Checkpoints(
+        use=CheckpointUse(entry["use"]), saves=_tuple(entry["saves"]), loads=_tuple(entry["loads"])
     )
 
 

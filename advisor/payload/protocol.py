@@ -29,6 +29,7 @@ class Length(NamedTuple):
 Name = Annotated[str, Length(0, 1000)]
 Shape = Annotated[list[int], Length(0, 100)]
 OperatorPhase = Literal["forward", "backward", "optimizer"]
+CheckpointUse = Literal["resumes", "saves", "none"]
 Origin = Literal["script", "pretended"]
 
 
@@ -195,6 +196,14 @@ class Loading(TypedDict):
     rivals: list[int | None]
 
 
+class Checkpointing(TypedDict):
+    """What a script's text does with checkpoints, and where: ``train.py:41 torch.save``."""
+
+    use: CheckpointUse
+    saves: list[Name]
+    loads: list[Name]
+
+
 class Flags(TypedDict):
     """Where TF32 may replace FP32."""
 
@@ -235,6 +244,7 @@ class Details(Iteration, total=False):
     world_size: int | None
     is_sharded: bool
     has_sparse_gradients: bool
+    checkpoints: Checkpointing | None
     # Of what went wrong.
     message: str
     traceback: str
@@ -404,6 +414,6 @@ class MeasuringJob(Job):
 
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 8
+VERSION = 9
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"

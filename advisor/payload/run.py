@@ -65,7 +65,7 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
 
     def finish(span: Iteration) -> None:
         span = {**span, "loading": session.loading.retimed(span["loading"])}
-        write_result(job, *found(session, iterations, span))
+        write_result(job, *_of_script(job, found(session, iterations, span)))
         session.stopper.stop()
 
     position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
@@ -80,7 +80,17 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         leave()
-    return _ended(status, details, session, iterations)
+    return _of_script(job, _ended(status, details, session, iterations))
+
+
+def _of_script(job: ScriptJob, outcome: Outcome) -> Outcome:
+    """The outcome, with what the text of a script that trains says beside it."""
+    from .checkpoints import checkpointing_of
+
+    status, details = outcome
+    if status is not Status.OK:
+        return outcome
+    return status, {**details, "checkpoints": checkpointing_of(Path(job["script"]))}
 
 
 def _ended(status: Status | None, details: Details, session: Session, iterations: Iterations) -> Outcome:

@@ -159,8 +159,27 @@ def launching_s(trace: Trace, stepping: float = 1.0) -> Interval:
     return spread(sum(launching(trace, stepping).values()), host_costs().sigma)
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What a backward pass runs besides the operators of the trace.
+
+    Attributes:
+        num_calls: operators.
+        seconds: of all of them.
+        last_s: of those that run when all gradients are there.
+    """
+
+    num_calls: int = 0
+    seconds: float = 0.0
+    last_s: float = 0.0
+
+
 def launched(
-    trace: Trace, computing_s: Mapping[Phase, float], sigma: float, stepping: float = 1.0
+    trace: Trace,
+    computing_s: Mapping[Phase, float],
+    sigma: float,
+    stepping: float = 1.0,
+    copies: Copies = Copies(),
 ) -> Interval:
     """Seconds of a step of one GPU and its host, the quantiles one by one, as if both were slow together.
 
@@ -169,8 +188,12 @@ def launched(
         computing_s: median seconds of the GPU, by phase.
         sigma: log-normal, of these.
         stepping: calls of the optimizer, over those of the trace.
+        copies: besides the trace's operators.
     """
-    own_s, sigma_host, waits = launching(trace, stepping), host_costs().sigma, waits_in(trace.ops)
+    own_s, sigma_host, waits = dict(launching(trace, stepping)), host_costs().sigma, waits_in(trace.ops)
+    calls_s = host_costs().call_s[Call.BACKWARD] * copies.num_calls
+    own_s[Phase.BACKWARD] = own_s.get(Phase.BACKWARD, 0.0) + calls_s
+    computing_s = {**computing_s, Phase.BACKWARD: computing_s.get(Phase.BACKWARD, 0.0) + copies.seconds}
 
     def at(z: float) -> float:
         return step_s(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+import numpy as np
+
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import BatchNotProfiled, Supposed
@@ -19,6 +21,7 @@ from advisor.core.values import (
     GpuSpec,
     InputWork,
     IterationEstimate,
+    Launch,
     Layout,
     Method,
     Phase,
@@ -36,9 +39,10 @@ from advisor.predict.exchange.collectives import (
     sharded_over,
     undivided,
 )
-from advisor.predict.exchange.data_parallel import shared_state_ranks
+from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies, shared_state_ranks
 from advisor.predict.fitting import fitted
 from advisor.predict.footprint import memory_need
+from advisor.predict.host import Copies
 from advisor.predict.interval import Correction, corrected, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
@@ -137,6 +141,7 @@ def prediction_on(
     rank, held = rank_of(as_run(eager, gpu.vendor), split), rank_of(eager, split).trace
     clock = _Clock(gpu=gpu, constants=constants_for(gpu, knowledge), knowledge=knowledge)
     timed_at, changed_s = cache(partial(clock.timed, rank)), cache(clock.changed_s)
+    copies = cache(partial(clock.copies, rank.trace))
 
     def estimate(layout: Layout) -> IterationEstimate:
         limit_w = counted(layout.power_limit_w, gpu, clock.constants)
@@ -146,6 +151,7 @@ def prediction_on(
             trace=rank.trace, gpu=gpu, layout=layout, power_limit_w=limit_w,
             power_sigma=sigma_of_limit(gpu, limit_w, timed.by_bound), rank=rank, share=share,
             sums=timed.sums, scaling=knowledge.scaling,
+            copies=None if layout.num_gpus == 1 or split.divides_layers else copies(limit_w),
         )  # fmt: skip
         return fitted(
             fed(corrected(_at_share(step, timed), correction), None),
@@ -196,6 +202,19 @@ class _Clock:
             sums=sums_of(times),
             by_bound=bounds_of(trace, self.gpu, self.constants, times),
             notes=method_notes(trace, self.gpu, self.constants, times),
+        )
+
+    def copies(self, trace: Trace, limit_w: float | None) -> Copies | None:
+        """How DDP would copy the trace's gradients; None where their shapes are unknown."""
+        ops = bucket_copies(trace)
+        if not ops:
+            return None
+        times = self.times(replace(trace, ops=ops, launch=Launch.EAGER), limit_w)
+        is_back = np.array([op.name == COPY_BACK for op in ops])
+        return Copies(
+            num_calls=sum(op.count for op in ops),
+            seconds=float(times.time_s.sum()),
+            last_s=float(times.time_s[is_back].sum()),
         )
 
     def changed_s(

@@ -42,7 +42,7 @@ from advisor.predict.exchange.data_parallel import (
     shared_model,
     together,
 )
-from advisor.predict.host import beside, launched, launching_s
+from advisor.predict.host import Copies, beside, launched, launching_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_COMPILED, part_of, sigma_of, widened
 from advisor.predict.methods import METHODS, OpTimes
 from advisor.predict.split import Rank, Within, exchange_within, sigma_of_split
@@ -131,6 +131,7 @@ class RankStep:
         share: of the profiled batch.
         sums: of its operators.
         stepping: calls of the optimizer, over those of the trace.
+        copies: of gradients into DDP's buckets and back; None where nobody timed them.
     """
 
     trace: Trace
@@ -143,6 +144,7 @@ class RankStep:
     sums: OpSums
     scaling: Scaling
     stepping: float = 1.0
+    copies: Copies | None = None
 
     @property
     def measured_s(self) -> float | None:
@@ -177,14 +179,16 @@ class StepTime:
 def step_time(step: RankStep) -> StepTime:
     """Seconds of a step of all GPUs."""
     own_s, within = _own_s(step), _within(step)
+    # They stand with the exchange where times are listed, and are a rank's own kernels.
+    copies_s = 0.0 if step.copies is None or step.measured_s is not None else step.copies.seconds
     exchange = together(_exchange(step), within.of_passes(step.trace.accumulation))
     others_s, sigma_others_s = _others_s(step, own_s.p50)
     stages_s = _stages_s(step, own_s.p50, within)
-    device_s = own_s.p50 + others_s + stages_s + exchange.seconds
+    device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
     variance = exchange.sigma_s**2 + sigma_others_s**2 + _variance(step, own_s.p50, device_s)
     return StepTime(
         device_s=widened(part_of(device_s, own_s), math.sqrt(variance) / device_s),
-        host_s=_beyond(own_s.p50, step.sums.gpu_s),
+        host_s=_beyond(own_s.p50, step.sums.gpu_s + copies_s),
         others_s=others_s,
         stages_s=stages_s,
         exchange=exchange,
@@ -210,7 +214,8 @@ def _own_s(step: RankStep) -> Interval:
     """Of one GPU and its host."""
     if step.measured_s is not None:
         return beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
-    return launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping)
+    copies = step.copies or Copies()
+    return launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping, copies)
 
 
 def _within(step: RankStep) -> Within:
@@ -284,7 +289,14 @@ def _exchange(step: RankStep) -> Exchange:
     # Groups of copies that hold different parts of the model send over the same network at once.
     crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
     reduced = exchange_of_gradients(
-        trace, sums.time_s, sums.backward_s, gpu, copies, slowdown=slowdown, crowd=crowd
+        trace,
+        sums.time_s,
+        sums.backward_s,
+        gpu,
+        copies,
+        slowdown=slowdown,
+        crowd=crowd,
+        copied=step.copies,
     )
     model = shared_model(trace, crowd)
     shared = exchange_of_zero(

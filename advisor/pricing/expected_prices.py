@@ -17,6 +17,8 @@ from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.price_lists import OnDemand, PriceList, SpotQuotes
+from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.protocol import DERIVED
 
 Array = NDArray[np.float64]
@@ -26,8 +28,12 @@ DRIFT_COLUMNS = ("provider", "market", "kind", "age_days", "weight", "p10", "p90
 RATIO_COLUMNS = ("provider", "gpu", "p10", "p50", "p90", "n", "source", "as_of")
 ANY = "*"
 _RUN_STEPS = 8
-FLOOR_RATIO = 0.1001
-"""AWS lets no spot price fall below a tenth of on-demand: a quote there says that no one is bidding."""
+AT_FLOOR, NEAR_FLOOR = 1.001, 1.2
+"""Times the provider's floor. At it a quote says that no one is bidding. Near it that may be so as well:
+Google discounts GPUs and host each by itself; eight H100 at 91 % off with a host at 75 % off are at 1.2."""
+USUAL_FLOOR = 0.1
+"""Of on-demand, where a provider states none: AWS's."""
+MOST_OF_FAMILY, NEAR = "family", "near-floor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +68,15 @@ class PriceModel:
         ratios: spot over on-demand by provider and GPU; `ANY` for the others of the provider, and of all.
         drift: by provider and market; `ANY` for other providers.
         most_weight: of what was not plainly quoted, by kind.
+        near_floor_weight: of a quote near the provider's floor.
+        family_places: how many other places of a machine the record of its GPU counts for.
     """
 
     ratios: Mapping[tuple[str, str], Interval] = field(default_factory=dict)
     drift: Mapping[tuple[str, str], Drift] = field(default_factory=dict)
     most_weight: Mapping[QuoteKind, float] = field(default_factory=dict)
+    near_floor_weight: float = 1.0
+    family_places: float = 1.0
 
     def ratio_of(self, provider: str, gpu: str) -> Interval | None:
         """Of the GPU at this provider, else of the provider, else of any; None where nothing is known."""
@@ -78,11 +88,13 @@ class PriceModel:
         keys = ((provider, market), (ANY, market))
         return next((self.drift[key] for key in keys if key in self.drift), Drift())
 
-    def most_weights(self, kind: QuoteKind) -> tuple[float, float]:
-        """The most that a quote may say beside its family: at the floor, and above it."""
+    def most_weights(self, kind: QuoteKind) -> tuple[float, float, float]:
+        """The most that a quote may say beside its family: at the floor, near it, and above."""
         plain = self.most_weight.get(kind, 1.0)
-        is_plain_quote = kind in (QuoteKind.AGREED, QuoteKind.LIVE)
-        return plain if is_plain_quote else min(plain, self.most_weight.get(QuoteKind.FLOOR, 1.0)), plain
+        if kind in (QuoteKind.AGREED, QuoteKind.LIVE):
+            return plain, plain, plain
+        at_floor = min(plain, self.most_weight.get(QuoteKind.FLOOR, 1.0))
+        return at_floor, min(plain, max(at_floor, self.near_floor_weight)), plain
 
 
 @cache
@@ -101,8 +113,15 @@ def read_price_model(drift: Path, ratios: Path) -> PriceModel:
     Raises:
         CatalogError: as `load_price_model`.
     """
-    quoted, most_weight = _read_drift(drift)
-    return PriceModel(ratios=_read_ratios(ratios), drift=quoted, most_weight=most_weight)
+    quoted, weights = _read_drift(drift)
+    kinds = {QuoteKind(kind): w for kind, w in weights.items() if kind not in (MOST_OF_FAMILY, NEAR)}
+    return PriceModel(
+        ratios=_read_ratios(ratios),
+        drift=quoted,
+        most_weight=kinds,
+        near_floor_weight=weights.get(NEAR, 1.0),
+        family_places=1 / weights[MOST_OF_FAMILY] - 1 if MOST_OF_FAMILY in weights else 1.0,
+    )
 
 
 def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
@@ -125,9 +144,10 @@ def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
     return ratios
 
 
-def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[QuoteKind, float]]:
+def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[str, float]]:
+    """Drift of dated quotes by provider and market; the other weights by kind."""
     drift: dict[tuple[str, str], Drift] = {}
-    most_weight: dict[QuoteKind, float] = {}
+    weights: dict[str, float] = {}
 
     def read_row(row: list[str]) -> None:
         provider, market, kind, age_days, weight, p10, p90, n, source, as_of = row
@@ -135,14 +155,15 @@ def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[QuoteKin
         if not 0 <= float(weight) <= 1:
             raise ValueError(f"weight is {weight}: it must be from 0 to 1")
         if kind != QuoteKind.DATED:
-            most_weight[QuoteKind(kind)] = float(weight)
+            known = kind if kind in (MOST_OF_FAMILY, NEAR) else QuoteKind(kind)
+            weights[known] = float(weight) if kind != MOST_OF_FAMILY else positive("weight", float(weight))
             return
         low, high = (math.log(positive(name, float(text))) for name, text in (("p10", p10), ("p90", p90)))
         key = provider, market
         drift[key] = _longer(drift.get(key, Drift()), float(age_days), float(weight), low, high)
 
     read_rows(path, DRIFT_COLUMNS, read_row)
-    return drift, most_weight
+    return drift, weights
 
 
 def _longer(drift: Drift, age_days: float, weight: float, down: float, up: float) -> Drift:
@@ -170,9 +191,6 @@ def _check_origin(n: str, source: str, as_of: str) -> None:
 
 
 Key = TypeVar("Key")
-OnDemand = Mapping[tuple[str, str, str], float]
-"""USD per hour by provider, instance type and region."""
-
 LIVE_DAYS = 1.0
 
 
@@ -183,17 +201,21 @@ class Quotes:
     Attributes:
         family: p10, p50 and p90 [3, n].
         weight: of the quote beside its family.
+        kept: of what set a quote apart from its family, how much is left at its age: 1 at first.
         down: how far quotes of this age are off at p10, 0 or below.
         up: the same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each
             of `Price.RUN_DAYS`.
+        least: what no price falls below; the provider's floor.
         most: what no price exceeds; infinite where nothing is known to limit it.
     """
 
     quoted: Array
     family: Array
     weight: Array
+    kept: Array
     down: Array
     up: Array
+    least: Array
     most: Array
 
 
@@ -207,24 +229,32 @@ def quantiles_of(quotes: Quotes) -> Array:
     low, mid, high = quotes.family
     shrunk = quotes.weight * quotes.quoted + own * mid
     p50 = np.maximum(quotes.quoted, shrunk)
-    p90 = p50 + np.hypot(own * (high - mid), quotes.up)
+    # Prices that return to their family with correlation w spread by sqrt(1 - w^2) of what sets them apart.
+    apart = np.sqrt(1 - quotes.kept**2) * np.maximum(mid - quotes.quoted, 0.0)
+    p90 = p50 + np.hypot(np.hypot(own * (high - mid), apart), quotes.up)
     p10 = shrunk - np.hypot(own * (mid - low), quotes.down)
     limited = np.maximum(quotes.most, quotes.quoted)
-    return np.asarray(np.minimum((np.minimum(p10, p50), p50, *p90), limited))
+    return np.asarray(np.clip((np.minimum(p10, p50), p50, *p90), quotes.least, limited))
 
 
 def likely_prices(
-    offers: Sequence[Offer], *, now: datetime, on_demand: OnDemand, model: PriceModel | None = None
+    offers: Sequence[Offer],
+    *,
+    now: datetime,
+    on_demand: OnDemand,
+    spot: SpotQuotes | None = None,
+    model: PriceModel | None = None,
 ) -> tuple[Price, ...]:
     """What an hour of each offer will cost at ``now``.
 
-    What was agreed (own rates, contracts) is exact. A spot offer's own history stands in for its family, and
-    counts from the first day.
+    What was agreed (own rates, contracts) is exact. A spot offer's own history stands in for the record of
+    its GPU, and counts from the first day.
 
     Args:
         offers: with the dates of their quotes.
         now: when the job runs, with a time zone.
         on_demand: of a catalog, not of the offers: what else is offered must not move a price.
+        spot: what a catalog quotes for spot machines in all their places.
         model: what is known of drift and families; the shipped one if None.
     """
     if not offers:
@@ -233,12 +263,13 @@ def likely_prices(
     age_s = np.array([(now - offer.retrieved_at).total_seconds() for offer in offers]).clip(0)
     # Whole days: an answer is the same all day.
     age_days = np.floor(age_s / DAY_S)
-    keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
-    listed = np.array([on_demand.get(key, math.nan) for key in keys])
+    known = _Known(offers, PriceList(on_demand=on_demand, spot=spot or {}))
     quoted = np.array([offer.list_usd_per_h for offer in offers])
-    is_low = quoted <= FLOOR_RATIO * listed
+    over_floor = quoted / (known.floor_share * np.exp(known.base))
+    is_low, is_near = over_floor <= AT_FLOOR, over_floor <= NEAR_FLOOR
     kinds = [_kind_of(*one) for one in zip(offers, age_days.tolist(), is_low.tolist(), strict=True)]
-    quotes = _quotes(offers, kinds, age_days, np.log(quoted), np.log(listed), is_low, model)
+    standing = np.where(is_low, 0, np.where(is_near, 1, 2))
+    quotes = _quotes(known, kinds, age_days, np.log(quoted), standing, model)
     over_quote = np.exp(_with_histories(offers, quantiles_of(quotes)) - quotes.quoted)
     usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
     return tuple(
@@ -247,11 +278,66 @@ def likely_prices(
             kind=kind,
             age_days=age,
             run_p90_usd_per_h=tuple(of_runs) if of_runs[-1] > p90 else (),
+            is_near_floor=near and offer.market is Market.SPOT,
         )
-        for kind, age, (p10, p50, p90, *of_runs) in zip(
-            kinds, age_days.tolist(), usd_per_h.T.tolist(), strict=True
+        for offer, kind, age, near, (p10, p50, p90, *of_runs) in zip(
+            offers, kinds, age_days.tolist(), is_near.tolist(), usd_per_h.T.tolist(), strict=True
         )
     )
+
+
+def _deciles(ordered: Sequence[float]) -> Array:
+    """p10, p50 and p90 of ascending values, as numpy has them; it takes a tenth of the time at these few."""
+    found = []
+    for level in (0.1, 0.5, 0.9):
+        place = level * (len(ordered) - 1)
+        below = int(place)
+        above = ordered[min(below + 1, len(ordered) - 1)]
+        found.append(ordered[below] + (place - below) * (above - ordered[below]))
+    return np.array(found)
+
+
+class _Known:
+    """What a catalog says of offers.
+
+    Attributes:
+        base: logarithms of their list prices [n], estimated where none is listed; NaN where nothing is known.
+        listed: the same without the estimates.
+        floor_share: of on-demand, below which no spot price falls [n]; the usual one where none is stated.
+    """
+
+    def __init__(self, offers: Sequence[Offer], prices: PriceList) -> None:
+        self.offers, self.prices = offers, prices
+        self._list = prices.with_estimates(offers)
+        keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
+        self.base = np.log([self._list.get(key, math.nan) for key in keys])
+        self.listed = np.log([prices.on_demand.get(key, math.nan) for key in keys])
+        floors = {name: one.spot_floor_share for name, one in load_providers().items()}
+        shares = [floors.get(offer.provider) for offer in offers]
+        self._has_floor = np.array([share is not None for share in shares])
+        self.floor_share = np.array([USUAL_FLOOR if share is None else share for share in shares])
+        self._kept: dict[object, tuple[int, Array] | None] = {}
+
+    def floors(self, members: Sequence[int]) -> Array:
+        """Logarithms of the least that a price may be [n]: of those offers whose provider states a floor."""
+        least = np.full_like(self.base, -np.inf)
+        least[members] = np.where(self._has_floor, np.log(self.floor_share) + self.base, -np.inf)[members]
+        return np.nan_to_num(least, nan=-np.inf, neginf=-np.inf)
+
+    def other_places(self, i: int) -> tuple[int, Array] | None:
+        """How many other places of the i-th offer's machine have a price, and the quantiles of it [3].
+
+        Logarithms of USD per hour; None where no other place has one.
+        """
+        offer = self.offers[i]
+        key = offer.provider, offer.instance_type, offer.region, offer.zone
+        if key not in self._kept:
+            logs = self.prices.others(offer, self._list)
+            self._kept[key] = (len(logs), _deciles(logs)) if logs else None
+        ratios = self._kept[key]
+        if ratios is None or math.isnan(self.base[i]):
+            return ratios
+        return ratios[0], ratios[1] + self.base[i]
 
 
 def _kind_of(offer: Offer, age_days: float, is_low: bool) -> QuoteKind:
@@ -265,39 +351,59 @@ def _kind_of(offer: Offer, age_days: float, is_low: bool) -> QuoteKind:
 
 
 def _quotes(
-    offers: Sequence[Offer],
+    known: _Known,
     kinds: Sequence[QuoteKind],
     age_days: Array,
     quoted: Array,
-    listed: Array,
-    is_low: NDArray[np.bool_],
+    standing: NDArray[np.int64],
     model: PriceModel,
 ) -> Quotes:
-    """Offers of one market at a time, since these have their drift in common, then those of one family."""
-    family, most = np.tile(quoted, (3, 1)), np.full_like(quoted, np.inf)
-    weight, down = np.ones_like(quoted), np.zeros_like(quoted)
+    """Offers of one market at a time, since these have their drift in common, then those of one family.
+
+    ``standing`` [n] is 0 for a quote at the provider's floor, 1 near it, 2 above.
+    """
+    offers = known.offers
+    most = np.full_like(quoted, np.inf)
+    weight, kept, down = np.ones_like(quoted), np.ones_like(quoted), np.zeros_like(quoted)
     up = np.zeros((1 + len(Price.RUN_DAYS), len(quoted)))
     unsure = [i for i, kind in enumerate(kinds) if kind is not QuoteKind.AGREED]
     for (provider, market), members in _grouped(unsure, lambda i: (offers[i].provider, offers[i].market)):
         drift, ages = model.drift_of(provider, market), age_days[members]
         down[members] = np.interp(ages, drift.age_days, drift.down)
         up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
-        weight[members] = np.interp(ages, drift.age_days, drift.weight)
-    for (provider, gpu, market, kind), members in _grouped(
-        unsure, lambda i: (offers[i].provider, offers[i].gpu, offers[i].market, kinds[i])
-    ):
-        least = np.where(is_low[members], *model.most_weights(kind))
-        weight[members] = np.minimum(weight[members], least)
-        ratio = model.ratio_of(provider, gpu)
-        if market is Market.SPOT and ratio is not None:
-            family[:, members] = _family(quoted[members], listed[members], ratio)
-            most[members] = np.nan_to_num(listed[members], nan=np.inf)
-            if kind is QuoteKind.DERIVED:
-                unsold = [i for i in members if is_low[i] and not weight[i]]
-                family[1:, unsold] = _without_market(family[1, unsold], listed[unsold])
+        weight[members] = kept[members] = np.interp(ages, drift.age_days, drift.weight)
+    for kind, members in _grouped(unsure, lambda i: kinds[i]):
+        weight[members] = np.minimum(weight[members], np.take(model.most_weights(kind), standing[members]))
+    kept[standing == 0] = 1.0  # what says nothing is not set apart
+    spot = [i for i in unsure if offers[i].market is Market.SPOT]
+    most[spot] = np.nan_to_num(known.listed[spot], nan=np.inf)
+    family = _families(known, spot, quoted, model)
+    unsold = [i for i in spot if kinds[i] is QuoteKind.DERIVED and not standing[i] and not weight[i]]
+    unsold = [i for i in unsold if math.isfinite(known.listed[i])]
+    family[1:, unsold] = _without_market(family[1, unsold], known.listed[unsold])
+    least = known.floors([i for i in spot if kinds[i] is not QuoteKind.LIVE])
+    return Quotes(
+        quoted=quoted, family=family, weight=weight, kept=kept, down=down, up=up, least=least, most=most
+    )
+
+
+def _families(known: _Known, spot: Sequence[int], quoted: Array, model: PriceModel) -> Array:
+    """Quantiles [3, n] of the spot prices that a price is shrunk towards; of other offers the quote itself.
+
+    Those of the machine's other places, beside the record of its GPU or the offer's own history.
+    """
+    offers, family = known.offers, np.tile(quoted, (3, 1))
+    for (provider, gpu), members in _grouped(spot, lambda i: (offers[i].provider, offers[i].gpu)):
+        if (ratio := model.ratio_of(provider, gpu)) is not None:
+            family[:, members] = _family(quoted[members], known.base[members], ratio)
     for i, past in _histories(offers):
         family[:, i] = np.log((past.p10, past.p50, past.p90))
-    return Quotes(quoted=quoted, family=family, weight=weight, down=down, up=up, most=most)
+    for i in spot:
+        if (others := known.other_places(i)) is not None:
+            num_places, at = others
+            share = num_places / (num_places + model.family_places)
+            family[:, i] = share * at + (1 - share) * family[:, i]
+    return family
 
 
 def _grouped(places: Iterable[int], key_of: Callable[[int], Key]) -> Iterable[tuple[Key, list[int]]]:
@@ -335,21 +441,3 @@ def _histories(offers: Sequence[Offer]) -> Iterator[tuple[int, Interval]]:
     for i, offer in enumerate(offers):
         if offer.spot_usd_per_h is not None and offer.market is Market.SPOT:
             yield i, offer.spot_usd_per_h
-
-
-@cache
-def shipped_on_demand() -> OnDemand:
-    """On-demand prices of the dated files that ship.
-
-    Raises:
-        CatalogError: a file is missing or broken.
-    """
-    from advisor.pricing.sources.protocol import OfferQuery
-    from advisor.pricing.sources.snapshot import SnapshotSource
-
-    parts = SnapshotSource().offers(OfferQuery(markets=(Market.ON_DEMAND,)))
-    return {
-        (offer.provider, offer.instance_type, offer.region): offer.list_usd_per_h
-        for part in parts
-        for offer in part.offers
-    }

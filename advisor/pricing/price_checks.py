@@ -10,8 +10,9 @@ from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.expected_prices import FLOOR_RATIO, PriceModel, load_price_model
+from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, load_price_model
 from advisor.pricing.instance_types import InstanceType, load_instances, parse_date, positive, read_rows
+from advisor.pricing.providers import load_providers
 
 BOUNDS_FILE = "price_bounds.csv"
 BOUNDS_COLUMNS = ("gpu", "lowest_usd_per_gpu_h", "highest_usd_per_gpu_h", "source", "as_of")
@@ -217,7 +218,9 @@ def _why_low(offer: Offer, ratio: float, model: PriceModel) -> str | None:
     """What is odd about so little of on-demand; None if nothing is."""
     words = f"{offer.list_usd_per_h:.4f} USD/h, {ratio:.1%} of on-demand"
     family = model.ratio_of(offer.provider, offer.gpu)
-    if ratio <= FLOOR_RATIO:
+    provider = load_providers().get(offer.provider)
+    floor = USUAL_FLOOR if provider is None else provider.spot_floor_share or USUAL_FLOOR
+    if ratio <= AT_FLOOR * floor:
         return f"{words}: the floor, where no one is bidding"
     if family is not None and ratio < FAR_BELOW * family.p10:
         return f"{words}; 9 of 10 of its family cost more than {family.p10:.1%}"

@@ -229,6 +229,14 @@ def start_odds(gpu: str, num_gpus: int, market: Market) -> StartOdds:
     return table[(asked, *class_of(gpu, num_gpus, as_of))]
 
 
+@cache
+def rarest_start(market: Market) -> StartOdds:
+    """Of the class of machines that starts least often: what is assumed where there may be none."""
+    asked = Market.SPOT if market in _LEFT_OVER else Market.ON_DEMAND
+    of_market = [odds for (known, *_), odds in _start_table().items() if known is asked]
+    return min(of_market, key=lambda odds: odds.wait_s.p_at_once)
+
+
 # Terms on which a provider rents out what nobody else takes.
 _LEFT_OVER = (Market.SPOT, Market.FLEX_START)
 

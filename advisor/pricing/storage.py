@@ -199,3 +199,54 @@ def _rate(row: Sequence[str]) -> Rate:
         as_of=parse_date(as_of),
         to_region=to_region or "*",
     )
+
+
+# --- How fast the disk reads that a machine boots from ---------------------------------------------------
+
+
+DISKS_FILE = "disks.csv"
+DISK_COLUMNS = (
+    "provider", "disk", "base_bytes_per_s", "bytes_per_s_of_a_gib", "most_bytes_per_s", "source", "as_of",
+)  # fmt: skip
+
+
+def disk_bytes_per_s(provider: str, gib: float) -> float:
+    """What the general-purpose disk of a provider reads and writes, of so many GiB.
+
+    Of a provider whose disks are not known, the slowest that is.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    rates = _disks()
+    if provider not in rates:
+        return min(base for base, *_ in rates.values())
+    base, of_a_gib, most = rates[provider]
+    return min(base + of_a_gib * gib, most)
+
+
+@cache
+def _disks() -> dict[str, tuple[float, float, float]]:
+    return read_disks(catalog_path(DISKS_FILE))
+
+
+def read_disks(path: Path) -> dict[str, tuple[float, float, float]]:
+    """Bytes per second by provider: at least, for each GiB, and at most.
+
+    Raises:
+        CatalogError: the file is missing, or a row is broken or double.
+    """
+    rates: dict[str, tuple[float, float, float]] = {}
+
+    def read_row(row: list[str]) -> None:
+        provider, disk, *texts, source, as_of = row
+        parse_date(as_of)
+        base, of_a_gib, most = map(float, texts)
+        if not (provider and disk and source) or provider in rates:
+            raise ValueError("provider, disk or source is empty, or the provider is listed twice")
+        if not 0 < positive("base_bytes_per_s", base) <= most < math.inf or not of_a_gib >= 0:
+            raise ValueError("rates must be 0 or more, and most_bytes_per_s not below base_bytes_per_s")
+        rates[provider] = base, of_a_gib, most
+
+    read_rows(path, DISK_COLUMNS, read_row)
+    return rates

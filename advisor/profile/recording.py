@@ -34,7 +34,13 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
-from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, flow_from_json, tensor_from_json
+from advisor.formats.trace_files import (
+    SCHEMA_VERSION,
+    attribute_from_json,
+    checkpoints_from_json,
+    flow_from_json,
+    tensor_from_json,
+)
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
@@ -46,7 +52,7 @@ from advisor.profile.epoch import epoch_of
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from advisor.formats.trace_files import AttributeJson
+    from advisor.formats.trace_files import AttributeJson, CheckpointsJson
 
 
 # Keeps what a script says from filling a terminal or a trace.
@@ -389,6 +395,7 @@ def _trace_of(
         parallel_by=recording["parallel_by"],
         awaits_reductions=recording["awaits_reductions"],
         batch_variation=loading.batch_variation,
+        checkpoints=checkpoints_from_json(cast("CheckpointsJson | None", recording.get("checkpoints"))),
     )
 
 

@@ -261,8 +261,8 @@ def _sheet(groups: Iterable[Group]) -> Table:
 def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, object]:
     """``advisor compare --format json``, see docs/json.md."""
     return {
-        "a": option_alone(comparison.a),
-        "b": option_alone(comparison.b),
+        "a": option_alone(comparison.a, comparison.worth),
+        "b": option_alone(comparison.b, comparison.worth),
         "lines": [_line_json(group, line) for group in groups for line in group.lines],
         "p_a_cheaper": comparison.p_a_cheaper,
         "p_a_sooner": comparison.p_a_sooner,

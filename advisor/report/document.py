@@ -66,6 +66,7 @@ class Table:
         narrow: what stands for the table where a terminal is too narrow for it.
         narrow_below: characters of a terminal below which it is too narrow.
         keeps_words: whether it is too narrow also where a word would have to be broken.
+        ends_blank: whether a terminal has a blank line behind it.
     """
 
     columns: tuple[Column, ...]
@@ -74,6 +75,7 @@ class Table:
     narrow: tuple[Block, ...] = ()
     narrow_below: int = 0
     keeps_words: bool = True
+    ends_blank: bool = True
 
     def in_order(self, places: Sequence[int]) -> Table:
         """The same with its columns in another order, and no narrow form."""

@@ -55,7 +55,7 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | L
     if not drawn:
         return Lines(("There is nothing to plot: no option runs and ends.",))
     best = {*recommendation.frontier, recommendation.recommended}
-    rows = enumerate(selection(recommendation, top), start=1)
+    rows = selection(recommendation, top)
     named = [(n, option) for n, option in rows if option.plan.id in best and _is_drawn(option)][:MOST_SERIES]
     named.sort(key=lambda pair: pair[1].time_s.p50)
     names = {option.plan.id for _, option in named}

@@ -16,9 +16,12 @@ from advisor.core.findings.about_options import (
     RemovedBySoftware,
     RemovedBySpot,
 )
+from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from advisor.report.words.table import named_work
+from recommender.ranking.value import Worth, change_s, change_usd, worth_for
 
 # Of these the age says nothing.
 _TIMELESS = (QuoteKind.AGREED, QuoteKind.LIVE)
@@ -98,15 +101,28 @@ def has_figures(option: Option) -> bool:
     return RemovedBySharding.code not in option.removed_by
 
 
-def selection(recommendation: Recommendation, top: int | None) -> list[Option]:
+def numbered(recommendation: Recommendation) -> dict[str, tuple[int, Option]]:
+    """By plan id: each option and its number, which is its place in the ranking, whatever is shown of it."""
+    options = enumerate(ranked(recommendation), start=1)
+    return {option.plan.id: (number, option) for number, option in options}
+
+
+def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
     """Options worth showing, a row each: ``top`` of the ranking, one removed for each reason, own machines.
 
     What is folded into another row has none, and of the what-ifs those of the recommended plan and the
     cheapest of each change have one. None for ``top`` shows everything.
     """
-    everything = ranked(recommendation)
-    if top is None:
-        return everything
+    by_id = numbered(recommendation)
+    shown = (
+        list(by_id)
+        if top is None
+        else [o.plan.id for o in _selected(ranked(recommendation), recommendation, top)]
+    )
+    return [by_id[plan_id] for plan_id in shown]
+
+
+def _selected(everything: Sequence[Option], recommendation: Recommendation, top: int) -> list[Option]:
     unfolded = [option for option in everything if option.folded_into is None]
     if len(unfolded) <= top:
         return unfolded
@@ -150,13 +166,19 @@ def gpus(option: Option) -> str:
     return option.plan.layout.of(option.plan.gpu)
 
 
+def work_text(option: Option) -> str:
+    """``DDP and checkpoints``; ``nothing`` for a script that runs there as it is."""
+    return named_work(option.work) or "nothing"
+
+
 # --- JSON ------------------------------------------------------------------------------------------
 
 
 def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
     """The facts of every option, in the order of the table."""
     frontier = set(recommendation.frontier)
-    return [_option(option, frontier, recommendation.recommended) for option in ranked(recommendation)]
+    chosen, worth = recommendation.recommended, worth_for(recommendation.job)
+    return [_option(option, frontier, chosen, worth) for option in ranked(recommendation)]
 
 
 def recommendation_facts(
@@ -175,7 +197,14 @@ def recommendation_facts(
         "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
         "summary": sentences(recommendation.summary),
         "summary_findings": list(map(finding_json, recommendation.summary)),
+        "as_it_is": _alone(recommendation.as_it_is, recommendation.job),
+        "with_work": _alone(recommendation.with_work, recommendation.job),
+        "batch_held": _alone(recommendation.batch_held, recommendation.job),
         "recorded_as": recorded_as,
+        "shortlist": [
+            {"id": row.option.plan.id, "work": list(row.option.work), "merits": list(row.merits)}
+            for row in recommendation.shortlist
+        ],
         "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
         "pick_reasons": {_json_name(pick.name): sentence(pick.reason) for pick in recommendation.picks},
         "pick_reason_findings": {
@@ -185,19 +214,24 @@ def recommendation_facts(
     }
 
 
+def _alone(option: Option | None, job: Job) -> Mapping[str, object] | None:
+    return None if option is None else option_alone(option, worth_for(job))
+
+
 def _json_name(name: PickName) -> str:
     return name.replace("-", "_")
 
 
 def option_facts(option: Option, recommendation: Recommendation) -> Mapping[str, object]:
     """``--explain ID --format json``: one option as in the list, and how its iteration time was found."""
-    body = _option(option, set(recommendation.frontier), recommendation.recommended)
+    worth = worth_for(recommendation.job)
+    body = _option(option, set(recommendation.frontier), recommendation.recommended, worth)
     return {"option": body, "estimate": estimate_json(option.estimate)}
 
 
-def option_alone(option: Option) -> Mapping[str, object]:
+def option_alone(option: Option, worth: Worth) -> Mapping[str, object]:
     """An option beside no ranking, without what only one knows."""
-    facts = _option(option, set(), None)
+    facts = _option(option, set(), None, worth)
     return {name: fact for name, fact in facts.items() if name not in _OF_RANKING}
 
 
@@ -209,7 +243,19 @@ def _job(job: Job, script: Script) -> Mapping[str, object]:
         "batch_size": script.batch_size,
         **asdict(job),
         "scaling": _scaling(script.steps),
+        "checkpoints": _checkpoints(script),
         "iterations_per_epoch": script.iterations_per_epoch,
+    }
+
+
+def _checkpoints(script: Script) -> Mapping[str, object]:
+    """What the script does with them, how that is known, and the lines that show it."""
+    known, is_given = script.checkpoints, script.is_checkpoint_use_given
+    return {
+        "use": "resumes" if known is None else known.use,
+        "source": "assumed" if known is None else "given" if is_given else "seen",
+        "saves": () if known is None else known.saves,
+        "loads": () if known is None else known.loads,
     }
 
 
@@ -222,7 +268,9 @@ def _scaling(steps: Steps) -> Mapping[str, object]:
     }
 
 
-def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, object]:
+def _option(
+    option: Option, frontier: set[str], recommended: str | None, worth: Worth
+) -> Mapping[str, object]:
     return {
         **_machines(option.plan),
         **_rent(option.plan),
@@ -235,6 +283,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "removed_by_codes": option.removed_by,
         "script_changes": sentences(option.script_changes),
         "script_change_findings": list(map(finding_json, option.script_changes)),
+        "work": _work(option, worth),
         "what_if": option.what_if,
         "on_frontier": option.plan.id in frontier,
         "tie_with": option.tie_with,
@@ -242,6 +291,14 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "recommended": option.plan.id == recommended,
         "reasons": sentences(option.reasons),
         "reason_findings": list(map(finding_json, option.reasons)),
+    }
+
+
+def _work(option: Option, worth: Worth) -> Mapping[str, object]:
+    return {
+        "kinds": option.work,
+        "hours": change_s(option) / HOUR_S,
+        "usd": change_usd(option, worth),
     }
 
 
@@ -309,12 +366,12 @@ def _outcome(option: Option) -> Mapping[str, object]:
     }
 
 
-def find_option(recommendation: Recommendation, wanted: str, top: int | None) -> Option | Sequence[str]:
-    """The option with this id, or the number of its row where ``top`` are shown; or the ids there are."""
-    rows = selection(recommendation, top)
+def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
+    """The option with this id or number; or the ids there are."""
+    options = ranked(recommendation)
     row = wanted.lstrip("#")
     # Not isdigit, which holds for a superscript; and int refuses thousands of digits.
-    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(rows):
-        return rows[int(row) - 1]
-    by_id = {option.plan.id: option for option in ranked(recommendation)}
+    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(options):
+        return options[int(row) - 1]
+    by_id = {option.plan.id: option for option in options}
     return by_id.get(wanted) or list(by_id)

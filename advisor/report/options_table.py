@@ -8,20 +8,25 @@ from enum import Flag, auto
 
 from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
-from advisor.core.values import Option, Recommendation
+from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
 from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
 from advisor.report.options import (
     gpus,
     has_figures,
     market,
-    place,
+    numbered,
     ranked,
     rent_text,
     selection,
     status,
     where,
+    work_text,
 )
+from advisor.report.options import (
+    place as place_of,
+)
+from advisor.report.words.table import named_work
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -78,7 +83,7 @@ class OptionColumn:
 def _machine(row: Place) -> tuple[str, str]:
     """GPUs above their place: side by side they would leave no room for the rest."""
     option = row.option
-    return " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
+    return " ".join([gpus(option), *market(option)]), place_of(option) + _needs(option) + _alike(option)
 
 
 def _in_one(row: Place) -> tuple[str, ...]:
@@ -95,6 +100,11 @@ def _rent(row: Place) -> Worded:
 
 def _wait_s(row: Place) -> float | None:
     return None if row.option.wait_s is None else row.option.wait_s.p90
+
+
+def _needs(option: Option) -> str:
+    """What must be done to the script first."""
+    return f", needs {named_work(option.work)}" if option.work else ""
 
 
 def _alike(option: Option) -> str:
@@ -116,7 +126,7 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Where"),
-        cell=lambda row: where(row.option) + _alike(row.option),
+        cell=lambda row: where(row.option) + _needs(row.option) + _alike(row.option),
         forms=Form.WIDE,
         keys=("tier", "provider", "instance_type", "region", "zone", "market"),
     ),
@@ -182,6 +192,7 @@ OPTION_COLUMNS = (
     OptionColumn(heading=Column("GPUs, where, time (p90), cost"), cell=_in_one, forms=Form.STACKED),
     OptionColumn(keys=("p_within_budget", "p_within_deadline", "memory_bytes")),
     OptionColumn(keys=("removed_by", "folded_into", "num_nodes")),
+    OptionColumn(keys=("work.kinds", "work.hours", "work.usd")),
 )
 
 
@@ -194,7 +205,7 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
     """The options worth showing, what is recommended and the frontier first."""
     rows = [
         Place(number, option, status(option, recommendation))
-        for number, option in enumerate(selection(recommendation, top), start=1)
+        for number, option in selection(recommendation, top)
     ]
     stacked = Table(columns=headings(Form.STACKED), rows=_rows(Form.STACKED, rows))
     narrow = Table(columns=headings(Form.NARROW), rows=_rows(Form.NARROW, rows), narrow=(stacked,))
@@ -208,6 +219,70 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
         narrow=(middle,),
         narrow_below=WIDE_ABOVE,
     )
+
+
+_MERITS = {
+    Merit.RECOMMENDED: "recommended",
+    Merit.AS_IT_IS: "as it is",
+    Merit.WITH_WORK: "with work",
+    Merit.CHEAPEST: "cheapest",
+    Merit.FASTEST: "fastest",
+    Merit.SAFEST: "safest",
+    Merit.OWN: "your own",
+}
+# What the column of work says already of the recommended row.
+_OF_WORK = ("as it is", "with work")
+_SHORT = (
+    Column("Why"),
+    Column("#", PLAIN, wraps=False),
+    Column("GPUs, and where"),
+    Column("To do first"),
+)
+_TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
+_COST = Column("Cost (p90)", USD, wraps=False)
+
+
+def short_table(recommendation: Recommendation) -> Table:
+    """The rows of one screen, each with the reasons for which it is there."""
+    by_id = numbered(recommendation)
+    rows = [
+        (row, Place(by_id[row.option.plan.id][0], row.option, status(row.option, recommendation)))
+        for row in recommendation.shortlist
+    ]
+    wide = tuple(_short_row(row, place, (_time(place), _cost(place))) for row, place in rows)
+    stacked = tuple(_short_row(row, place, (_cost_above_time(place),)) for row, place in rows)
+    both = Column("Cost, time (p90)", USD, wraps=False)
+    narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
+    wide_columns = (*_SHORT, _TIME, _COST)
+    return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)
+
+
+def _short_row(row: Listed, place: Place, figures: tuple[Cell, ...]) -> Row:
+    is_best = Merit.RECOMMENDED in row.merits
+    merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
+    if is_best:
+        merits = [merit for merit in merits if merit not in _OF_WORK]
+    why = ", ".join([*merits, *([] if place.option.feasible else [place.status])])
+    machine = _machine(place)[0], place_of(place.option)
+    return Row(
+        (why, place.number, machine, work_text(place.option), *figures), _TONES.get(place.status, Tone.PLAIN)
+    )
+
+
+def _time(row: Place) -> Cell:
+    return row.option.time_s if has_figures(row.option) else None
+
+
+def _cost(row: Place) -> Cell:
+    return row.option.cost_usd if has_figures(row.option) else None
+
+
+def _cost_above_time(row: Place) -> Cell:
+    if not has_figures(row.option):
+        return None
+    option = row.option
+    cost_usd = with_p90(option.cost_usd, format_usd)
+    return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
 
 
 def _rows(form: Form, rows: Sequence[Place]) -> tuple[Row, ...]:
@@ -238,8 +313,15 @@ def options_sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, o
         values = {**known, "status": status(option, recommendation)}
         is_known = has_figures(option)
         cells = (None if is_outcome and not is_known else _member(values, key) for key, is_outcome in keys)
-        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
+        rows.append(Row(tuple(map(_plain, cells))))
     return Table(columns=names, rows=tuple(rows))
+
+
+def _plain(cell: object) -> str:
+    """Of several values each, with a plus between them."""
+    if isinstance(cell, tuple):
+        return "+".join(map(str, cell))
+    return "" if cell is None else str(cell)
 
 
 def _member(values: Mapping[str, object], key: str) -> object:

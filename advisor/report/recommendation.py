@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Finding
+from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
 from advisor.edits.patch import Patch
@@ -26,15 +29,18 @@ from advisor.report.document import (
 )
 from advisor.report.option_charts import time_over_cost
 from advisor.report.options import (
+    STATUS_OF_REMOVAL,
     option_alone,
     options_facts,
     recommendation_facts,
     selection,
     where,
 )
-from advisor.report.options_table import options_sheet, options_table, page_table
+from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
-from advisor.report.words import finding_json, rule_text, sentence, sentences
+from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
+from advisor.report.words.table import named_work
+from recommender.ranking.value import work_alone_decides, worth_for
 
 if TYPE_CHECKING:
     from recommender.ranking.variants import WhatIf
@@ -126,7 +132,6 @@ def _lines(patch: Patch) -> list[str]:
     return patch.diff.removesuffix("\n").split("\n")
 
 
-MOST_ROWS_OF_A_NOTEBOOK = 15
 _NAMES = {
     PickName.CHEAPEST: "Cheapest",
     PickName.FASTEST: "Fastest",
@@ -139,30 +144,36 @@ def recommendation_document(
     recommendation: Recommendation,
     *,
     top: int | None,
+    is_short: bool = False,
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> Document:
-    """The whole answer.
+    """The whole answer; on a terminal and in Markdown on one screen, if it is to be short.
 
     Args:
         recommendation: with what-ifs if they are to be rows.
-        top: rows to show, None for all.
+        top: rows of the ranking to show where it is not short, and on a page; None for all.
+        is_short: the rows are those that somebody could want.
         what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
     """
     options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.
-    body: tuple[Block, ...] = (options_table(recommendation, top),)
-    if plot:
-        body = (BLANK, time_over_cost(recommendation, top))
+    table = short_table(recommendation) if is_short else options_table(recommendation, top)
+    body: tuple[Block, ...] = (BLANK, time_over_cost(recommendation, top)) if plot else (table,)
     gains = (BLANK, gains_table(recommendation)) if recommendation.gains else ()
-    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if), *gains)
-    blocks = (*_summary(recommendation), *body, *below)
+    shown = recommendation.shortlist if is_short else selection(recommendation, top)
+    below = (
+        *_what_if(recommendation, what_if, is_short=is_short),
+        *_rests_on(recommendation, 0 if plot else len(shown)),
+        *gains,
+    )
     return Document(
         facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
-        blocks=blocks,
+        blocks=(*_summary(recommendation), *body, *below),
+        is_letter=True,
         sheet=lambda: options_sheet(recommendation, options()),
         title=f"Where to run {recommendation.script.name or 'this script'}",
         page=lambda: _page(recommendation, top, below),
@@ -181,7 +192,7 @@ def _facts(
     return {
         **facts,
         "what_ifs": list(map(gain_json, recommendation.gains)),
-        "divided": None if divided is None else option_alone(divided),
+        "divided": None if divided is None else option_alone(divided, worth_for(recommendation.job)),
     }
 
 
@@ -192,22 +203,71 @@ def subject_of(recommendation: Recommendation) -> str:
 
 
 def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
-    """The chart and the table, and what a terminal has beside the answer: warnings."""
-    table = page_table(recommendation, top, caption="Options")
-    middle = time_over_cost(recommendation, top), table
-    warnings = warnings_of(sentences(recommendation.warnings))
-    return (*_summary(recommendation), *middle, *below, *warnings)
+    """In the same order; then the chart, more rows, and what a terminal shows where it is asked for."""
+    more = time_over_cost(recommendation, top), page_table(recommendation, top, caption="Options")
+    assumed = assumptions_document(recommendation).blocks
+    return (*_summary(recommendation), short_table(recommendation), *below, *more, *assumed)
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
-    """The table, with what is recommended above it and the warnings below."""
-    caption = "Nothing is feasible"
-    if recommendation.chosen is not None:
-        caption = f"Recommended: {where(recommendation.chosen)}, {rule_text(recommendation)}"
-    table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
-    hidden = len(recommendation.options) - len(table.rows)
-    notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
-    return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
+    """The same on one screen, with the warnings below."""
+    below = (
+        *_rests_on(recommendation, len(recommendation.shortlist)),
+        *warnings_of(sentences(recommendation.warnings)),
+    )
+    return Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
+
+
+def assumptions_document(recommendation: Recommendation) -> Document:
+    """All that the answer rests on: why it is recommended, what is known of it, and what was assumed."""
+    chosen = recommendation.chosen
+    blocks: list[Block] = []
+    if chosen is not None:
+        why = f"Recommended: {where(chosen)}, {rule_text(recommendation)}."
+        blocks.append(Section(why, tuple(sentences((*chosen.script_changes, *chosen.reasons)))))
+        blocks += [_paragraph(text) for text in _picks(recommendation, chosen)]
+    warnings = sentences(recommendation.warnings)
+    blocks.append(
+        Section("Assumed, left out or uncertain:" if warnings else "Nothing was assumed.", tuple(warnings))
+    )
+    return Document(
+        facts={
+            "recommended": recommendation.recommended,
+            "rule": rule_text(recommendation) or None,
+            "reasons": [] if chosen is None else sentences(chosen.reasons),
+            **warnings_json(recommendation.warnings),
+        },
+        blocks=tuple(blocks),
+    )
+
+
+# What an answer rests on, in as few words as a list of them has room for; by code, or by what is unknown.
+_ASSUMED = {
+    "cloud-wait-assumed": "waits for machines",
+    "cluster-wait": "no wait for the cluster",
+    "local-wait": "GPUs in use are free at once",
+    "hourly-cost": "own machines cost $0",
+    "data-size": "no data set to copy",
+    "data-place": "data outside the clouds",
+    "data-region-unknown": "the region of the data",
+    "rates-unknown": "some rates of disks and transfer",
+    "prices-not-live": "that dated prices still hold",
+    "prices-computed": "some prices, from others",
+    "opt-in-regions": "no regions that must be enabled first",
+}
+_MOST_ASSUMED = 1
+
+
+def in_short(warning: Finding) -> str | None:
+    """What was assumed, in a few words; None for any other warning."""
+    return _ASSUMED.get(warning.what if isinstance(warning, Unknown) else warning.code)
+
+
+def _assumed_in_short(warnings: Iterable[Finding]) -> str:
+    """``waits for machines, no data set to copy``; empty where nothing was assumed."""
+    said = list(filter(None, map(in_short, warnings)))
+    more = [f"{len(said) - _MOST_ASSUMED} more"] if len(said) > _MOST_ASSUMED else []
+    return ", ".join([*said[:_MOST_ASSUMED], *more])
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -215,6 +275,8 @@ def notebook_document(recommendation: Recommendation) -> Document:
 
 def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
     """Above the table, for whoever reads no further."""
+    if recommendation.recommended is None:
+        return (_paragraph("Nothing is feasible. The nearest options:"),)
     return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
@@ -223,33 +285,47 @@ def _paragraph(text: str) -> Section:
     return Section(text, ())
 
 
-def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
-    num_options = len(recommendation.options) + len(recommendation.what_ifs)
-    hidden = 0 if top is None else num_options - len(selection(recommendation, top))
-    if hidden:
-        yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
-    chosen = recommendation.chosen
-    if chosen is None:
-        return
-    yield BLANK
-    notes = tuple(f"- {line}" for line in sentences((*chosen.script_changes, *chosen.reasons)))
-    yield Section(f"Recommended: {where(chosen)}, {rule_text(recommendation)}.", notes)
+def _picks(recommendation: Recommendation, chosen: Option) -> Iterator[str]:
+    """What is the best at one thing, and by which figures."""
     by_id = {option.plan.id: option for option in recommendation.options}
     for pick in recommendation.picks:
         picked = by_id[pick.plan_id]
-        if chosen.plan.id not in (picked.plan.id, picked.folded_into):
-            yield _paragraph(f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)}).")
+        if picked is not chosen:
+            yield f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)})."
+    other, worth = recommendation.with_work, worth_for(recommendation.job)
+    if not chosen.work and other is not None and work_alone_decides(chosen, other, worth):
+        yield f"If the work on {_script(recommendation)} were done: {_in_short(other)}."
+
+
+def _script(recommendation: Recommendation) -> str:
+    return PurePath(recommendation.script.name).name or "the script"
+
+
+def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
+    """The same with the batch held; what was assumed, and what is not shown."""
+    if (held := recommendation.batch_held) is not None:
+        fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
+        yield _paragraph(f"Batch held (--scaling strong): {_time_and_cost(held)} there{fits}.")
+    said = []
+    if assumed := _assumed_in_short(recommendation.warnings):
+        said.append(f"Assumed: {assumed} (--assumptions).")
+    hidden = len(recommendation.options) + len(recommendation.what_ifs) - num_shown
+    if hidden > 0:
+        said.append(f"Not shown: {hidden:,} options (--all, --explain #).")
+    if said:
+        yield _paragraph(" ".join(said))
 
 
 def _in_short(option: Option) -> str:
-    return f"{where(option)}, {_time_and_cost(option)}"
+    needs = f", with {named_work(option.work)}" if option.work else ""
+    return f"{where(option)}{needs}, {_time_and_cost(option)}"
 
 
 def _time_and_cost(option: Option) -> str:
     return f"{format_duration(option.time_s.p50)} for {format_usd(option.cost_usd.p50)}"
 
 
-def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator[Block]:
+def _what_if(recommendation: Recommendation, what_if: WhatIf | None, *, is_short: bool) -> Iterator[Block]:
     """What a change to the script would bring the same machine, and which other would then be recommended."""
     if what_if is None or what_if.option is None:
         return
@@ -257,13 +333,19 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     if (divided := _divided(what_if, recommendation)) is not None:
         yield _paragraph(_divided_in_short(divided))
         return
-    line = f"What if {what_if.change}: {_in_short(option)}"
-    if before is not None:
-        saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
-        line += saved if same is not None else ", would be recommended"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if all"
-    yield _paragraph(f"{line} ({more}).")
-    if same is not None and what_if.instead is not None:
+    if before is None or same is None:
+        yield _paragraph(f"What if {what_if.change}: {_in_short(option)} ({more}).")
+        return
+    saved = f"{_time_and_cost(option)}, {_saved(before, option)} less"
+    if is_short:
+        yield _paragraph(f"What if {what_if.change}: {saved} ({more}).")
+        return
+    yield _paragraph(
+        f"What if {what_if.change}: {where(option)}, {_time_and_cost(option)} instead of"
+        f" {_time_and_cost(before)}: {_saved(before, option)} less ({more})."
+    )
+    if what_if.instead is not None:
         yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
 
 
@@ -285,7 +367,7 @@ def _divided_in_short(option: Option) -> str:
 
 
 def _saved(before: Option, after: Option) -> str:
-    """``$15.08 and 1 h 33 min``; the time alone where nobody knows the cost."""
+    """``$15.08 and 1 h 33 min``; the time alone where the cost is not known."""
     saved = format_duration(before.time_s.p50 - after.time_s.p50)
     if before.plan.usd_per_h is None:
         return saved

@@ -83,7 +83,7 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     spot, spent = config.settings.spot, request.spent_usd
     facts = replace(
         known,
-        saves_checkpoints=spot.checkpoint_interval is not None,
+        saves_checkpoints=spot.checkpoint_interval is not None and spot.checkpoints != "none",
         spent=None if spent is None else Spent(all_usd=spent, project_usd=spent),
         **given,
     )

@@ -17,6 +17,7 @@ from advisor.core.findings import Finding
 from advisor.core.limits import check_each, check_kind
 from advisor.core.values import (
     AS_WRITTEN,
+    Checkpoints,
     GpuSpec,
     IterationEstimate,
     Job,
@@ -242,6 +243,8 @@ def _version(
         steps=length.steps,
         iterations_per_epoch=length.as_profiled(),
         warnings=trace.warnings,
+        checkpoints=_checkpoints(trace, job),
+        is_checkpoint_use_given=job.checkpoints is not None,
     )
     return Version(
         variant=variant,
@@ -252,6 +255,13 @@ def _version(
         _notes=noting(trace, length.steps, change),
         _predicted=predicted,
     )
+
+
+def _checkpoints(trace: Trace, job: Job) -> Checkpoints | None:
+    """As the user says, else as the script's text shows, with the lines that show it."""
+    if job.checkpoints is None:
+        return trace.checkpoints
+    return replace(trace.checkpoints or Checkpoints(use=job.checkpoints), use=job.checkpoints)
 
 
 def _with_fewer_steps(job: Job, samples: int) -> Job:

@@ -27,7 +27,7 @@ from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.feeding import read_s, reading_note, surer_read, vcpus_per_gpu
 from recommender.outcome.outcomes import CHUNK, Costs, Run, costs_of, runs_of, work_of
-from recommender.outcome.reasons import changes_of, reasons_of, refusal, risk_of
+from recommender.outcome.reasons import changes_of, reasons_of, refusal, restarts_of, risk_of
 from recommender.outcome.spot import SpotTerms
 
 
@@ -37,12 +37,14 @@ class Judged:
 
     Attributes:
         cost_usd: as it counts in comparisons: that of a guessed price at its p90.
+        other: the same plan the other way, where checkpoints make a difference; None without one.
     """
 
     option: Option
     train_s: Array
     time_s: Array
     cost_usd: Array
+    other: Option | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,7 @@ def _times_of(runs: Sequence[Run], job: Job) -> Iterator[tuple[int, _Times]]:
         train_s, time_s = np.array([run.train_s for run in chunk]), np.array([run.time_s for run in chunk])
         columns = (
             quantiles_of_rows(train_s), quantiles_of_rows(time_s), train_s.mean(axis=1).tolist(),
-            time_s.mean(axis=1).tolist(), _odds(time_s, job.deadline_s),
+            time_s.mean(axis=1).tolist(), _odds(np.array([run.due_s for run in chunk]), job.deadline_s),
         )  # fmt: skip
         for run, train, time, mean_train_s, mean_time_s, in_time in zip(chunk, *columns, strict=True):
             yield (
@@ -265,6 +267,7 @@ def _option(plan: Plan, machine: _Fed, job: Job, figures: _Figures, terms: SpotT
         reasons=(
             *_refused(plan, work_s, terms, job, figures),
             *_misses(job, figures),
+            *restarts_of(plan, workload.script, terms),
             *reasons_of(plan, workload, estimate),
             *_reading(plan, machine),
         ),

@@ -1,4 +1,4 @@
-"""How a rented machine gets its data: over its network each epoch anew, or copied once to its own disks."""
+"""How a rented machine gets its data: each epoch anew, copied once to its disks, or kept in its memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import CopiedLocally, Reading, Unknown
+from advisor.core.findings.about_options import CopiedLocally, Reading, ReadOnce, Unknown
 from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
 from advisor.pricing.instance_types import load_instances
+from advisor.pricing.storage import disk_bytes_per_s
 from recommender.outcome.spot import SpotTerms, is_spot
 
 # How long a rented machine reads its data set, each epoch anew: over its network, or from its own
 # disks
 #
 # Data in the machine's region comes from object storage, other data from the network disk that it was copied
-# to. Either goes through the machine's network. Reads get half of its rate, between a quarter and all of it.
-# A plan may copy the data to the machine's own disks first (recommender/outcome/feeding.py).
+# to, whose own rate is a limit as well (catalogs/disks.csv). Either goes through the machine's network. Reads
+# get half of its rate, between a quarter and all of it. What was read from a disk stays in memory where it
+# fits. A plan may copy the data to the machine's own disks first.
 
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
@@ -32,6 +34,8 @@ MEDIAN_SHARE = 0.5
 # 375 GB, and 390 for each of 16 (https://cloud.google.com/compute/docs/disks/local-ssd), Amazon 16 GB/s for
 # the 8 TB of p4d; from memory, 2026-11-23. Nobody measured others: a factor of two here as well.
 _DISK_READS_PER_S = 1e-3
+# Of the host's memory, left for files beside what the processes hold: judged.
+_MEMORY_SHARE = 0.75
 # What p10 and p90 of a rate are of its median.
 EITHER_SIDE = 2.0
 
@@ -46,7 +50,7 @@ def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
 
     Each node reads the samples of its own GPUs over its own network, or from its own disks.
     """
-    if not plan.read_gib or iterations_per_epoch is None:
+    if not plan.read_gib or iterations_per_epoch is None or plan.is_in_memory:
         return None
     median_s = plan.read_gib * GIB / iterations_per_epoch / plan.num_nodes / _bytes_per_s(plan)
     return Interval(p10=median_s / EITHER_SIDE, p50=median_s, p90=median_s * EITHER_SIDE)
@@ -55,7 +59,13 @@ def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
 def _bytes_per_s(plan: Plan) -> float:
     if plan.copied_s:  # to its own disks
         return local_disks_bytes(plan) * _DISK_READS_PER_S
-    return network_bits_per_s(plan) * MEDIAN_SHARE / 8
+    return _source_bytes_per_s(plan)
+
+
+def _source_bytes_per_s(plan: Plan) -> float:
+    """Of what each epoch reads from: object storage, or the network disk that the data was moved to."""
+    network = network_bits_per_s(plan) * MEDIAN_SHARE / 8
+    return min(network, disk_bytes_per_s(plan.provider, plan.read_gib)) if plan.transfer_gib else network
 
 
 def local_disks_bytes(plan: Plan) -> int:
@@ -88,6 +98,8 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     """What reading takes, or copying once; None where there is no data set, or reading hides for sure."""
     if not plan.read_gib or plan.offer is None:
         return None
+    if plan.is_in_memory:
+        return ReadOnce(gib=plan.read_gib, time_s=plan.copied_s)
     if each_s is None:
         return Unknown(what="reading")
     if plan.copied_s:
@@ -101,6 +113,7 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
         bytes_per_s=_bytes_per_s(plan),
         bits_per_s=bits_per_s,
         by_storage=bits_per_s >= MOST_BITS_PER_S,
+        by_disk=_bytes_per_s(plan) < bits_per_s * MEDIAN_SHARE / 8,
     )
 
 
@@ -121,7 +134,24 @@ def copied_locally(plan: Plan) -> Plan | None:
     disks_bytes, data_bytes = local_disks_bytes(plan), plan.read_gib * GIB
     if plan.copied_s or not 0 < data_bytes <= disks_bytes:
         return None
-    copied_s = data_bytes / min(network_bits_per_s(plan) * MEDIAN_SHARE / 8, disks_bytes * _WRITES_PER_S)
+    return _having_read(plan, data_bytes / min(_source_bytes_per_s(plan), disks_bytes * _WRITES_PER_S))
+
+
+def kept_in_memory(plan: Plan) -> Plan | None:
+    """The plan that reads its data from the network disk once; None where the memory does not hold them.
+
+    A script has nothing to do for it: the system keeps the files that were read. What comes from object
+    storage is no file. The first epoch may hide some of it; that is not counted.
+    """
+    offer, data_bytes = plan.offer, plan.read_gib * GIB
+    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    memory_bytes = (known and known.memory_bytes) or 0
+    if plan.copied_s or not plan.transfer_gib or not 0 < data_bytes <= _MEMORY_SHARE * memory_bytes:
+        return None
+    return replace(_having_read(plan, data_bytes / _source_bytes_per_s(plan)), is_in_memory=True)
+
+
+def _having_read(plan: Plan, copied_s: float) -> Plan:
     return replace(
         plan,
         copied_s=copied_s,
@@ -131,7 +161,7 @@ def copied_locally(plan: Plan) -> Plan | None:
 
 
 def surer_read(plan: Plan, p90_s: Callable[[Plan], float], terms_of: Callable[[Plan], SpotTerms]) -> Plan:
-    """The plan, or the one that copies first: whichever is done earlier at p90.
+    """The plan, the one that copies first, or the one that reads once: whichever is done earlier at p90.
 
     Where reading hides in the median, a network that gives less may still make the job twice as long.
 
@@ -140,10 +170,11 @@ def surer_read(plan: Plan, p90_s: Callable[[Plan], float], terms_of: Callable[[P
         p90_s: of a plan's training without preemptions.
         terms_of: how often a plan is preempted.
     """
-    copying = copied_locally(plan)
-    if copying is None:
-        return plan
-    work_s = p90_s(copying)
-    again = terms_of(plan).preemptions_per_h * work_s / HOUR_S if is_spot(plan) else 0.0
-    copied_s = copying.copied_s * EITHER_SIDE * (1 + again)
-    return copying if work_s + copied_s < p90_s(plan) else plan
+
+    def done_s(asked: Plan) -> float:
+        work_s = p90_s(asked)
+        again = terms_of(plan).preemptions_per_h * work_s / HOUR_S if is_spot(plan) else 0.0
+        return work_s + asked.copied_s * EITHER_SIDE * (1 + again)
+
+    ways = [way for way in (kept_in_memory(plan), copied_locally(plan)) if way is not None]
+    return min((plan, *ways), key=done_s) if ways else plan

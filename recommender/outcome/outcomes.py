@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import Interval, IterationEstimate, Plan
+from advisor.core.values import AssumedWait, Interval, IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd, costs_usd, is_guessed, price_rise, rent_factors
 from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.feeding import EITHER_SIDE
@@ -29,6 +29,7 @@ class Run:
         run_s: from boot on, as far as the machine is there.
         kept_s: from boot to the end.
         time_s: the same, and the wait before.
+        due_s: what a deadline counts with: ``time_s``, an assumed wait at its longest.
     """
 
     startup_s: Array | float
@@ -36,6 +37,7 @@ class Run:
     run_s: Array
     kept_s: Array
     time_s: Array
+    due_s: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +95,14 @@ def runs_of(
 def _run(plan: Plan, train_s: Array, running_s: Array, draws: Draws) -> Run:
     startup_s = _startup_s(plan, draws)
     kept_s = startup_s + train_s
+    time_s = draws.waits_of(plan.wait_s) + kept_s
     return Run(
         startup_s=startup_s,
         train_s=train_s,
         run_s=kept_s if running_s is train_s else startup_s + running_s,
         kept_s=kept_s,
-        time_s=draws.waits_of(plan.wait_s) + kept_s,
+        time_s=time_s,
+        due_s=plan.wait_s.longest_s + kept_s if isinstance(plan.wait_s, AssumedWait) else time_s,
     )
 
 

@@ -6,28 +6,26 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import PurePath
 
 import numpy as np
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    EditScript,
-    SaveCheckpoints,
-    StartOnNodes,
-)
+from advisor.core.findings.about_estimates import AddCheckpoints, EditScript, SaveCheckpoints, StartOnNodes
 from advisor.core.findings.about_options import (
     CommunityHost,
     PriceDerived,
     RemovedByAttention,
     RemovedBySoftware,
     RemovedBySpot,
+    RestartsFromZero,
     Risk,
     RiskPreemption,
     Unknown,
 )
 from advisor.core.input_time import assumed_note, input_note
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Workload
+from advisor.core.values import CheckpointUse, GpuSpec, IterationEstimate, Plan, Script, Tier, Workload
 from advisor.pricing.providers import is_community_host
 from advisor.pricing.sources.protocol import DERIVED
 from recommender.outcome.bill import cost_usd, price_rise
@@ -137,7 +135,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     work = workload.script_work
     yield from work.change
     yield from software_changes(plan, workload.gpu)
-    if plan.copied_s:
+    if plan.copied_s and not plan.is_in_memory:
         yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:
@@ -150,8 +148,29 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     interval_h = spot.checkpoint_interval_h
     needed = is_spot(plan) and spot.preemptions_per_h > 0
     if needed and interval_h is not None and train_s > interval_h * HOUR_S:
-        best_h = best_checkpoint_interval_h(spot)
-        yield SaveCheckpoints(interval_s=interval_h * HOUR_S, best_interval_s=best_h * HOUR_S)
+        yield _checkpoints(workload.script, interval_h * HOUR_S, best_checkpoint_interval_h(spot) * HOUR_S)
+
+
+def _checkpoints(script: Script, interval_s: float, best_interval_s: float) -> Finding:
+    """How often to save, and the work for it in a script that does not resume."""
+    known, name = script.checkpoints, PurePath(script.name).name
+    if known is None or known.use is CheckpointUse.RESUMES:
+        assumed_of = name if known is None else None
+        return SaveCheckpoints(interval_s=interval_s, best_interval_s=best_interval_s, assumed_of=assumed_of)
+    return AddCheckpoints(
+        interval_s=interval_s,
+        best_interval_s=best_interval_s,
+        script=name,
+        saves=known.use is CheckpointUse.SAVES,
+        saved_at=next(iter(known.saves), None),
+    )
+
+
+def restarts_of(plan: Plan, script: Script, spot: SpotTerms) -> Iterator[Finding]:
+    """That a preemption starts the script again from zero, where it does not resume by itself."""
+    known, preempted = script.checkpoints, is_spot(plan) and spot.preemptions_per_h > 0
+    if preempted and spot.checkpoint_interval_h is None and known is not None:
+        yield RestartsFromZero(script=PurePath(script.name).name, saves=known.use is not CheckpointUse.NONE)
 
 
 def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:

@@ -11,7 +11,7 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import RemovedByQuota, Unknown
+from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -22,11 +22,13 @@ from advisor.pricing.node_counts import (
     numbers_of_nodes,
     useful_counts,
 )
+from advisor.pricing.quotas import quota_of
 from advisor.pricing.storage import Rate, load_rates
 from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import slowest_boot
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.start_waits import nodes_note, together, wait_of
+from recommender.queue.assumed import assumed_wait
 
 # --- Quotas: what an account may start at once in a region -----------------------------------------------
 
@@ -59,6 +61,22 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
                 provider=quota.provider,
             )
     return None
+
+
+def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
+    """Which quota so many machines need, in the provider's words; None where we know of none."""
+    quota = quota_of(offer.provider, offer.instance_type, offer.market)
+    count = None if quota is None else quota.count_of(offer, num_nodes)
+    if quota is None or count is None:
+        return None
+    return QuotaNeeded(
+        provider=offer.provider,
+        quota=quota.quota,
+        name=quota.name,
+        count=count,
+        unit=quota.unit.value,
+        region=offer.region,
+    )
 
 
 # --- How the GPUs of machines are laid out, rented or one's own ------------------------------------------
@@ -107,13 +125,14 @@ class Machine:
     Attributes:
         usd_per_gpu_h: internal cost; None if nobody configured one.
         cost_source: in words, what that cost was made of; None if somebody configured it.
-        wait_s: None if nobody configured or measured it.
+        wait_s: None if nobody configured or measured it: then that of jobs on other clusters is assumed.
         waits: by number of GPUs of all nodes, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
         num_vcpus: hardware threads of one node; None if nobody knows.
         num_nodes: of this type.
         fabric: over what its GPUs and nodes exchange; None if nobody knows.
         power_limit_w: what each GPU may draw; None where nobody limits it.
+        walltime_s: the run time that jobs ask its scheduler for; None if unknown.
 
     Raises:
         InputError: fewer than one GPU or node, a cost below 0, a wait that is no `Quantiles`, or a power
@@ -133,6 +152,7 @@ class Machine:
     num_nodes: int = 1
     fabric: Fabric | None = None
     power_limit_w: float | None = None
+    walltime_s: float | None = None
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
@@ -218,14 +238,20 @@ def _id_of(machine: Machine, layout: Layout) -> str:
 
 
 def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:
-    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node."""
+    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node.
+
+    A cluster of which nothing is known is taken for one like others.
+    """
     if machine.tier is Tier.LOCAL:
         # Nobody knows when the others will be done.
         is_free = layout.gpus_per_node <= machine.num_free
         return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
     if (logged := machine.waits.get(layout.num_gpus)) is not None:
         return logged.wait_s, logged.notes
-    if machine.wait_s is None or layout.num_nodes == 1:
+    if machine.wait_s is None:
+        assumed_s, note = assumed_wait(layout.num_gpus, machine.walltime_s)
+        return assumed_s, (note,)
+    if layout.num_nodes == 1:
         return machine.wait_s, ()
     wait_s = together(machine.wait_s, layout.num_nodes)
     return wait_s, (nodes_note(wait_s, layout.num_nodes),)
@@ -271,7 +297,7 @@ def plans_of_offers(
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
         return extras_at(provider, region, terms, rates, num_nodes)
 
-    return [
+    plans = [
         _cloud_plan(
             offer,
             price,
@@ -283,6 +309,16 @@ def plans_of_offers(
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
+    return [_naming_quota(plan, quotas) for plan in plans]
+
+
+def _naming_quota(plan: Plan, quotas: Sequence[Quota]) -> Plan:
+    """The plan with the quota that it needs, where the user did not tell what the account may start."""
+    offer = plan.offer
+    if offer is None or any(is_among(offer, quota) for quota in quotas):
+        return plan
+    note = quota_note(offer, plan.num_nodes)
+    return plan if note is None else replace(plan, notes=(*plan.notes, note))
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:
@@ -298,7 +334,7 @@ def _cloud_plan(
     num_nodes: int,
 ) -> Plan:
     """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
-    wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
+    wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
     machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
         id="/".join([offer.provider, machine, place_in_id(offer), offer.market]),

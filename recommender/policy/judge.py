@@ -206,14 +206,20 @@ def under_policy(
         policy: merged from all its files.
         spent: what this month's runs have cost so far.
         spot: for rules about preemptions and checkpoints.
-
-    Raises:
-        PolicyViolationError: the policy removes every option; names the rules that would have to give way.
     """
     verdicts = judge_options(options, policy, spent, spot)
-    if options and all(verdicts[option.plan.id].removals for option in options):
-        raise everything_removed({plan_id: verdict.removals for plan_id, verdict in verdicts.items()})
     return tuple(_judged(option, verdicts[option.plan.id]) for option in options)
+
+
+def check_any_left(options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms) -> None:
+    """Refuse a policy that removes every option; arguments as of ``under_policy``, whose options they are.
+
+    Raises:
+        PolicyViolationError: names the rules that would have to give way.
+    """
+    if options and all(RemovedByPolicy.code in option.removed_by for option in options):
+        verdicts = judge_options(options, policy, spent, spot)
+        raise everything_removed({plan_id: verdict.removals for plan_id, verdict in verdicts.items()})
 
 
 def _judged(option: Option, verdict: Verdict) -> Option:

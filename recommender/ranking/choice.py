@@ -14,13 +14,13 @@ from advisor.core.findings.about_answers import (
     ObjectiveOfPolicy,
     Safest,
 )
-from advisor.core.values import Job, Option, Pick, PickName
+from advisor.core.values import Job, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
 from recommender.ranking.neighbours import point_of, with_folded, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
-from recommender.ranking.value import Worth, least_total, wait_or_rent, why_least, worth_for
-from recommender.ranking.what_tips import summary_of
+from recommender.ranking.value import Worth, change_usd, least_total, wait_or_rent, why_least, worth_for
+from recommender.ranking.what_tips import by_checkpoints, summary_of
 
 # --- How sure an option is to go well, as something that can be ordered ----------------------------------
 
@@ -94,11 +94,12 @@ def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
     """The option that is the best at one thing."""
     match name:
         case PickName.CHEAPEST:
-            return cheapest(options)
+            return cheapest(options, worth_for(job))
         case PickName.FASTEST:
             return fastest(options)
         case PickName.BEST_VALUE:
-            return least_total(options, worth_for(job))
+            worth = worth_for(job)
+            return least_total(options, worth) if worth.hour_usd else cheapest(options, worth)
         case PickName.SAFEST:
             return safest(options)
         case _:
@@ -110,29 +111,36 @@ def _why(name: PickName, option: Option, options: Sequence[Option], job: Job) ->
         case PickName.CHEAPEST:
             return Cheapest(
                 is_cost_known=option.plan.usd_per_h is not None,
-                is_guess_below=is_guess_below(option, options),
+                is_guess_below=is_guess_below(option, options, worth_for(job)),
+                is_rent_below=any(other.counted_usd < option.counted_usd for other in options),
+                work=list(option.work),
+                change_usd=change_usd(option, worth_for(job)),
             )
         case PickName.FASTEST:
-            return Fastest()
+            return Fastest(work=list(option.work))
         case PickName.BEST_VALUE:
-            return why_least(option, worth_for(job))
+            worth = worth_for(job)
+            if not worth.hour_usd:
+                return _why(PickName.CHEAPEST, option, options, job)
+            return why_least(option, worth)
         case PickName.SAFEST:
             return why_safest(option)
         case _:
             assert_never(name)
 
 
-def cheapest(options: Sequence[Option]) -> Option:
-    """The least median cost, a price that nobody quoted at its p90; of equal ones the faster."""
+def cheapest(options: Sequence[Option], worth: Worth) -> Option:
+    """The least median cost and work, a price that nobody quoted at its p90; of equal ones the faster."""
     return min(
         options,
-        key=lambda o: (o.counted_usd, o.time_s.p50, risk_key(o), o.plan.id),
+        key=lambda o: (o.counted_usd + change_usd(o, worth), o.time_s.p50, risk_key(o), o.plan.id),
     )
 
 
-def is_guess_below(option: Option, options: Sequence[Option]) -> bool:
+def is_guess_below(option: Option, options: Sequence[Option], worth: Worth) -> bool:
     """Whether the median of a price that nobody quoted, which counts at its p90, is below the cheapest."""
-    return any(other.cost_usd.p50 < option.cost_usd.p50 for other in options)
+    least_usd = option.cost_usd.p50 + change_usd(option, worth)
+    return any(other.cost_usd.p50 + change_usd(other, worth) < least_usd for other in options)
 
 
 def fastest(options: Sequence[Option]) -> Option:
@@ -159,7 +167,12 @@ class Ranking:
 
 
 def rank(
-    judged: Sequence[Judged], job: Job, late: Sequence[Option] = (), *, is_whole: bool = True
+    judged: Sequence[Judged],
+    job: Job,
+    late: Sequence[Option] = (),
+    *,
+    script: Script,
+    is_whole: bool = True,
 ) -> Ranking:
     """Compare feasible options with each other.
 
@@ -170,6 +183,7 @@ def rank(
         judged: feasible ones.
         job: with its limits.
         late: options that nothing but the deadline removes.
+        script: that runs there.
         is_whole: False where the job does more than the steps that were profiled.
     """
     if not judged:
@@ -187,7 +201,15 @@ def rank(
         recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else CostOfPickUnknown(rule=rule),
         picks=picks,
-        summary=summary_of(compared, best, job, late, is_whole=is_whole),
+        summary=summary_of(
+            compared,
+            best,
+            job,
+            late,
+            script=script,
+            tips=by_checkpoints(judged, best, job, script),
+            is_whole=is_whole,
+        ),
     )
 
 

@@ -155,15 +155,18 @@ def _gap(option: Option, job: Job) -> Nearest:
 # Folding is of the view. It is worked out after the choice, and decides nothing.
 
 
-# Less is hidden by the interval of any prediction, and nobody moves for it.
+# Less is hidden by the interval of any prediction, and no one moves a job for it.
 LEAST_SHARE = 0.05
 LEAST_SAVED_S = 60.0
+# A row never speaks for an option whose time or cost lies farther from its own.
+MOST_SHARE = 0.2
 
 
 def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[Option]:
     """The options in the same order, each folded into the most preferred one like it that gains little less.
 
-    A row speaks for options of its own kind alone: on demand or spot, or one owner's machines.
+    A row speaks for options of its own kind alone: on demand or spot, or one owner's machines; with the same
+    work on the script; and at most 20 % from it in time and in cost.
 
     Args:
         options: feasible ones.
@@ -180,7 +183,8 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
 
 def _kind(option: Option) -> object:
     plan = option.plan
-    return plan.provider if plan.offer is None else plan.offer.market
+    owner = plan.provider if plan.offer is None else plan.offer.market
+    return owner, *dict.fromkeys(change.code for change in option.script_changes)
 
 
 def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
@@ -196,10 +200,16 @@ def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
 
 
 def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDArray[np.bool_]:
-    """Whether options save too little against one of this time and cost, and take as long or cost less."""
+    """Whether options save too little against one of this time and cost, and lie near it in both.
+
+    Of a job of minutes a dearer one may lie anywhere: what saves less than a minute of it is not wanted.
+    """
     least_s, least_usd = max(LEAST_SHARE * time_s, LEAST_SAVED_S), LEAST_SHARE * usd
     gains_little = (saved_s < least_s) & ((saved_usd < least_usd) | (saved_usd <= 0))
-    return np.asarray(gains_little & ((np.abs(saved_s) < least_s) | (saved_usd > 0)))
+    most_s, most_usd = max(MOST_SHARE * time_s, LEAST_SAVED_S), MOST_SHARE * usd
+    is_of_minutes = LEAST_SHARE * time_s < LEAST_SAVED_S
+    costs_like = (np.abs(saved_usd) <= most_usd) | (is_of_minutes & (saved_usd <= 0))
+    return np.asarray(gains_little & (np.abs(saved_s) <= most_s) & costs_like)
 
 
 def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:

@@ -13,22 +13,14 @@ from dataclasses import dataclass
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import BestOfTotal
-from advisor.core.findings.about_estimates import EditScript, EnlargeBatch, SaveCheckpoints, StartWithTorchrun
 from advisor.core.findings.about_options import RentOrWait
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.units import HOUR_S
-from advisor.core.values import Job, Option, Tier
+from advisor.core.values import Job, Option, Tier, Work
 
 # So long the job waits for whoever wraps its model in DDP. No job of some minutes gains as much from a second
 # GPU, whatever an hour is worth.
 CHANGE_S = 1800.0
-# Lines of a script or of its requirements, which take no time to speak of; and checkpoints, of which the
-# setting spot.checkpoint_interval says that the script saves them.
-_NO_WORK = frozenset({
-    "add-grad-scaler", "allow-tf32", "compile-model", "fuse-optimizer", "install-for-cuda-12", "use-autocast",
-    "use-channels-last", "use-nvme", "use-workers",
-})  # fmt: skip
-
 Preference = tuple[float, float, float, str]
 
 
@@ -59,36 +51,36 @@ def is_guess(option: Option) -> bool:
     return option.plan.price is not None and option.plan.price.is_guess
 
 
-def must_change(option: Option) -> bool:
-    """Whether the script needs more than a line before the plan can run it."""
-    return not all(map(_takes_no_time, option.script_changes))
-
-
-def _takes_no_time(change: Finding) -> bool:
-    if isinstance(change, EditScript):
-        return change.what in _NO_WORK
-    return isinstance(change, EnlargeBatch | SaveCheckpoints | StartWithTorchrun)
+def num_changes(option: Option) -> int:
+    """How often the work of a change counts: once for what runs the script there, once for checkpoints."""
+    work = option.work
+    return len(work) if len(work) < 2 else 1 + (Work.CHECKPOINTS in work)
 
 
 def change_s(option: Option) -> float:
     """Seconds until the script is ready for the plan."""
-    return CHANGE_S if must_change(option) else 0.0
+    return CHANGE_S * num_changes(option)
 
 
 def change_usd(option: Option, worth: Worth) -> float:
     """Dollars until the script is ready for the plan."""
-    return worth.change_usd if must_change(option) else 0.0
+    return worth.change_usd * num_changes(option)
 
 
 def total_usd(option: Option, worth: Worth) -> float:
     """Expected cost, what changing the script adds, and the worth of the expected time till the end."""
-    waited_usd = worth.hour_usd * option.expected.time_s / HOUR_S
+    waited_usd = worth.hour_usd * option.expected.time_s / HOUR_S if worth.hour_usd else 0.0
     return option.expected.counted_usd + waited_usd + change_total_usd(option, worth)
 
 
 def change_total_usd(option: Option, worth: Worth) -> float:
     """What changing the script adds to the total: work, and the wait for it."""
-    return worth.change_usd + worth.hour_usd * CHANGE_S / HOUR_S if must_change(option) else 0.0
+    return change_usd(option, worth) + worth.hour_usd * change_s(option) / HOUR_S
+
+
+def work_alone_decides(chosen: Option, other: Option, worth: Worth) -> bool:
+    """Whether the other would be preferred if its work on the script were done."""
+    return total_usd(other, worth) - change_total_usd(other, worth) < total_usd(chosen, worth)
 
 
 def whole_usd(option: Option, worth: Worth) -> float:
@@ -110,7 +102,7 @@ def even_usd_per_h(one: Option, other: Option, worth: Worth) -> float:
 
 def preference(option: Option, worth: Worth) -> Preference:
     """Less is preferred: the total, then the faster; where draws never end, by the medians; then by id."""
-    medians = option.cost_usd.p50 + worth.hour_usd * option.time_s.p50 / HOUR_S
+    medians = option.cost_usd.p50 + (worth.hour_usd and worth.hour_usd * option.time_s.p50 / HOUR_S)
     return total_usd(option, worth), option.expected.time_s, medians, option.plan.id
 
 
@@ -127,6 +119,7 @@ def why_least(option: Option, worth: Worth) -> Finding:
         time_s=option.expected.time_s,
         change_s=change_s(option),
         change_usd=change_usd(option, worth),
+        work=list(option.work),
         is_price_derived=is_guess(option),
     )
 
@@ -148,8 +141,8 @@ def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Find
     ending = [option for option in options if math.isfinite(option.expected.time_s)]
     rented = [option for option in ending if option.plan.tier is Tier.CLOUD]
     own = [option for option in ending if option.plan.tier is Tier.CLUSTER]
-    if not rented or not own:
-        return {}
+    if not rented or not own or not worth.hour_usd:
+        return {}  # where waiting costs nothing, no wait is too long
     best = least_total(rented, worth)
     advice = {option.plan.id: [_advice(option, best, worth)] for option in own}
     of_each: dict[str, list[Option]] = {}

@@ -35,9 +35,9 @@ from advisor.core.values import (
 )
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate_all
 from recommender.ranking.choice import best_of
 from recommender.ranking.value import Worth, change_total_usd, preference, worth_for
+from recommender.ranking.ways import evaluate_ways
 
 # A change that saves less of the time is not worth a word: intervals are wider than that.
 LEAST_SAVING_SHARE = 0.05
@@ -145,7 +145,7 @@ def changed_options(
         conditions: as for the answer.
     """
     plans = [_changed_plan(option, workloads[0].variant) for option in options]
-    judged = evaluate_all(workloads, plans, job, make_draws(rng), conditions.terms_of())
+    judged = evaluate_ways(workloads, plans, job, make_draws(rng), conditions)
     return [item.option for item in judged]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 from advisor.core.findings import Finding, Removal
@@ -15,22 +16,27 @@ from advisor.core.findings.about_answers import (
     SummaryChoice,
     SummaryCostAndTime,
     SummaryDoubt,
+    SummaryWork,
     TippedBy,
     Tipping,
 )
+from advisor.core.findings.about_options import RestartsFromZero
 from advisor.core.units import HOUR_S, MINUTE_S
-from advisor.core.values import Job, Means, Option, PickName, Quantiles
+from advisor.core.values import CheckpointUse, Job, Means, Option, PickName, Quantiles, Script
 from recommender.outcome.bill import price_rise
+from recommender.outcome.evaluate import Judged
 from recommender.ranking.value import (
     Worth,
+    change_s,
+    change_usd,
     even_usd_per_h,
     is_guess,
     least_total,
-    must_change,
     preference,
     total_usd,
     worth_for,
 )
+from recommender.ranking.ways import if_it_resumed, if_it_saved_none, use_of
 
 # --- A fact that would change the advice, and what would be recommended then -----------------------------
 
@@ -145,6 +151,33 @@ def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:
             yield option
 
 
+# Odds of one in ten that a script's text was misread, as those of a p90.
+_SPARED_BY_TEXT = 0.9
+
+
+def by_checkpoints(judged: Sequence[Judged], chosen: Option, job: Job, script: Script) -> Iterator[Tip]:
+    """What the script does with checkpoints: nobody knows it, or its text shows it and could be misread.
+
+    Args:
+        judged: feasible ones.
+        chosen: what is recommended.
+        job: with its limits.
+        script: whose checkpoints they are.
+    """
+    use = use_of(script)
+    if use is CheckpointUse.RESUMES or script.is_checkpoint_use_given or job.pick is not None:
+        return
+    if use is None:
+        options = [way for item in judged for way in if_it_saved_none(item)]
+    else:
+        options = [if_it_resumed(item) for item in judged]
+    then = least_total(options, worth_for(job)) if options else None
+    if then is not None and then.plan.id != chosen.plan.id:
+        name = PurePath(script.name).name
+        fact = tip_of("checkpoints", then, script=name, is_known=use is not None)
+        yield Tip(spared=0.0 if use is None else _SPARED_BY_TEXT, fact=fact)
+
+
 def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
     """A region of a cloud: if the data lies there, it need not be copied to that region's machines.
 
@@ -193,7 +226,13 @@ def _beside_data(option: Option) -> Option:
 _NOT_RENT = ("storage", "data transfer", "moving the data")
 
 
-def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option] = ()) -> Finding:
+def what_tips(
+    options: Sequence[Option],
+    chosen: Option,
+    job: Job,
+    late: Sequence[Option] = (),
+    others: Iterable[Tip] = (),
+) -> Finding:
     """The fact that would change the advice.
 
     Args:
@@ -201,6 +240,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
         chosen: what is recommended.
         job: with what an hour is worth.
         late: options that nothing but the deadline removes.
+        others: tips that follow from more than the options, such as what the script does.
     """
     worth = worth_for(job)
     ending = sorted(
@@ -216,6 +256,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequenc
         best = least_total([chosen, *rivals], worth)
         return NothingTips() if best is chosen else tip_of("objective", best)
     tips = [
+        *others,
         *_tips(rivals, chosen, worth),
         *by_deadline(ending, rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
@@ -244,6 +285,8 @@ def _ends(option: Option) -> bool:
 
 def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     next_best = least_total(rivals, worth)
+    if _gap_usd(next_best, chosen, worth) < 0:
+        return  # where an hour is worth nothing, medians of cost decide and no totals
     yield from _by_price(next_best, chosen, worth)
     yield from _by_quote(rivals, chosen, worth)
     yield from _by_wait(next_best, chosen, worth)
@@ -287,6 +330,8 @@ def _counted_more_usd(option: Option) -> float:
 
 def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """An unknown wait counts as nothing: it may well be as long as the job."""
+    if not worth.hour_usd:
+        return
     wait_s, expected = chosen.wait_s, chosen.expected
     longer_s = expected.time_s if wait_s is None else wait_s.p90 - expected.wait_s
     if longer_s <= 0:
@@ -322,7 +367,7 @@ def _rent_usd(option: Option) -> float:
 def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding:
     """The worth of an hour at which another goes before, the nearest to today's in ratio."""
     tips = [
-        (abs(math.log(usd_per_h / worth.hour_usd)), usd_per_h, rival)
+        (abs(math.log(usd_per_h / worth.hour_usd)) if worth.hour_usd else usd_per_h, usd_per_h, rival)
         for rival in rivals
         if (usd_per_h := even_usd_per_h(rival, chosen, worth)) > 0
     ]
@@ -337,33 +382,48 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding
 
 
 def summary_of(
-    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option], *, is_whole: bool = True
+    options: Sequence[Option],
+    chosen: Option,
+    job: Job,
+    late: Sequence[Option],
+    *,
+    script: Script,
+    tips: Iterable[Tip] = (),
+    is_whole: bool = True,
 ) -> tuple[Finding, ...]:
     """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
 
-    ``is_whole`` is False where the job does more than the steps that were profiled.
+    ``script`` runs there. ``tips`` follow from more than the options. ``is_whole`` is False where the job
+    does more than the steps that were profiled.
     """
-    tipped_by = what_tips(options, chosen, job, late)
-    time_s, usd = chosen.time_s, chosen.cost_usd
-    return (
-        SummaryChoice(
-            machine=machine(chosen),
-            is_rented=chosen.plan.offer is not None,
-            must_change=must_change(chosen),
-            num_iterations=chosen.iterations,
-            iteration_s=chosen.estimate.iteration_s.p50,
-        ),
-        SummaryCostAndTime(
-            cost_p50_usd=usd.p50,
-            cost_p90_usd=usd.p90,
-            time_p50_s=time_s.p50,
-            time_p90_s=time_s.p90,
-            is_cost_known=chosen.plan.usd_per_h is not None,
-            is_whole=is_whole,
-        ),
-        SummaryDoubt(
-            risk=chosen.risk,
-            num_nodes=chosen.plan.num_nodes,
-            tipped_by=tipped_by,
-        ),
+    time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
+    choice = SummaryChoice(
+        machine=machine(chosen),
+        is_rented=offer is not None,
+        priced_on=None if offer is None else offer.retrieved_at.date().isoformat(),
     )
+    cost_and_time = SummaryCostAndTime(
+        cost_p50_usd=usd.p50,
+        cost_p90_usd=usd.p90,
+        time_p50_s=time_s.p50,
+        time_p90_s=time_s.p90,
+        num_iterations=chosen.iterations,
+        iteration_s=chosen.estimate.iteration_s.p50,
+        is_cost_known=chosen.plan.usd_per_h is not None,
+        is_whole=is_whole,
+        restarts=any(isinstance(reason, RestartsFromZero) for reason in chosen.reasons),
+    )
+    tipped_by = what_tips(options, chosen, job, late, tips)
+    return choice, cost_and_time, *_work(chosen, job, script), SummaryDoubt(tipped_by=tipped_by)
+
+
+def _work(chosen: Option, job: Job, script: Script) -> Iterator[Finding]:
+    """What must be done to the script first, and what that counts as beside the bill."""
+    if chosen.work:
+        yield SummaryWork(
+            work=list(chosen.work),
+            work_s=change_s(chosen),
+            work_usd=change_usd(chosen, worth_for(job)),
+            script=PurePath(script.name).name,
+            saves=use_of(script) is CheckpointUse.SAVES,
+        )

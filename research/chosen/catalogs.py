@@ -8,17 +8,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from advisor.core.values import Interval, Market, QuoteKind
 from advisor.pricing.expected_prices import (
     ANY,
     DRIFT_COLUMNS,
     DRIFT_FILE,
+    MOST_OF_FAMILY,
+    NEAR,
     RATIO_COLUMNS,
     RATIO_FILE,
     read_price_model,
 )
 from research.chosen.derived import ZONES_OF, Derived, most_weights
-from research.chosen.fit import drifts_of, family_ratios, model_of
+from research.chosen.fit import NEAR_FLOOR_WEIGHT, drifts_of, family_places, family_ratios, model_of
 from research.chosen.panels import Panel, day_text
 
 _WEEKLY = "GCP price list week by week (Cyclenerd/google-cloud-pricing-cost-calculator)"
@@ -70,6 +74,10 @@ def _drift_rows(gcp: Panel, zones: Panel, derived: list[Derived]) -> Iterator[tu
         is_floor = kind is QuoteKind.FLOOR
         n = sum(one.is_at_floor is is_floor for one in derived)
         yield ANY, Market.SPOT, kind, 0, _rounded(weight), 1, 1, n, _SAVINGS, str(ZONES_OF)
+    weight = _rounded(1 / (1 + family_places(gcp)))
+    n = int(np.isfinite(gcp.spot).sum())
+    yield ANY, Market.SPOT, MOST_OF_FAMILY, 0, weight, 1, 1, n, _WEEKLY, as_of
+    yield ANY, Market.SPOT, NEAR, 0, NEAR_FLOOR_WEIGHT, 1, 1, 1, f"judged: {_WEEKLY}", as_of
 
 
 def _shown(ratio: Interval) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor.core.values import Market, Offer, Price, QuoteKind
-from advisor.pricing.expected_prices import FLOOR_RATIO, PriceModel, likely_prices
+from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, likely_prices
 from advisor.pricing.sources.protocol import DERIVED
 from research.chosen.fit import family_ratios
 from research.chosen.judge import Choice
@@ -34,7 +34,7 @@ class Derived:
     @property
     def is_at_floor(self) -> bool:
         """Whether it was derived from savings of 90 %."""
-        return self.offer.list_usd_per_h <= FLOOR_RATIO * self.on_demand_usd_per_h
+        return self.offer.list_usd_per_h <= AT_FLOOR * USUAL_FLOOR * self.on_demand_usd_per_h
 
 
 def derived_prices(shared: Path, zones: Panel) -> list[Derived]:

@@ -7,18 +7,24 @@ place says nothing about the minimum of many.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.core.values import Interval, Market
 from advisor.pricing.expected_prices import ANY, Drift, PriceModel
-from research.chosen.panels import Array, Panel, cheapest
+from research.chosen.panels import Array, Indices, Panel, cheapest
 
 AGES_DAYS = (7, 14, 30, 60, 90, 180, 270, 360, 450)
+FAMILY_PLACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+EVERY_DATE = 4  # from which the number of places that a family counts for is learned: dates are much alike
 TAUS_DAYS = (150, 300, 450, 600, 900, 1350, 2000, 4000)
+HALF_LIFE_DAYS = 300
 LEAST_DATES = 4
+# Judged, not fitted: until July 2026 the record holds one place near the floor, which rose by a fifth within
+# a month and fell again. It may be one without machines, so its quote counts half.
+NEAR_FLOOR_WEIGHT = 0.5
 WEEK_DAYS, HALF_YEAR_DAYS = 7, 182
 # Student's t at 0.9 by degrees of freedom, over the normal's: few windows make a spread itself uncertain.
 _DEGREES = np.array([1.0, 2, 3, 4, 5, 6, 8, 10, 20, 1e9])
@@ -33,13 +39,20 @@ class Sample:
         quoted: the quote.
         family: the median of its family.
         paid: what was true at that age.
-        num_windows: how many windows of that age the record holds side by side.
+        days: when it was true.
+        num_windows: how many windows of that age the record holds side by side, as far as it counts.
     """
 
     quoted: Array
     family: Array
     paid: Array
+    days: Indices
     num_windows: float
+
+    @property
+    def weights(self) -> Array:
+        """The newest counts 1: what a price list did lately tells more of what it will do."""
+        return np.asarray(np.exp2((self.days - self.days.max()) / HALF_LIFE_DAYS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,33 +92,103 @@ def _interval(logs: Array) -> Interval:
     return Interval(p10=p10, p50=p50, p90=p90)
 
 
-def spot_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
-    """By age: what the cheapest places came to cost."""
+def other_places(panel: Panel, column: int) -> tuple[Array, Array]:
+    """Of each row [n] at a date: the median over on-demand in its other places, and their number."""
+    with np.errstate(invalid="ignore"):
+        logs = np.log(panel.spot[:, column] / panel.on_demand[:, column])
+    rows_of: dict[str, list[int]] = {}
+    for row in np.flatnonzero(np.isfinite(logs)).tolist():
+        rows_of.setdefault(panel.machines[row][0], []).append(row)
+    middle, counts = np.full(len(logs), np.nan), np.zeros(len(logs))
+    for rows in rows_of.values():
+        for row in rows if len(rows) > 1 else ():
+            middle[row] = np.median([logs[other] for other in rows if other != row])
+            counts[row] = len(rows) - 1
+    return middle, counts
+
+
+def _family_logs(panel: Panel) -> Array:
+    """The logarithm of the record's median over on-demand, of the GPU of each row."""
     ratios = {gpu: math.log(ratio.p50) for gpu, (ratio, _) in family_ratios(panel).items()}
-    family = np.array([ratios.get(gpu, math.nan) for gpu in panel.gpus])
-    return _samples(panel, panel.spot, family, ages)
+    return np.array([ratios.get(gpu, math.nan) for gpu in panel.gpus])
+
+
+def _shrunk(middle: Array, counts: Array, family: Array, family_places: float) -> Array:
+    """To what a price returns: its machine's other places, shrunk towards its GPU's record."""
+    shrunk = (counts * np.nan_to_num(middle) + family_places * family) / (counts + family_places)
+    return np.where(counts > 0, shrunk, family)
+
+
+def family_places(panel: Panel) -> float:
+    """How many other places of a machine its GPU's record counts for.
+
+    Of least mean absolute error where each place in turn is foretold by the others at the same date.
+    """
+    family = _family_logs(panel)
+    columns = np.flatnonzero(np.isfinite(panel.spot).any(axis=0))[::EVERY_DATE].tolist()
+    if not columns:
+        return FAMILY_PLACES[0]
+    middle, counts = np.stack([other_places(panel, column) for column in columns], axis=1)
+    true = np.log(panel.spot[:, columns] / panel.on_demand[:, columns]).T
+
+    def error(places: float) -> float:
+        off = np.abs(true - _shrunk(middle, counts, family, places))
+        return float(np.nanmean(off[counts > 0])) if (counts > 0).any() else 0.0
+
+    return min(FAMILY_PLACES, key=error)
+
+
+def spot_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
+    """By age: what the cheapest places came to cost, and the cheapest of all but these.
+
+    Not every user may rent in the cheapest region.
+    """
+    family, places = _family_logs(panel), family_places(panel)
+    fewer = panel.without_extreme(dearest=False)
+    panels = [panel, fewer] if np.isfinite(fewer.spot).any() else [panel]
+    return _samples(
+        panels,
+        lambda one: one.spot,
+        ages,
+        lambda one, column: _shrunk(*other_places(one, column), family, places),
+    )
 
 
 def on_demand_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
     """The same for on-demand prices, which have no family to return to."""
-    return _samples(panel, panel.on_demand, np.full(len(panel.machines), math.nan), ages)
+    nothing = np.full(len(panel.machines), math.nan)
+    return _samples([panel], lambda one: one.on_demand, ages, lambda *_: nothing)
 
 
-def _samples(panel: Panel, prices: Array, family: Array, ages: Iterable[int]) -> dict[int, Sample]:
+def _samples(
+    panels: Sequence[Panel],
+    prices_of: Callable[[Panel], Array],
+    ages: Iterable[int],
+    centre_at: Callable[[Panel, int], Array],
+) -> dict[int, Sample]:
+    centres: dict[tuple[int, int], Array] = {}
     samples = {}
     for age in ages:
         parts = []
-        for then, now in panel.pairs(age):
-            known = np.where(np.isfinite(prices[:, now]), prices[:, then], np.nan)
-            rows = cheapest(known, panel.machines)
-            if rows.size:
-                base = panel.on_demand[rows, then]
-                parts.append((known[rows] / base, np.exp(family[rows]), prices[rows, now] / base))
+        for i, panel in enumerate(panels):
+            prices = prices_of(panel)
+            for then, now in panel.pairs(age):
+                known = np.where(np.isfinite(prices[:, now]), prices[:, then], np.nan)
+                rows = cheapest(known, panel.machines)
+                if not rows.size:
+                    continue
+                if (i, then) not in centres:
+                    centres[i, then] = centre_at(panel, then)
+                base, day = np.log(panel.on_demand[rows, then]), np.full(rows.size, panel.days[now])
+                logs = np.log(known[rows]) - base, np.log(prices[rows, now]) - base
+                parts.append((logs[0], centres[i, then][rows], logs[1], day))
         # A record of a few snapshots has no more dates to ask for.
-        if len(parts) >= (LEAST_DATES if len(panel.days) >= LEAST_DATES else 1):
-            quoted, middle, paid = (np.log(np.concatenate(column)) for column in zip(*parts, strict=True))
-            span = _span_days(panel, prices)
-            samples[age] = Sample(quoted=quoted, family=middle, paid=paid, num_windows=span / age)
+        if len(parts) >= (LEAST_DATES if len(panels[0].days) >= LEAST_DATES else 1):
+            quoted, middle, paid, days = (np.concatenate(column) for column in zip(*parts, strict=True))
+            span_days = min(_span_days(panels[0], prices_of(panels[0])), HALF_LIFE_DAYS / math.log(2))
+            samples[age] = Sample(
+                quoted=quoted, family=middle, paid=paid, days=days, num_windows=span_days / age
+            )
     return samples
 
 
@@ -132,7 +215,7 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
     for age in ages:
         left = _left(samples[age], age, tau_days)
         widening = student_over_normal(samples[age].num_windows)
-        low, high = (np.quantile(left, (0.1, 0.9)) * widening).tolist()
+        low, high = (weighted_quantiles(left, samples[age].weights, (0.1, 0.9)) * widening).tolist()
         down.append(min(down[-1], low))
         up.append(max(up[-1], high))
     drift = Drift(
@@ -145,7 +228,22 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
 
 
 def _error(samples: Mapping[int, Sample], tau_days: float) -> float:
-    return float(np.mean([np.abs(_left(sample, age, tau_days)).mean() for age, sample in samples.items()]))
+    errors = [
+        np.average(np.abs(_left(sample, age, tau_days)), weights=sample.weights)
+        for age, sample in samples.items()
+    ]
+    return float(np.mean(errors))
+
+
+def weighted_quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
+    """Quantiles of values that count for so much; between two of them straight.
+
+    >>> weighted_quantiles(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]), [0.5]).tolist()
+    [2.0]
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) - weights[order] / 2
+    return np.interp(levels, below / weights.sum(), values[order])
 
 
 def _left(sample: Sample, age_days: float, tau_days: float) -> Array:
@@ -180,4 +278,6 @@ def model_of(panel: Panel) -> PriceModel:
     return PriceModel(
         ratios={(panel.provider, gpu): ratio for gpu, (ratio, _) in family_ratios(panel).items()},
         drift={(ANY, market): drift.drift for market, drift in drifts_of(panel).items()},
+        near_floor_weight=NEAR_FLOOR_WEIGHT,
+        family_places=family_places(panel),
     )

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import Market, Offer, Price
-from advisor.pricing.expected_prices import OnDemand, PriceModel, likely_prices
+from advisor.pricing.expected_prices import PriceModel, likely_prices
+from advisor.pricing.price_lists import OnDemand, SpotQuotes
 from research.chosen.fit import model_of
 from research.chosen.panels import Array, Indices, Panel, cheapest
 
-AGES_DAYS = (0, 30, 180, 450)
+AGES_DAYS = (0, 30, 90, 180, 450)
 # The first fit needs a year of prices; later ones follow every eight versions, about two months.
 LEAST_RECORD_DAYS, REFIT_EVERY = 365, 8
 LEAST_WINDOW_DAYS = 30
@@ -183,7 +184,11 @@ def _expected(
     at = _moment(int(panel.days[then]))
     offers = [_offer(panel, row, market, float(prices[row, then]), at) for row in rows.tolist()]
     return likely_prices(
-        offers, now=_moment(int(panel.days[now])), on_demand=_on_demand(panel, then), model=model
+        offers,
+        now=_moment(int(panel.days[now])),
+        on_demand=_on_demand(panel, then),
+        spot=_spot(panel, then),
+        model=model,
     )
 
 
@@ -202,6 +207,14 @@ def _on_demand(panel: Panel, column: int) -> OnDemand:
         for machine, usd in zip(panel.machines, listed, strict=True)
         if not math.isnan(usd)
     }
+
+
+def _spot(panel: Panel, column: int) -> SpotQuotes:
+    quotes: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for (name, place), usd in zip(panel.machines, panel.spot[:, column].tolist(), strict=True):
+        if not math.isnan(usd):
+            quotes.setdefault((panel.provider, name), {})[place, ""] = usd
+    return quotes
 
 
 def _moment(day: int) -> datetime:

@@ -58,6 +58,14 @@ class Panel:
             on_demand=self.on_demand[chosen],
         )
 
+    def without_extreme(self, *, dearest: bool) -> Panel:
+        """Without the region of each machine that is dearest, or cheapest, at each date on its own."""
+        spot = self.spot.copy()
+        for column in range(spot.shape[1]):
+            signed = -spot[:, column] if dearest else spot[:, column]
+            spot[cheapest(signed, self.machines), column] = np.nan
+        return replace(self, spot=spot)
+
     def pairs(self, age_days: int) -> Iterator[tuple[int, int]]:
         """Columns of a quote and of what was true so many days later."""
         for now, day in enumerate(self.days.tolist()):

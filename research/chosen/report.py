@@ -16,12 +16,12 @@ from advisor.pricing.expected_prices import PriceModel
 from research.chosen.derived import cross_validated, derived_prices
 from research.chosen.fit import model_of
 from research.chosen.judge import AGES_DAYS, Choice, Verdict, backtest, replay, verdict
-from research.chosen.panels import aws_winter, aws_zones, day_text, gcp_weekly
+from research.chosen.panels import Panel, aws_winter, aws_zones, day_text, gcp_weekly
 
 PAGE, RESULTS, CHART = "prices.md", "prices.json", "prices.svg"
 BEGIN, END = "<!-- written by research.chosen -->\n", "<!-- end -->\n"
 _WINTER_AGES_DAYS = (30, 60)
-_RUN_DAYS = (7, 30, 90)
+_RUN_AGES_DAYS, _RUN_DAYS = (0, 30, 180), (7, 30, 90)
 # The last year of the record stands beside those before it.
 _SPLIT = date(2025, 7, 1).toordinal()
 # A derived price below that share of on-demand is one that the rule of the minimum falls for.
@@ -58,7 +58,8 @@ def judge_all(shared: Path, *, every: int = 1) -> Iterator[Judged]:
         yield _judged("GCP spot", "all", age, choices)
         for by, name in (("machine", "place of a machine"), ("job", "machine for a job")):
             yield _judged("GCP spot", name, age, [choice for choice in choices if choice.by == by])
-    for age, run_days in product(AGES_DAYS[:3], _RUN_DAYS):
+    yield from _without_extremes(gcp, models, every)
+    for age, run_days in product(_RUN_AGES_DAYS, _RUN_DAYS):
         run = list(backtest(gcp, Market.SPOT, age, models, every=every, run_days=run_days))
         yield _judged("GCP spot", f"all, the mean over a run of {run_days} days", age, run, run_days=run_days)
     halves = list(backtest(gcp, Market.SPOT, 180, models, every=every))
@@ -76,6 +77,15 @@ def judge_all(shared: Path, *, every: int = 1) -> Iterator[Judged]:
         choices = [choice for choice in replay(winter, model, age) if choice.by == "machine"]
         yield _judged("AWS spot 2019-20, fit on GCP", "place of a machine", age, choices)
     yield from _derived(shared, model)
+
+
+def _without_extremes(gcp: Panel, models: dict[int, PriceModel], every: int) -> Iterator[Judged]:
+    """The same choices among fewer places, by the models of all of them."""
+    for name, is_dearest in (("dearest", True), ("cheapest", False)):
+        fewer = gcp.without_extreme(dearest=is_dearest)
+        for age in AGES_DAYS[1:-1]:
+            choices = list(backtest(fewer, Market.SPOT, age, models, every=every))
+            yield _judged(f"GCP spot, without the {name} region", "all", age, choices)
 
 
 def _derived(shared: Path, model: PriceModel) -> Iterator[Judged]:

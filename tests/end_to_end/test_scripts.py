@@ -73,7 +73,7 @@ def test_nothing_needs_a_network(shell: Shell) -> None:
     quiet = str(shell.folder / "quiet")
     answer = shell.run_process("recommend", "train.py", "--epochs", "1", PYTHONPATH=quiet)
     assert answer.code == 0, answer
-    assert "Recommended: " in answer.out
+    assert "recommended" in answer.out
 
 
 def test_a_script_that_raises_shows_its_own_lines_only(shell: Shell) -> None:

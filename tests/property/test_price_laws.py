@@ -62,6 +62,39 @@ def price_of(offer: Offer, model: PriceModel, on_demand: float | None = 10.0) ->
 RUNS = st.floats(0, 400)
 
 
+def among_of(offer: Offer, others: list[float], model: PriceModel) -> Price:
+    """With other places of its machine, all listed at 10 dollars."""
+    places = {("aws", "x.xlarge", f"r{i}"): 10.0 for i in range(len(others))}
+    quotes = {(f"r{i}", ""): 10.0 * ratio for i, ratio in enumerate(others)}
+    (price,) = likely_prices(
+        [offer], now=NOW, on_demand={PLACE: 10.0, **places}, spot={("aws", "x.xlarge"): quotes}, model=model
+    )
+    return price
+
+
+OTHERS = st.lists(RATIOS, min_size=1, max_size=5)
+
+
+@given(models(), RATIOS, AGES, st.floats(0, 900), OTHERS)
+def test_an_older_quote_among_others_is_never_the_better_one(
+    model: PriceModel, ratio: float, age: float, more: float, others: list[float]
+) -> None:
+    newer, older = (among_of(offer_of(ratio, at), others, model) for at in (age, age + more))
+    assert is_no_better(older, newer)
+
+
+@given(models(), RATIOS, AGES, OTHERS)
+def test_a_median_lies_between_the_quote_and_the_dearest_of_its_like_and_above_the_floor(
+    model: PriceModel, ratio: float, age: float, others: list[float]
+) -> None:
+    price = among_of(offer := offer_of(ratio, age), others, model)
+    known = model.ratio_of("aws", "X")
+    assert known is not None
+    dearest = 10.0 * max(ratio, known.p50, 0.1, *others)
+    assert offer.usd_per_h * (1 - 1e-12) <= price.usd_per_h.p50 <= dearest * (1 + 1e-9)
+    assert price.kind is QuoteKind.LIVE or price.usd_per_h.p50 >= 1.0 * (1 - 1e-12), "AWS's floor"
+
+
 def is_no_better(one: Price, other: Price) -> bool:
     """Wherever it counts: the median, the p90 and what is compared; a fall is never counted on."""
     pairs = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,9 +18,12 @@ from advisor.core.findings.about_options import (
 )
 from advisor.core.units import GB
 from advisor.core.values import (
+    Checkpoints,
+    CheckpointUse,
     Collective,
     IterationEstimate,
     Market,
+    Merit,
     Option,
     PickName,
     Plan,
@@ -28,23 +32,24 @@ from advisor.core.values import (
     Recommendation,
     Tier,
     Trace,
+    Work,
 )
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.options import selection
-from advisor.report.recommendation import recommendation_document
+from advisor.report.recommendation import assumptions_document, recommendation_document
 from advisor.report.words import sentence
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.ranking.neighbours import nearest
-from recommender.ranking.value import Worth, preference
+from recommender.ranking.value import Worth, preference, total_usd
 from recommender.ranking.variants import best_what_if
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 from tests.recommendations import make_option
 from tests.recommending import make_script
-from tests.unit.decisions import TOLERANCE, around, cost_usd, decide, reasons, time_h
+from tests.unit.decisions import TOLERANCE, around, cost_usd, decide, option_of, reasons, time_h
 from tests.unit.report.printed import on_screen
 
 
@@ -379,7 +384,7 @@ class TestCase15Folding:
             "R": None,
             "S": None,
         }
-        assert [option.plan.id for option in selection(answer, 15)] == ["R", "S"]
+        assert [option.plan.id for _, option in selection(answer, 15)] == ["R", "S"]
         assert "2 like it, up to 18 s faster, up to $9.48 dearer" in reasons(answer, "R")
 
     @pytest.mark.parametrize("names", ["PQRS", "QRS", "PRS", "PQR", "PR"])
@@ -463,3 +468,86 @@ class TestCase19WhatIfOnTheSameMachine:
         text = on_screen(document, 200)
         assert "2 h for $19.46 instead of 3 h 33 min for $34.54: $15.08 and 1 h 33 min less" in text
         assert "Then aws k.xlarge us-east-1 on-demand, 3 h 32 min for $15.65, would be recommended." in text
+
+
+def row(answer: Recommendation, merit: Merit) -> tuple[str, tuple[Work, ...]]:
+    """The listed option of this merit, and the work that it takes."""
+    (listed,) = [listed for listed in answer.shortlist if merit in listed.merits]
+    return listed.option.plan.id, listed.option.work
+
+
+class TestCase20CheckpointsByWhatWasSeen:
+    TERMS = SpotTerms(
+        preemptions_per_h=0.4,
+        checkpoint_interval_h=0.3162,
+        checkpoint_h=0.02,
+        restart_h=0.1,
+        reacquire_h=0.5,
+        sigma_rate=0.0,
+        sigma_reacquire=0.0,
+    )
+
+    def answer(self, use: CheckpointUse) -> Recommendation:
+        plans = [make_plan("D", 3.0), make_plan("S", 1.0, market=Market.SPOT)]
+        estimates = [make_estimate(name, 0.288) for name in "DS"]
+        trace = make_trace(checkpoints=Checkpoints(use=use))
+        return decide(plans, estimates, make_job(iterations=100_000), trace, self.TERMS)
+
+    def test_a_script_that_resumes_takes_the_spot_machine(self) -> None:
+        answer = self.answer(CheckpointUse.RESUMES)
+        assert answer.recommended == "S"
+        assert option_of(answer, "S").work == ()
+        # 9.48 + 2 x 11.371, within the luck of 999 draws.
+        assert total_usd(option_of(answer, "S"), Worth()) == pytest.approx(32.22, rel=0.02)
+
+    @pytest.mark.parametrize("use", [CheckpointUse.NONE, CheckpointUse.SAVES])
+    def test_one_that_does_not_is_asked_to_and_stays_on_demand(self, use: CheckpointUse) -> None:
+        answer = self.answer(use)
+        assert answer.recommended == "D"
+        spot = option_of(answer, "S")
+        assert (spot.work, spot.feasible) == ((Work.CHECKPOINTS,), True)
+        assert total_usd(spot, Worth()) == pytest.approx(9.48 + 25 + 2 * 11.871, rel=0.02)
+        assert total_usd(option_of(answer, "D"), Worth()) == pytest.approx(40.0)
+        assert answer.as_it_is == answer.chosen
+        assert answer.with_work == spot
+
+    def test_the_answer_says_what_checkpoints_would_make_it(self) -> None:
+        answer = self.answer(CheckpointUse.NONE)
+        text = on_screen(recommendation_document(answer, top=None), 200)
+        assert "Use" not in text
+        assert row(answer, Merit.WITH_WORK) == ("S", (Work.CHECKPOINTS,))
+        assert "if train.py resumed from checkpoints (--checkpoints resumes), 1 x S" in text
+
+
+class TestCase21WorkInTheOpen:
+    PLANS = (make_plan("A", 2.0), make_plan("B", 6.0, num_gpus=8))
+    ESTIMATES = (make_estimate("A", 0.45), make_estimate("B", 0.72, num_gpus=8))
+
+    def test_work_counts_and_is_shown(self) -> None:
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(iterations=80_000))
+        totals = {option.plan.id: total_usd(option, Worth()) for option in answer.options}
+        assert totals == pytest.approx({"A": 40.0, "8xB": 42.0})
+        assert answer.recommended == "A"
+        assert answer.with_work is not None
+        assert Work.DDP in answer.with_work.work
+        assert row(answer, Merit.WITH_WORK)[0] == "8xB"
+        screen = on_screen(recommendation_document(answer, top=None, is_short=True), 200)
+        assert re.search(r"with work.*8 x B on-demand +DDP .* \$12\.00", screen)
+        text = on_screen(assumptions_document(answer), 200)
+        assert "the least expected cost and time at $2/h, work on the script counted: $20.00 and 10 h" in text
+
+    def test_a_script_that_has_ddp_takes_the_eight(self) -> None:
+        reduced = Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1)
+        trace = make_trace(world_size=8, collectives=(reduced,))
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(iterations=10_000), trace)
+        assert answer.recommended == "8xB"
+        assert total_usd(option_of(answer, "8xB"), Worth()) == pytest.approx(16.0)
+
+    def test_dearer_work_is_shown_beside_the_script_as_it_is(self) -> None:
+        job = make_job(iterations=80_000, change_usd=10.0)
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), job)
+        assert answer.recommended == "8xB"
+        assert answer.as_it_is == option_of(answer, "A")
+        assert row(answer, Merit.AS_IT_IS) == ("A", ())
+        text = on_screen(recommendation_document(answer, top=None), 200)
+        assert "First: add DDP to train.py (counted as $10.00 and 30 min; --explain 1 says how)." in text

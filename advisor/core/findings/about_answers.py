@@ -16,19 +16,24 @@ class BestOfTotal(Note):
     time_s: float
     change_s: float
     change_usd: float
+    work: Sequence[str]
     is_price_derived: bool
 
 
 class Cheapest(Note):
     is_cost_known: bool
     is_guess_below: bool
+    is_rent_below: bool
+    work: Sequence[str]
+    change_usd: float
 
 
 class CostOfPickUnknown(Caution):
     rule: Finding
 
 
-class Fastest(Note): ...
+class Fastest(Note):
+    work: Sequence[str]
 
 
 class ObjectiveOfPolicy(Note):
@@ -64,9 +69,7 @@ class NothingTips(Note): ...
 class SummaryChoice(Note):
     machine: Finding
     is_rented: bool
-    must_change: bool
-    num_iterations: int
-    iteration_s: float
+    priced_on: str | None
 
 
 class SummaryCostAndTime(Note):
@@ -74,18 +77,36 @@ class SummaryCostAndTime(Note):
     cost_p90_usd: float
     time_p50_s: float
     time_p90_s: float
+    num_iterations: int
+    iteration_s: float
     is_cost_known: bool
     is_whole: bool
+    restarts: bool
+
+
+class SummaryWork(Note):
+    work: Sequence[str]
+    work_s: float
+    work_usd: float
+    script: str
+    saves: bool
 
 
 class SummaryDoubt(Note):
-    risk: Finding
-    num_nodes: int
     tipped_by: Finding
 
 
 TippedBy = Literal[
-    "data-place", "deadline", "later-deadline", "objective", "price", "quote", "step", "value", "wait"
+    "checkpoints",
+    "data-place",
+    "deadline",
+    "later-deadline",
+    "objective",
+    "price",
+    "quote",
+    "step",
+    "value",
+    "wait",
 ]
 
 
@@ -101,6 +122,7 @@ class Tipping(Note):
     is_above: bool = True
     data_provider: str | None = None
     data_region: str | None = None
+    script: str = ""
 
 
 # What a change of the script does to its job.

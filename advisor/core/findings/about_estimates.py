@@ -53,6 +53,15 @@ class RetuneLearningRate(Change):
 class SaveCheckpoints(Change):
     interval_s: float
     best_interval_s: float
+    assumed_of: str | None
+
+
+class AddCheckpoints(Change):
+    interval_s: float
+    best_interval_s: float
+    script: str
+    saves: bool
+    saved_at: str | None
 
 
 class ShardModel(Change):

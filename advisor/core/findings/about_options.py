@@ -125,6 +125,11 @@ class CopiedLocally(Note):
     read_s: float
 
 
+class ReadOnce(Note):
+    gib: float
+    time_s: float
+
+
 class DataInPlace(Note):
     place: str
     gib: float
@@ -136,6 +141,7 @@ class Reading(Note):
     bytes_per_s: float
     bits_per_s: float
     by_storage: bool
+    by_disk: bool = False
 
 
 class DataMoved(Note):
@@ -237,6 +243,11 @@ class RentOrWait(Note):
     mean_wait_s: float | None
 
 
+class RestartsFromZero(Caution):
+    script: str
+    saves: bool
+
+
 class ScalingAssumed(Caution):
     batch_size: int | None
     num_gpus: int
@@ -245,6 +256,26 @@ class ScalingAssumed(Caution):
 class Tie(Note):
     plan_id: str
     within_share: float
+
+
+class PlaceContended(Note):
+    is_taken_back: bool
+
+
+class QueueAssumed(Caution):
+    num_jobs: int
+    num_logs: int
+    size: str
+    walltime: str | None
+
+
+class QuotaNeeded(Note):
+    provider: str
+    quota: str
+    name: str
+    count: int
+    unit: str
+    region: str
 
 
 class WaitAssumed(Note):

@@ -397,6 +397,16 @@ class EmpiricalWait(Quantiles):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssumedWait(EmpiricalWait):
+    """A wait that nobody configured or measured: of jobs elsewhere. No deadline leans on it."""
+
+    @property
+    def longest_s(self) -> float:
+        """That a deadline counts with."""
+        return self.waits_s[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IterationEstimate:
     """Time and memory of one iteration on the GPUs of a layout.
 

@@ -13,7 +13,8 @@ from advisor.core.findings import Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import WHOLE, Interval, IterationEstimate, Layout, Quantiles, Split
-from advisor.core.values.workload import Scaling, Script
+from advisor.core.values.trace import CheckpointUse
+from advisor.core.values.workload import Scaling, Script, Work, works_of
 
 # How a run ended, and how its cost is known.
 
@@ -184,6 +185,7 @@ class Price:
         age_days: of the quote, in whole days.
         run_p90_usd_per_h: p90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on;
             empty where it stays.
+        is_near_floor: whether it was quoted near the least that the provider asks.
     """
 
     RUN_DAYS: ClassVar[tuple[float, ...]] = (7.0, 30.0, 90.0)
@@ -192,6 +194,7 @@ class Price:
     kind: QuoteKind
     age_days: float
     run_p90_usd_per_h: tuple[float, ...] = ()
+    is_near_floor: bool = False
 
     @property
     def is_guess(self) -> bool:
@@ -343,7 +346,8 @@ class Plan:
         transfer_gib: of the data set that moves; 0 where it is there already.
         read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
         copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
-            each epoch reads then; 0 where it reads over the network.
+            each epoch reads then, or read into its memory; 0 where each epoch reads it anew.
+        is_in_memory: whether the machine's memory keeps all of it after it was read once.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -369,6 +373,7 @@ class Plan:
     transfer_gib: float = 0.0
     read_gib: float = 0.0
     copied_s: float = 0.0
+    is_in_memory: bool = False
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()
@@ -448,6 +453,11 @@ class Option:
     folded_into: str | None = None
 
     @property
+    def work(self) -> tuple[Work, ...]:
+        """What must be done to the script first; nothing for one that runs there as it is."""
+        return works_of(self.script_changes)
+
+    @property
     def removed_by(self) -> tuple[str, ...]:
         """What it failed; empty for a feasible one."""
         return removals(self.reasons)
@@ -484,6 +494,7 @@ class Job:
         data: the data set, which the plans are priced for; None without one.
         pick: what to recommend; None for the best value.
         split: how the script is supposed to divide its model; by default each GPU has all of it.
+        checkpoints: what the script does with them; None for what its text shows.
     """
 
     epochs: float | None = None
@@ -499,6 +510,7 @@ class Job:
     data: DataSet | None = None
     pick: PickName | None = None
     split: Split = WHOLE
+    checkpoints: CheckpointUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -508,6 +520,30 @@ class Pick:
     name: PickName
     plan_id: str
     reason: Finding
+
+
+class Merit(StrEnum):
+    """Why somebody could want an option: the reason for its row on one screen."""
+
+    RECOMMENDED = "recommended"
+    AS_IT_IS = "as-it-is"
+    WITH_WORK = "with-work"
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    SAFEST = "safest"
+    OWN = "own"
+    NEAREST = "nearest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A row of the short list: an option, and its merits, one at least.
+
+    It is one of the answer's, but for a plan as the script is whose better way takes work.
+    """
+
+    option: Option
+    merits: tuple[Merit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,7 +579,12 @@ class Recommendation:
         script: what the options are for.
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
         gains: of the changes that were asked for, what surely saves most first.
-        summary: what to take; its cost and time; what could go wrong, and what would change the advice.
+        summary: what to take; its cost and time; what to do first, if anything; what would change the advice.
+        shortlist: the options that somebody could want, at most six; the recommended one first.
+        as_it_is: the best option for the script without any work on it; None where there is none. Where a
+            spot machine is the better with checkpoints, it may be the same plan restarted from zero.
+        with_work: the best option among those that need work; None where there is none.
+        batch_held: the recommended plan with the script's batch held, where its steps grow larger.
     """
 
     script: Script
@@ -557,6 +598,10 @@ class Recommendation:
     gains: tuple[ChangeGain, ...] = ()
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
+    shortlist: tuple[Listed, ...] = ()
+    as_it_is: Option | None = None
+    with_work: Option | None = None
+    batch_held: Option | None = None
 
     @property
     def chosen(self) -> Option | None:

@@ -167,6 +167,28 @@ class RankWork:
     flops: int
 
 
+class CheckpointUse(StrEnum):
+    """What a script does with checkpoints."""
+
+    RESUMES = "resumes"  # it saves them while it trains, and goes on from the last one
+    SAVES = "saves"  # it saves them, and cannot go on from one
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What a script's text does with checkpoints, and the lines that show it.
+
+    Attributes:
+        saves: where it saves while it trains: ``train.py:41 torch.save``.
+        loads: where it reads such a file.
+    """
+
+    use: CheckpointUse
+    saves: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One steady iteration (one optimizer step) of a training script, and what an epoch holds.
@@ -196,6 +218,8 @@ class Trace:
         launch: of the kernels of forward and backward passes.
         batch_variation: standard deviation over the mean of what batches of one process hold (padded tokens,
             pixels), 0 where all are alike; None if unknown.
+        checkpoints: what the script's text does with them; None where nobody looked, or where a library that
+            we do not know has the loop.
     """
 
     schema_version: int
@@ -226,6 +250,7 @@ class Trace:
     batch_variation: float | None = None
     parallel_by: str | None = None
     awaits_reductions: bool = False
+    checkpoints: Checkpoints | None = None
 
     @property
     def flops(self) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
 from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.values.estimate import WHOLE, IterationEstimate, Layout, Split
 from advisor.core.values.gpu import GpuSpec
+from advisor.core.values.trace import Checkpoints
 
 
 class Scaling(StrEnum):
@@ -70,6 +73,8 @@ class Script:
         steps: how its steps change with the number of GPUs.
         iterations_per_epoch: optimizer steps of an epoch in the profiled world; None if unknown.
         warnings: what profiling warned of.
+        checkpoints: what it does with them; None where nobody knows, which counts as that it resumes.
+        is_checkpoint_use_given: the user said what it does; otherwise its text was read.
     """
 
     name: str
@@ -79,6 +84,8 @@ class Script:
     steps: Steps
     iterations_per_epoch: int | None
     warnings: tuple[Finding, ...]
+    checkpoints: Checkpoints | None = None
+    is_checkpoint_use_given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +113,55 @@ class Variant:
 
 
 AS_WRITTEN = Variant()
+
+
+class Work(StrEnum):
+    """Work on a script or its environment before a plan can run it: more than a line."""
+
+    DDP = "ddp"
+    FSDP = "fsdp"
+    MODEL_PARALLEL = "model-parallel"
+    CHECKPOINTS = "checkpoints"
+    LEARNING_RATE = "learning-rate"
+    NODES = "nodes"
+    SOFTWARE = "software"
+    SCRIPT = "script"
+
+
+# By the code of a change, or by what an edit of the script is.
+_WORK_OF = {
+    "accumulate": Work.SCRIPT,
+    "add-checkpoints": Work.CHECKPOINTS,
+    "divide-layers": Work.MODEL_PARALLEL,
+    "gather-sparse-gradients": Work.DDP,
+    "install-aarch64": Work.SOFTWARE,
+    "install-for-vendor": Work.SOFTWARE,
+    "pack-data": Work.SCRIPT,
+    "retune-learning-rate": Work.LEARNING_RATE,
+    "shard-model": Work.FSDP,
+    "start-on-nodes": Work.NODES,
+    "use-fused-attention": Work.SCRIPT,
+    "use-no-sync": Work.DDP,
+    "wrap-in-ddp": Work.DDP,
+}
+# Lines of a script or of its requirements, which take no time to speak of.
+_A_LINE = frozenset({
+    "add-grad-scaler", "allow-tf32", "compile-model", "enlarge-batch", "fuse-optimizer",
+    "install-for-cuda-12",
+    "save-checkpoints", "start-with-torchrun", "use-autocast", "use-channels-last", "use-nvme", "use-workers",
+})  # fmt: skip
+
+
+def works_of(changes: Iterable[Finding]) -> tuple[Work, ...]:
+    """What changes of a script take, each kind once, in the order of `Work`; what is not known is work."""
+    return _works_of(frozenset(one.what if isinstance(one, EditScript) else one.code for one in changes))
+
+
+@cache
+def _works_of(kinds: frozenset[str]) -> tuple[Work, ...]:
+    """Of the few sets of changes that thousands of options share."""
+    found = {_WORK_OF.get(kind, Work.SCRIPT) for kind in kinds - _A_LINE}
+    return tuple(work for work in Work if work in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

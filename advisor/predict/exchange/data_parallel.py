@@ -7,7 +7,8 @@ least the last bucket. PyTorch DDP also copies gradients into its buckets and ba
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,6 +33,7 @@ from advisor.predict.exchange.collectives import (
     sharding_group,
     updated_tensors,
 )
+from advisor.predict.host import Copies
 
 # In which pieces data parallelism exchanges gradients, and when in the backward pass each is complete.
 #
@@ -198,6 +200,37 @@ COMMUNICATION = "exposed communication"
 """What takes time beside operators and waits, where times are listed by name."""
 # Into the buckets and back: each copy reads and writes.
 _COPIED = 4
+COPY_BACK = "aten::copy_"
+"""What brings gradients back when all are reduced."""
+
+
+def bucket_copies(trace: Trace) -> tuple[Op, ...]:
+    """What DDP would run to copy gradients into its buckets and back, as a script that has DDP records it.
+
+    None where gradients show no shapes, or where the script exchanges them itself: then it is among its
+    operators already.
+    """
+    if trace.collectives:
+        return ()
+    tensors = updated_tensors(trace.ops, exchanged_bytes(trace) or 0)
+    return tuple(
+        _copy(name, tensor, count, flops=flops, passes=passes)
+        for tensor, count in Counter(tensors).items()
+        for name, flops, passes in (("aten::mul", math.prod(tensor.shape), 3), (COPY_BACK, 0, 2))
+    )
+
+
+def _copy(name: str, tensor: TensorSpec, count: int, *, flops: int, passes: int) -> Op:
+    return Op(
+        name=name,
+        phase=Phase.BACKWARD,
+        inputs=(tensor, tensor),
+        outputs=(tensor,),
+        attributes={},
+        flops=flops,
+        bytes=passes * tensor_bytes(tensor),
+        count=count,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +255,7 @@ def exchange_of_gradients(
     *,
     slowdown: float,
     crowd: int = 1,
+    copied: Copies | None = None,
 ) -> Exchange:
     """What data parallelism adds to an iteration.
 
@@ -233,13 +267,19 @@ def exchange_of_gradients(
         layout: how many they are, and over what they exchange.
         slowdown: of kernels while GPUs exchange, as a share of their time.
         crowd: groups of this layout that share a node's network.
+        copied: the `bucket_copies` of a pass, which lengthen it; None has them as fast as memory, after it.
     """
     if layout.num_gpus == 1:
         return Exchange()
     buckets, passes = buckets_of(trace), exchanging_passes(trace)
-    pass_s = backward_s / trace.accumulation
+    behind_s = 0.0
+    if trace.collectives:
+        copied = Copies()  # they are in the recorded pass
+    elif copied is None:
+        copied, behind_s = Copies(), _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s
+    pass_s = backward_s / trace.accumulation + copied.seconds
     # Who waits for each bucket computes nothing meanwhile: as if all came at the end, where nothing hides.
-    ready_s = buckets.ready(time_s) * pass_s
+    ready_s = buckets.ready(time_s) * (pass_s - copied.last_s)
     if trace.awaits_reductions:
         ready_s, slowdown = np.full_like(ready_s, pass_s), 0.0
     times = collective_law("all_reduce", layout, gpu).times(
@@ -247,8 +287,9 @@ def exchange_of_gradients(
     )
     median_s = _added_s(times.seconds, ready_s, pass_s, slowdown)
     late_s = _added_s(times.seconds * np.exp(Z90 * times.sigma), ready_s, pass_s, slowdown)
-    copies_s = _COPIED * sum(buckets.num_bytes) / gpu.memory_bytes_per_s
-    return Exchange(seconds=passes * (median_s + copies_s), sigma_s=passes * (late_s - median_s) / Z90)
+    return Exchange(
+        seconds=passes * (median_s + copied.seconds + behind_s), sigma_s=passes * (late_s - median_s) / Z90
+    )
 
 
 def _added_s(lasts_s: Floats, ready_s: Floats, pass_s: float, slowdown: float) -> float:

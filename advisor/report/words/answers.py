@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from advisor.core.findings import Finding, about_answers, about_options
+from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.table import TEXTS, effort, in_names, named_work
 
 
 @in_names.register
@@ -156,47 +156,29 @@ def _(it: about_answers.Machine) -> str:
 
 @in_names.register
 def _(it: about_answers.SummaryChoice) -> str:
-    steps = (
-        f"{it.num_iterations:,} step{'' if it.num_iterations == 1 else 's'} of"
-        f" {format_duration(it.iteration_s)}"
-    )
-    first = ", once the script is changed for it (see below)" if it.must_change else ""
-    return f"{'Rent' if it.is_rented else 'Use'} {in_names(it.machine)} for {steps}{first}"
+    price = "" if it.priced_on is None else f", at its price of {it.priced_on}"
+    return f"{'Rent' if it.is_rented else 'Use'} {in_names(it.machine)}{price}"
 
 
 @in_names.register
 def _(it: about_answers.SummaryCostAndTime) -> str:
+    count, step_s = it.num_iterations, format_duration(it.iteration_s)
+    steps = f"{count:,} step{'' if count == 1 else 's'} of {step_s}"
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
-    time = f"it is done in about {done} (90 % chance within {late})"
-    less = "" if it.is_whole else ", not counting what else runs between steps (see the warning)"
-    if not it.is_cost_known:
-        return f"The cost is unknown and counted as $0.00; {time}{less}"
     cost, most = format_usd(it.cost_p50_usd), format_usd(it.cost_p90_usd)
-    return f"It costs about {cost} (90 % chance of at most {most}); {time}{less}"
+    price = f"{cost} (p90 {most})" if it.is_cost_known else "an unknown cost (counted as $0.00)"
+    less = "" if it.is_whole else ", without what runs between steps (see the warning)"
+    again = ", which start again from zero when the machine is taken away" if it.restarts else ""
+    return f"Expect {price} and {done} (p90 {late}) for {steps}{again}{less}"
 
 
 @in_names.register
-def _(it: about_answers.SummaryDoubt) -> str:
-    words = _in_plain_words(it.risk, it.num_nodes)
-    return f"What could go wrong: {words}. What would change this advice: {in_names(it.tipped_by)}"
-
-
-def _in_plain_words(risk: Finding, num_nodes: int) -> str:
-    match risk:
-        case about_options.Risk(of="capacity") if num_nodes > 1:
-            return f"fewer than {num_nodes} machines are free when you ask for them"
-        case about_options.Risk(of="capacity"):
-            return "no machine is free when you ask for one"
-        case about_options.RiskPreemption() if num_nodes > 1:
-            return (
-                f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
-            )
-        case about_options.RiskPreemption():
-            return "the machine is taken away while it trains, and the job goes on later"
-        case about_options.Risk(of="wait"):
-            return "the queue takes longer"
-        case _:
-            return "nothing that is known"
+def _(it: about_answers.SummaryWork) -> str:
+    lacking = ""
+    if "checkpoints" in it.work:
+        lacking = f", which {'does not resume from those it saves' if it.saves else 'saves none'}"
+    counted = f"counted as {effort(it.work_usd, it.work_s)}; --explain 1 says how"
+    return f"First: add {named_work(it.work)} to {it.script}{lacking} ({counted})"
 
 
 def _told_apart(longer_s: float, expected_s: float) -> str:
@@ -215,6 +197,7 @@ def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
 
 
 TEXTS[about_answers.NothingTips] = "nothing that is in doubt: no other option comes close"
+TEXTS[about_answers.SummaryDoubt] = "What would change this advice: {tipped_by}"
 
 
 @in_names.register
@@ -245,7 +228,13 @@ TEXTS[about_answers.TooManyEpochs] = (
 def _(it: about_answers.Tipping) -> str:
     cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
     then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}"
-    return f"{_condition(it)}, {then}"
+    return f"{_of_checkpoints(it) if it.by == 'checkpoints' else _condition(it)}, {then}"
+
+
+def _of_checkpoints(it: about_answers.Tipping) -> str:
+    if it.is_known:
+        return f"if {it.script} resumed from checkpoints (--checkpoints resumes)"
+    return f"if {it.script} saves no checkpoints (--checkpoints none)"
 
 
 def _condition(it: about_answers.Tipping) -> str:
@@ -270,5 +259,5 @@ def _condition(it: about_answers.Tipping) -> str:
             return f"with a deadline of {limit} or later (--deadline)"
         case "data-place":
             return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
-        case "objective":
+        case _:
             return "if the policy's objective were the best value"

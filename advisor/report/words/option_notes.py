@@ -6,7 +6,7 @@ from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_prices
 from advisor.core.units import format_bytes, format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.table import TEXTS, effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
@@ -29,6 +29,11 @@ def _(it: about_options.Alike) -> str:
 
 @in_names.register
 def _(it: about_options.Reading) -> str:
+    if it.by_disk:
+        return (
+            f"reading {it.gib:,.10g} GiB each epoch takes {format_duration(it.read_s)} per iteration at"
+            f" {it.bytes_per_s / 1e6:,.0f} MB/s, what its disk gives unless more is paid for"
+        )
     giver = "object storage gives one machine" if it.by_storage else "its network gives"
     return (
         f"reading {it.gib:,.10g} GiB each epoch takes {format_duration(it.read_s)} per iteration at"
@@ -44,6 +49,14 @@ def _(it: about_options.CopiedLocally) -> str:
         f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
         " (assumed):"
         " over its network each epoch may take longer"
+    )
+
+
+@in_names.register
+def _(it: about_options.ReadOnce) -> str:
+    return (
+        f"{it.gib:,.10g} GiB of data are read once at each start, in {format_duration(it.time_s)} (assumed):"
+        " the machine's memory holds them after that"
     )
 
 
@@ -86,6 +99,12 @@ def _(it: about_options.GlobalBatchHeld) -> str:
     )
     each = "" if it.batch_size is None else f", {it.batch_size:,} a GPU"
     return f"the script holds {batch}{each}, {how}: its steps do not get fewer"
+
+
+@in_names.register
+def _(it: about_options.RestartsFromZero) -> str:
+    why = "does not resume from its checkpoints" if it.saves else "saves no checkpoints"
+    return f"{it.script} {why}: each preemption starts it again from zero, which time and cost include"
 
 
 @in_names.register
@@ -170,6 +189,25 @@ def _(it: about_options.WaitAssumed) -> str:
 
 
 @in_names.register
+def _(it: about_options.PlaceContended) -> str:
+    if it.is_taken_back:
+        return "AWS takes back more than 20 % of these machines a month here: starts are assumed to be rare"
+    return (
+        "the quote is near the least that the provider asks, where there may be no machines: starts are"
+        " assumed to be rare"
+    )
+
+
+@in_names.register
+def _(it: about_options.QueueAssumed) -> str:
+    asking = "" if it.walltime is None else f" asking for {it.walltime}"
+    return (
+        f"wait assumed: that of {it.num_jobs:,} jobs of {it.size} GPUs or nodes{asking} on {it.num_logs}"
+        " other clusters; no deadline relies on it (set wait_p50 and wait_p90, or wait_log)"
+    )
+
+
+@in_names.register
 def _(it: about_options.WaitOfStarts) -> str:
     return (
         f"wait from your log of {it.watched_h:,.0f} h: {100 * it.p_at_once:.0f} % of starts find a machine at"
@@ -183,6 +221,10 @@ TEXTS[about_options.CommunityHost] = (
     " owner, so bring no secrets"
 )
 TEXTS[about_options.DataInPlace] = "the data set ({place}) is in this region: moving it costs nothing"
+TEXTS[about_options.QuotaNeeded] = (
+    "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts start with little or"
+    " none: request it from {provider} first"
+)
 TEXTS[about_options.PriceDerived] = "price never quoted, {source}: it counts at its p90"
 TEXTS[about_options.WaitOfAnySize] = (
     "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
@@ -195,16 +237,26 @@ TEXTS[about_options.WaitOfOtherUnit] = (
 @in_names.register
 def _(it: about_answers.BestOfTotal) -> str:
     cost, time = format_usd(it.cost_usd), format_duration(it.time_s)
-    whole = f"the least expected cost and time at ${it.value_usd_per_h:g}/h: {cost} and {time} on average"
-    if it.change_s:
-        whole += f", and {format_usd(it.change_usd)} and {format_duration(it.change_s)} to change the script"
+    whole = (
+        f"the least expected cost and time at ${it.value_usd_per_h:g}/h, work on the script counted: {cost}"
+        f" and {time} on average"
+    )
+    if it.work:
+        whole += f", and {effort(it.change_usd, it.change_s)} for {named_work(it.work)}"
     return whole + (", at the p90 of a price that was never quoted" if it.is_price_derived else "")
 
 
 @in_names.register
 def _(it: about_answers.Cheapest) -> str:
     guess = ", where a price that was never quoted counts at its p90" if it.is_guess_below else ""
-    return f"the least median cost{guess}{_if_unknown(it.is_cost_known)}"
+    counted = ", work on the script counted" if it.work or it.is_rent_below else ""
+    more = f" ({format_usd(it.change_usd)} for {named_work(it.work)})" if it.work else ""
+    return f"the least median cost{counted}{more}{guess}{_if_unknown(it.is_cost_known)}"
+
+
+@in_names.register
+def _(it: about_answers.Fastest) -> str:
+    return f"the least median time{f', once it has {named_work(it.work)}' if it.work else ''}"
 
 
 @in_names.register
@@ -220,7 +272,6 @@ def _if_unknown(is_cost_known: bool) -> str:
 
 
 TEXTS[about_answers.CostOfPickUnknown] = "{rule}; what it costs is unknown"
-TEXTS[about_answers.Fastest] = "the least median time"
 TEXTS[about_answers.ObjectiveOfPolicy] = "the policy's objective: {reason}"
 
 
@@ -302,7 +353,10 @@ def _(it: about_prices.PricesStale) -> str:
 
 TEXTS[about_options.Unknown] = {
     "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
-    "cluster-wait": "no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0",
+    "cluster-wait": (
+        "no wait is configured for {names}: assumed from job logs of other clusters, and no deadline"
+        " relies on it (set wait_p50 and wait_p90, or wait_log)"
+    ),
     "gpu": "the catalog does not know {names}: offers with it are left out",
     "price-date": "prices of {names} are dated after today: check the clock",
     "operator": "custom operators, only their bytes are known: {names}",

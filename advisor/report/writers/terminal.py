@@ -130,7 +130,8 @@ class Layout:
         for row, cells in zip(self._table.rows, self._rows, strict=True):
             for line in self._row(cells, widths):
                 yield line, _STYLES[row.tone]
-        yield edge, ""
+        if self._table.ends_blank:
+            yield edge, ""
 
     def _row(self, cells: Sequence[str], widths: Sequence[int], *, from_below: bool = False) -> Iterator[str]:
         """The lines of one row; of a heading, the cells with fewer lines stand on the rule."""

@@ -140,9 +140,11 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
     Raises:
         CatalogError: a shipped file is missing or broken.
     """
-    from advisor.pricing.expected_prices import likely_prices, shipped_on_demand
+    from advisor.pricing.expected_prices import likely_prices
+    from advisor.pricing.price_lists import shipped_prices
 
-    return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
+    shipped = shipped_prices()
+    return likely_prices(offers, now=now(), on_demand=shipped.on_demand, spot=shipped.spot)
 
 
 def _check_against_all(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
     from recommender.comparison import PlanComparison
     from recommender.outcome.evaluate import Judged
+    from recommender.ranking.value import Worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
     from advisor.service.recommend.pipeline import judged_of
     from recommender.comparison import compared
     from recommender.plans.named import num_nodes_of, plans_named
+    from recommender.ranking.value import worth_for
 
     config = _with_nodes(config, max(num_nodes_of(request.a), num_nodes_of(request.b)))
     places, warnings = places_of(replace(request.job, everywhere=True), config, listener)
@@ -71,7 +73,7 @@ def compare(request: CompareRequest, config: Config, listener: Listener) -> Comp
     trace = with_input(trace_of(request.job.trace, config.tracing, listener), config.settings.input, listener)
     asked = {plan.id: plan for plans in named.values() for plan in plans}
     judged = judged_of(trace, places, tuple(asked.values()))
-    chosen = _chosen(named, judged, listener)
+    chosen = _chosen(named, judged, worth_for(places.job), listener)
     return CompareAnswer(
         comparison=compared(chosen[request.a], chosen[request.b], places.job),
         trace=trace,
@@ -102,7 +104,7 @@ def check_feasible(answer: CompareAnswer) -> None:
 
 
 def _chosen(
-    named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], listener: Listener
+    named: Mapping[str, Sequence[Plan]], judged: Sequence[Judged], worth: Worth, listener: Listener
 ) -> Mapping[str, Judged]:
     """A plan of its own for each name, said aloud; whoever may mean fewer is asked first."""
     chosen: dict[str, Judged] = {}
@@ -120,7 +122,7 @@ def _chosen(
             num_plans = f"{len(others)} {rest}plans"
             listener.note(
                 f"{name!r} is {plan_id}, the cheapest of {num_plans} that it may mean"
-                f"{_if_guessed(chosen[name], others, judged)}"
+                f"{_if_guessed(chosen[name], others, judged, worth)}"
             )
     return chosen
 
@@ -132,14 +134,14 @@ def _cheapest(plans: Sequence[Plan], judged: Sequence[Judged]) -> Judged:
     return min(_judged(plans, judged), key=lambda item: cheapest_first(item.option))
 
 
-def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged]) -> str:
+def _if_guessed(chosen: Judged, plans: Sequence[Plan], judged: Sequence[Judged], worth: Worth) -> str:
     """What to add where a row of the others would read as cheaper."""
     from recommender.ranking.choice import is_guess_below
 
     alike = [item.option for item in _judged(plans, judged) if item.option.feasible is chosen.option.feasible]
     return (
         ", where a price that was never quoted counts at its p90"
-        if is_guess_below(chosen.option, alike)
+        if is_guess_below(chosen.option, alike, worth)
         else ""
     )
 

@@ -140,6 +140,7 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
         num_nodes=cluster.num_nodes,
         fabric=_fabric_of(cluster),
         power_limit_w=cluster.power_limit_w,
+        walltime_s=cluster.walltime,
     )
 
 

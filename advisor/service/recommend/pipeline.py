@@ -54,6 +54,19 @@ def recommendation_of(trace: Trace, places: Places) -> Recommendation:
     )
 
 
+def with_batch_held(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
+    """The answer with the recommended plan for a script that holds its batch, where steps grow larger."""
+    from advisor.core.values import Scaling, Work
+
+    chosen = answer.chosen
+    if chosen is None or Work.LEARNING_RATE not in chosen.work or places.job.scaling is not None:
+        return answer
+    held = replace(places, job=replace(places.job, scaling=Scaling.STRONG), policy=None)
+    plan = next(plan for plan in places.plans if plan.id == chosen.plan.id)
+    (judged,) = judged_of(trace, held, [plan])
+    return replace(answer, batch_held=judged.option)
+
+
 def judged_of(trace: Trace, places: Places, plans: Sequence[Plan]) -> list[Judged]:
     """Some of the places with the draws behind their figures, feasible or not; errors as above."""
     from recommender.engine import judge

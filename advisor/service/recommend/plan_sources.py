@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import CloudSettings, QuotaSettings, RateSettings, SpotSettings
-    from advisor.core.values import DataSet, Plan
+    from advisor.core.values import CheckpointUse, DataSet, Plan
     from advisor.pricing.node_counts import NodeLimits
     from advisor.pricing.storage import Rate
     from advisor.service.listening import Listener
@@ -281,6 +281,21 @@ def spot_terms(settings: SpotSettings) -> SpotTerms:
     if reacquire_s is not None:
         terms = replace(terms, reacquire_h=reacquire_s / HOUR_S, assumed=terms.assumed - {REACQUIRE})
     return terms
+
+
+def checkpoints_of(config: Config) -> CheckpointUse | None:
+    """What the settings say that scripts do with checkpoints; None leaves it to the script's text.
+
+    An interval that somebody set says that scripts save and resume; null says that they do neither.
+    """
+    from advisor.core.values import CheckpointUse
+
+    spot = config.settings.spot
+    if spot.checkpoints is not None:
+        return CheckpointUse(spot.checkpoints)
+    if spot.checkpoint_interval is None:
+        return CheckpointUse.NONE
+    return CheckpointUse.RESUMES if "spot.checkpoint_interval" in config.origins else None
 
 
 def _history(path: Path | None) -> Mapping[str, Watched]:

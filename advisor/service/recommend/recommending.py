@@ -102,7 +102,7 @@ def places_of(
     from advisor.service.recommend.data_sets import data_set_of
     from advisor.service.recommend.past_runs import past_runs
     from advisor.service.recommend.pipeline import Places
-    from advisor.service.recommend.plan_sources import plans_of, spot_terms
+    from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, spot_terms
     from advisor.service.recommend.rules import policy_of, spent_of, with_objective
     from recommender import Conditions
 
@@ -126,6 +126,7 @@ def places_of(
         with_objective(request.job, rules, config.settings.choice),
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
+        checkpoints=checkpoints_of(config),
     )
     plans = that_suit(plans, job.split)
     past = past_runs(config.settings.predict, config.settings.store, listener)
@@ -190,10 +191,11 @@ def ranked_on(
         PolicyViolationError: the policy removes every place.
     """
     from advisor.service.recommend.later_starts import with_later_starts
-    from advisor.service.recommend.pipeline import recommendation_of, with_variants
+    from advisor.service.recommend.pipeline import recommendation_of, with_batch_held, with_variants
 
     names = what_if_names(request, Silence())
     ranked = with_later_starts(recommendation_of(trace, places), pricing)
+    ranked = with_batch_held(ranked, trace, places)
     if names != ():
         ranked = with_variants(ranked, trace, places, names)
     return replace(ranked, warnings=(*ranked.warnings, *warnings))

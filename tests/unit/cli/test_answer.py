@@ -13,6 +13,7 @@ from advisor.cli.answer import show
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import quoted
+from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.findings.about_options import (
     InputAssumed,
     RemovedByAttention,
@@ -21,10 +22,12 @@ from advisor.core.findings.about_options import (
     RemovedByMemory,
     RemovedBySharding,
     RemovedBySoftware,
+    Unknown,
 )
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
+from recommender.ranking.shortlist import nearest_rows, shortlist
 from recommender.ranking.variants import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts
@@ -64,7 +67,13 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
             for name, option in picked.items()
         ),
     }
-    return Recommendation(**(facts | changes))
+    facts |= changes
+    if recommended:
+        ready = min(facts["options"], key=lambda option: option.expected.cost_usd)
+        rows = shortlist(facts["options"], facts["picks"], facts["job"], best_id=recommended, as_it_is=ready)
+    else:
+        rows = nearest_rows(facts["options"], facts["job"])
+    return Recommendation(**({"shortlist": rows} | facts))
 
 
 def shown(
@@ -82,17 +91,41 @@ def shown(
     return captured.out, captured.err
 
 
-def test_the_recommended_one_is_told_with_changes_then_reasons(capsys):
-    out, err = shown(capsys, answer())
-    words = out.partition("Recommended: ")[2].splitlines()
-    assert words[0] == "aws middle.xlarge us-east-1 on-demand, the best rule."
-    assert words[1:3] == ["  - change this", "  - for this reason"]
-    assert words[3:] == [
+def test_what_it_rests_on_tells_changes_reasons_and_picks(capsys):
+    out, err = shown(capsys, answer(), assumptions=True)
+    assert out.splitlines() == [
+        "Recommended: aws middle.xlarge us-east-1 on-demand, the best rule.",
+        "  change this",
+        "  for this reason",
         "Cheapest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why cheapest).",
         "Fastest: aws fast.xlarge us-east-1 on-demand, 1 h for $30.00 (why fastest).",
         "Safest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why safest).",
+        "Assumed, left out or uncertain:",
+        "  keep in mind",
     ]
     assert err == "warning: keep in mind\n"
+
+
+def test_one_screen_names_why_each_row_is_there(capsys):
+    out, _ = shown(capsys, answer(), all_=False)
+    rows = [line.partition(" 1 x ")[0].split() for line in out.splitlines() if " 1 x " in line]
+    assert rows == [["recommended", "1"], ["as", "it", "is,", "cheapest", "3"], ["fastest", "2"]]
+    assert "like it" not in out
+
+
+def test_at_most_three_lines_of_warnings_stand_beside_an_answer(capsys):
+    _, err = shown(capsys, answer(warnings=texts("a", "b", "c")))
+    assert err == "warning: a\nwarning: b\nwarning: c\n"
+    _, err = shown(capsys, answer(warnings=texts("a", "b", "c", "d")))
+    assert err.splitlines()[2] == "warning: 2 more: --assumptions shows all warnings"
+    assert len(err.splitlines()) == 3
+
+
+def test_what_is_named_as_assumed_is_no_warning(capsys):
+    unknown = [Unknown(what=what) for what in ("data-size", "data-place", "local-wait")]
+    out, err = shown(capsys, answer(warnings=(*unknown, sample(OptInRegions))))
+    assert err == ""
+    assert "Assumed: no data set to copy, 3 more (--assumptions)." in out
 
 
 @pytest.mark.parametrize(
@@ -104,7 +137,7 @@ def test_the_recommended_one_is_told_with_changes_then_reasons(capsys):
     ],
 )
 def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
-    out, _ = shown(capsys, answer(recommended=recommended))
+    out, _ = shown(capsys, answer(recommended=recommended), assumptions=True)
     assert [word for word in ("Cheapest", "Fastest", "Safest") if f"{word}:" in out] == named
 
 
@@ -114,11 +147,11 @@ def test_another_row_says_that_it_is_a_near_tie(capsys):
     assert "near tie" in out
 
 
-def test_a_pick_that_the_recommended_row_speaks_for_is_not_named(capsys):
+def test_a_pick_that_the_recommended_row_speaks_for_has_no_row(capsys):
     alike = replace(FAST, folded_into="MIDDLE")
-    out, _ = shown(capsys, answer(alike, MIDDLE, CHEAP), top=5)
-    assert "Fastest:" not in out
-    assert "Cheapest:" in out
+    out, _ = shown(capsys, answer(alike, MIDDLE, CHEAP), all_=False)
+    assert "fastest" not in out
+    assert "cheapest" in out
 
 
 def test_picks_are_in_the_json_with_their_reasons(capsys):
@@ -132,14 +165,13 @@ def test_picks_are_in_the_json_with_their_reasons(capsys):
 def test_hidden_rows_are_counted(top, hidden, capsys):
     # The recommended one and one more of the frontier are always shown.
     out, _ = shown(capsys, answer(), top=top)
-    assert (f"{hidden} more rows" in out) is (hidden > 0)
+    assert (f"Not shown: {hidden} options" in out) is (hidden > 0)
     assert ("--all" in out) is (hidden > 0)
 
 
-@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_words_go_with_the_table_alone(output, capsys):
-    out, err = shown(capsys, answer(), output=output, top=1)
-    assert "Recommended:" not in out
+def test_rows_alone_are_rows_of_all_options(capsys):
+    out, err = shown(capsys, answer(), output=Format.CSV, top=1)
+    assert len(out.splitlines()) == 4
     assert "--all" not in out
     assert "keep in mind" in err
 
@@ -182,8 +214,6 @@ def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
     out, err = shown(capsys, answer(), plot=True, top=1)
     assert "Status" not in out
     assert "B #1  2.0 h  $20.00, recommended" in out
-    assert "Recommended: aws middle.xlarge" in out
-    assert "more rows" not in out
     assert "keep in mind" in err
 
 
@@ -300,7 +330,7 @@ def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> Wha
 
 def lines_of(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
     out, _ = shown(capsys, recommendation, best=what_if)
-    return out[out.index("What if") :].splitlines()
+    return [line for line in out.splitlines() if line.startswith(("What if ", "Then "))]
 
 
 def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
@@ -311,24 +341,27 @@ def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
     )
 
 
+def test_on_one_screen_the_line_is_short(capsys):
+    out, _ = shown(capsys, answer(), best=what_if(instead=ELSEWHERE), all_=False)
+    assert "What if bf16: 1 h for $8.00, $12.00 and 1 h less (--what-if all)." in out
+    assert "Then " not in out
+
+
 def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
     lines = lines_of(capsys, answer(), what_if(instead=ELSEWHERE))
     assert lines[1:] == ["Then aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended."]
-
-
-def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
-    assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
-        (
-            "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended"
-            " (--what-if all)."
-        )
-    ]
 
 
 def test_an_unknown_cost_saves_time_alone(capsys):
     free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
     (line,) = lines_of(capsys, answer(FAST, free, CHEAP), what_if())
     assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if all).")
+
+
+def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
+    assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
+        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00 (--what-if all)."
+    ]
 
 
 def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
@@ -341,19 +374,19 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
         shown(capsys, recommendation, best=what_if(same=None, instead=CHANGED))
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if all)."
+    assert "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if all)." in (
+        capsys.readouterr().out
     )
 
 
-@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
+@pytest.mark.parametrize("output", [Format.CSV, Format.JSON])
 def test_the_line_goes_with_the_table_alone(output, capsys):
-    assert "What if" not in shown(capsys, answer(), output=output, best=what_if())[0]
+    assert "What if bf16" not in shown(capsys, answer(), output=output, best=what_if())[0]
 
 
 def test_hidden_what_ifs_are_counted(capsys):
     out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), top=3)
-    assert "1 more rows" in out
+    assert "Not shown: 1 options" in out
 
 
 # --- a page ------------------------------------------------------------------------------------------

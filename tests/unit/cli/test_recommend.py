@@ -79,3 +79,99 @@ def test_a_zone_whose_price_rises_does_not_hide_one_that_keeps_the_budget(
     assert answer["recommended"] == "aws/t4.xlarge/use1-az2/spot"
     (lost,) = [o for o in answer["options"] if o["id"] == "aws/t4.xlarge/use1-az1/spot"]
     assert lost["removed_by"] == "budget"
+
+
+def long_job(
+    monkeypatch: pytest.MonkeyPatch,
+    trace: Path,
+    capsys: pytest.CaptureFixture[str],
+    *flags: str,
+    on_demand: float = 30.0,
+) -> Any:
+    """The answer where a spot machine is much cheaper than one on demand, for a job of a day and more."""
+    there = spot("use1-az1", 1.0, p90=1.0)
+    recommend(
+        monkeypatch, trace, make_offer("T4", on_demand), there, flags=["--epochs", "30", "--json", *flags]
+    )
+    return json.loads(capsys.readouterr().out)
+
+
+SPOT_ID = "aws/t4.xlarge/use1-az1/spot"
+
+
+@pytest.mark.parametrize(
+    ("flags", "use", "source", "work"),
+    [
+        ([], "resumes", "assumed", []),
+        (["--checkpoints", "resumes"], "resumes", "given", []),
+        (["--checkpoints", "SAVES"], "saves", "given", ["checkpoints"]),
+        (["--checkpoints", "none"], "none", "given", ["checkpoints"]),
+    ],
+)
+def test_what_a_script_does_with_checkpoints_can_be_said(
+    flags: list[str],
+    use: str,
+    source: str,
+    work: list[str],
+    trace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = long_job(monkeypatch, trace, capsys, *flags)
+    known = answer["job"]["checkpoints"]
+    assert (known["use"], known["source"]) == (use, source)
+    (there,) = [option for option in answer["options"] if option["id"] == SPOT_ID]
+    usd, hours = (25.0, 0.5) if work else (0.0, 0.0)
+    assert there["work"] == {"kinds": work, "usd": usd, "hours": hours}
+    as_it_is = answer["as_it_is"]
+    assert as_it_is["work"]["kinds"] == []
+    assert (as_it_is["id"] == SPOT_ID) is (not work)
+
+
+@pytest.mark.parametrize(
+    ("setting", "use", "source"),
+    [
+        ("checkpoint_interval: 20m", "resumes", "given"),
+        ("checkpoint_interval: null", "none", "given"),
+        ("{checkpoints: saves, checkpoint_interval: 20m}", "saves", "given"),
+        ("restart: 5m", "resumes", "assumed"),
+    ],
+)
+def test_an_interval_that_was_set_says_that_scripts_resume(
+    setting: str,
+    use: str,
+    source: str,
+    trace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = trace.parent / "advisor"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(f"spot: {setting if setting[0] == '{' else '{' + setting + '}'}\n")
+    known = long_job(monkeypatch, trace, capsys)["job"]["checkpoints"]
+    assert (known["use"], known["source"]) == (use, source)
+
+
+def test_an_unknown_use_of_checkpoints_is_said_on_the_row(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = long_job(monkeypatch, trace, capsys, "--epochs", "3", on_demand=5.6)
+    assert answer["recommended"] == SPOT_ID
+    (there,) = [option for option in answer["options"] if option["id"] == SPOT_ID]
+    (change,) = there["script_changes"]
+    assert change.startswith("save a checkpoint every 30 min and resume from it (least is lost at ")
+    assert change.endswith("; assumed that train.py does (--checkpoints none if not)")
+    assert "if train.py saves no checkpoints (--checkpoints none), " in str(answer["summary"])
+
+
+def test_where_an_hour_is_worth_nothing_the_cheapest_is_recommended(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offers = [make_offer("T4", 1.0), make_offer("H100-SXM-80GB", 30.0)]
+    for value, gpu in (("0", "T4"), ("1000", "H100-SXM-80GB")):
+        flags = ["--json", "--epochs", "30", "--value-of-time", value]
+        recommend(monkeypatch, trace, *offers, flags=flags)
+        answer = json.loads(capsys.readouterr().out)
+        assert gpu.split("-")[0].lower() in answer["recommended"]
+        if value == "0":
+            assert answer["recommended"] == answer["picks"]["cheapest"]

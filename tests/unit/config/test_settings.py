@@ -145,8 +145,7 @@ def test_a_gpu_that_nobody_knows_is_left_to_those_who_need_it() -> None:
         ({"wait_p90": "2h"}, "give both"),
         ({"wait_p50": "0s"}, "give both"),
         ({"wait_log": "log.csv", "wait_p50": "1h", "wait_p90": "2h"}, "not all three"),
-        ({"queue": "fast"}, "queue and walltime choose jobs of a wait_log"),
-        ({"walltime": "1h"}, "queue and walltime choose jobs of a wait_log"),
+        ({"queue": "fast"}, "queue chooses jobs of a wait_log"),
         ({"timezone": "Europe/Berlin"}, "timezone is that of a wait_log"),
     ],
 )

@@ -54,8 +54,8 @@ def test_facts_tell_findings_apart() -> None:
 
 def test_a_finding_has_its_facts_and_keeps_them() -> None:
     with pytest.raises(TypeError, match="lacks within_share"):
-        Tie(plan_id="A")
+        Tie(plan_id="A")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="has no usd"):
-        Tie(plan_id="A", within_share=0.05, usd=1)
+        Tie(plan_id="A", within_share=0.05, usd=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError, match="cannot be changed"):
         sample(Tie).plan_id = "B"

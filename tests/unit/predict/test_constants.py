@@ -195,8 +195,9 @@ def test_boards_that_add_at_half_rate_have_a_constant_of_their_own(name: str) ->
     constants = constants_for(resolve_gpu(name))
     for rate in ("fp16", "bf16"):
         assert constants.fractions[f"gemm_fraction.{rate}"] == 1.1
-        assert isinstance(constants.origin[f"gemm_fraction.{rate}"], Constant)
-        assert constants.origin[f"gemm_fraction.{rate}"].of == "half-rate"
+        origin = constants.origin[f"gemm_fraction.{rate}"]
+        assert isinstance(origin, Constant)
+        assert origin.of == "half-rate"
     assert not (
         isinstance(constants.origin["streaming_fraction"], Constant)
         and constants.origin["streaming_fraction"].of == "half-rate"

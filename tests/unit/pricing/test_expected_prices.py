@@ -8,7 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import load_gpus
@@ -19,11 +22,12 @@ from advisor.pricing.expected_prices import (
     RATIO_COLUMNS,
     Drift,
     PriceModel,
+    _deciles,
     likely_prices,
     load_price_model,
     read_price_model,
-    shipped_on_demand,
 )
+from advisor.pricing.price_lists import shipped_prices
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from tests.builders import make_offer
@@ -68,9 +72,95 @@ def test_the_kind_of_a_quote(offer: Offer, kind: QuoteKind) -> None:
 def test_a_dated_quote_is_half_its_family_at_a_hundred_days() -> None:
     usd = price_of(spot(2.0, 100.0)).usd_per_h
     assert usd.p50 == pytest.approx(math.sqrt(2.0 * 4.0))
-    spread = math.hypot(0.5 * math.log(6.5 / 4.0), 0.3)
+    apart = math.sqrt(1 - 0.5**2) * math.log(4.0 / 2.0)
+    spread = math.hypot(math.hypot(0.5 * math.log(6.5 / 4.0), apart), 0.3)
     assert usd.p90 == pytest.approx(usd.p50 * math.exp(spread))
     assert usd.p10 == pytest.approx(usd.p50 / math.exp(math.hypot(0.5 * math.log(4.0 / 2.5), 0.1)))
+
+
+PLACES = ("a", "b", "c", "d", "e", "f", "g")
+
+
+def among(
+    quotes: tuple[float, ...], *, on_demand: float | None = 10.0, zone: str | None = None
+) -> dict[str, object]:
+    """What a catalog lists for a machine: these quotes beside that of us-east-1."""
+    places = {(place, ""): usd for place, usd in zip(PLACES, quotes, strict=False)}
+    listed = (
+        {} if on_demand is None else {("aws", "x.xlarge", place): on_demand for place in (*PLACES, PLACE[2])}
+    )
+    return {"on_demand": listed, "spot": {("aws", "x.xlarge"): {**places, (PLACE[2], zone or ""): 1.3}}}
+
+
+def test_case_22_one_quote_among_its_like() -> None:
+    """Half of what seven other regions ask counts: sqrt(1.3 x 5.0), and the p90 is above theirs."""
+    model = replace(MODEL, family_places=0.0)
+    catalog = among((4.8, 4.9, 5.0, 5.0, 5.1, 5.2, 5.3), on_demand=12.0)
+    (price,) = likely_prices(
+        [spot(1.3, 100.0)], now=NOW, model=replace(model, near_floor_weight=1.0, most_weight={}), **catalog
+    )
+    assert price.usd_per_h.p50 == pytest.approx(2.5495, abs=1e-4)
+    assert price.usd_per_h.p90 > 5.0
+
+
+def test_a_quote_counts_beside_its_other_places_and_its_record_by_their_number() -> None:
+    """One other place at 8.0 and a record whose median is 4.0 that counts for three."""
+    model = replace(MODEL, family_places=3.0)
+    (price,) = likely_prices([spot(2.0, 100.0)], now=NOW, model=model, **among((8.0,)))
+    centre = 0.25 * math.log(8.0) + 0.75 * math.log(4.0)
+    assert price.usd_per_h.p50 == pytest.approx(math.exp(0.5 * math.log(2.0) + 0.5 * centre))
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=40))
+def test_quantiles_of_other_places_are_numpy_s(values: list[float]) -> None:
+    ordered = sorted(values)
+    assert _deciles(ordered) == pytest.approx(np.quantile(ordered, (0.1, 0.5, 0.9)), abs=1e-12)
+
+
+def test_without_any_list_price_other_places_stand_as_they_are() -> None:
+    model = replace(MODEL, family_places=0.0)
+    catalog = among((6.0, 6.0, 6.0), on_demand=None)
+    (price,) = likely_prices([spot(2.0, 100.0)], now=NOW, model=model, **catalog)
+    assert price.usd_per_h.p50 == pytest.approx(math.sqrt(2.0 * 6.0))
+
+
+def test_near_its_floor_a_quote_counts_half_from_the_second_day() -> None:
+    model = replace(MODEL, near_floor_weight=0.5)
+    (live,) = likely_prices([spot(1.1)], now=NOW, on_demand={PLACE: 10.0}, model=model)
+    (dated,) = likely_prices([spot(1.1, 1.0)], now=NOW, on_demand={PLACE: 10.0}, model=model)
+    assert live.usd_per_h.p50 == pytest.approx(1.1)
+    assert dated.usd_per_h.p50 == pytest.approx(math.sqrt(1.1 * 4.0))
+
+
+def test_the_floor_of_a_machine_without_a_list_price_is_that_of_its_gpus() -> None:
+    """Eight H100 are listed at 80 an hour; one of them is spot alone, and no price falls below 0.90."""
+    one = make_offer(
+        "H100-SXM-80GB",
+        0.5,
+        provider="gcp",
+        instance_type="a3-highgpu-1g",
+        market=Market.SPOT,
+        retrieved_at=NOW - timedelta(days=2),
+    )
+    listed = {("gcp", "a3-highgpu-8g", "us-east-1"): 80.0}
+    (price,) = likely_prices([one], now=NOW, on_demand=listed, model=PriceModel())
+    assert price.kind is QuoteKind.FLOOR
+    assert price.usd_per_h.p50 == pytest.approx(0.9)
+    assert likely_prices([one], now=NOW, on_demand={}, model=PriceModel())[0].usd_per_h.p50 == 0.5
+
+
+def test_a_quote_at_a_quarter_of_its_like_is_no_bargain_of_one_and_a_quarter() -> None:
+    """The quote that led 8 of 23 answers: its p90 was 1.24 times the quote."""
+    shipped = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
+    lucky = [
+        o
+        for o in shipped
+        if (o.instance_type, o.region, o.market) == ("a3-highgpu-1g", "europe-north1", Market.SPOT)
+    ]
+    catalog = shipped_prices()
+    (price,) = likely_prices(lucky, now=NOW, on_demand=catalog.on_demand, spot=catalog.spot)
+    assert price.usd_per_h.p50 > 1.5 * lucky[0].usd_per_h
+    assert price.usd_per_h.p90 > 2.5 * lucky[0].usd_per_h
 
 
 def test_between_two_ages_the_weight_is_interpolated() -> None:
@@ -149,15 +239,15 @@ def test_a_guess_counts_at_its_p90_and_a_quote_at_its_median() -> None:
 
 
 def test_the_shipped_files_tell_on_demand_prices() -> None:
-    assert shipped_on_demand()["gcp", "a2-highgpu-1g", "us-central1"] == pytest.approx(3.673385)
+    assert shipped_prices().on_demand["gcp", "a2-highgpu-1g", "us-central1"] == pytest.approx(3.673385)
 
 
 def test_two_hundred_thousand_offers_take_two_seconds() -> None:
     shipped = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
     offers = [replace(offer) for offer in shipped] * (200_000 // len(shipped) + 1)
-    on_demand = shipped_on_demand()
+    catalog = shipped_prices()
     begin = time.process_time()
-    prices = likely_prices(offers, now=NOW, on_demand=on_demand)
+    prices = likely_prices(offers, now=NOW, on_demand=catalog.on_demand, spot=catalog.spot)
     assert len(prices) == len(offers)
     assert time.process_time() - begin < 4.0, "2 s on a quiet machine; twice that on a shared one"
 
@@ -178,6 +268,8 @@ def test_what_ships_names_gpus_of_the_catalog_and_knows_every_kind() -> None:
     assert {gpu for _, gpu in model.ratios} - {ANY} <= set(load_gpus())
     assert (ANY, ANY) in model.ratios
     assert set(model.most_weight) == {QuoteKind.DERIVED, QuoteKind.FLOOR}
+    assert 0 < model.near_floor_weight < 1
+    assert 0 < model.family_places < 1, "other places tell more than the record of the GPU"
     assert model.most_weight[QuoteKind.FLOOR] <= model.most_weight[QuoteKind.DERIVED] < 1
     assert model.drift_of("gcp", Market.SPOT).weight[-1] < 1
 

@@ -9,6 +9,7 @@ import numpy as np
 from advisor.core.findings.about_options import RateUnknown, WaitAssumed, WaitOfStarts
 from advisor.core.findings.about_traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
+from recommender.queue.assumed import assumed_wait
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
 from tests.recommending import recommend
@@ -74,6 +75,7 @@ def test_assumed_waits_are_counted() -> None:
 
 
 def test_each_unknown_wait_and_cost_is_told() -> None:
-    text = warnings(make_plan("B", None, tier=Tier.CLUSTER, wait_s=None))
+    assumed_s, _ = assumed_wait(1, None)
+    text = warnings(make_plan("B", None, tier=Tier.CLUSTER, wait_s=assumed_s))
     assert "no hourly cost is configured for lab" in text
     assert "no wait is configured for lab" in text

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from advisor.core import notebook
-from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByBudget
+from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.python_face import html_of
-from advisor.report.recommendation import MOST_ROWS_OF_A_NOTEBOOK as MOST_ROWS
+from recommender.ranking.shortlist import MOST_LISTED
 from tests.builders import make_plan, make_trace
 from tests.findings import texts
 from tests.recommendations import make_option, many_options, removed
@@ -35,6 +35,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        if tag == "br":
+            return
         self.open.append(tag)
         assert {name for name, _ in attrs} <= {"style", "scope", "class", "data-value"}
         if tag == "tr":
@@ -51,49 +53,41 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data
 
 
-TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li", "section", "h4"}
+TAGS = {"br", "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li", "section", "h4"}
 
 
-def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
+def test_a_recommendation_is_one_screen() -> None:
     recommendation = replace(many_options(40), warnings=texts("prices are old"))
     page = Page(recommendation._repr_html_())
-    assert page.rows[0] == [
-        "Status",
-        "#",
-        "Where",
-        "GPUs",
-        "USD/h, age",
-        "Step, all GPUs",
-        "Binds",
-        "Wait p90",
-        "Time (p90)",
-        "Cost (p90)",
-    ]
-    assert [row[0] for row in page.rows[1:8]] == ["recommended"] + ["frontier"] * 6
-    assert len(page.rows) == 1 + MOST_ROWS
-    for text in ("Recommended: aws", "the best value", "25 more options", "prices are old", "$90,000"):
+    assert page.rows[0] == ["Why", "#", "GPUs, and where", "To do first", "Time (p90)", "Cost (p90)"]
+    assert page.rows[1][0] == "recommended"
+    assert len(page.rows) <= 1 + MOST_LISTED
+    for text in ("prices are old", "Not shown: 39 options"):
         assert text in page.text
     assert page.tags <= TAGS
 
 
+def of_one(option: Option, recommended: str | None) -> Recommendation:
+    rows = (Listed(option=option, merits=(Merit.RECOMMENDED if recommended else Merit.NEAREST,)),)
+    frontier = () if recommended is None else (recommended,)
+    return replace(
+        many_options(8), options=(option,), frontier=frontier, recommended=recommended, shortlist=rows
+    )
+
+
 def test_nothing_feasible_is_said() -> None:
     dear = removed(make_option("X", 1, 1), RemovedByBudget)
-    page = Page(replace(many_options(8), options=(dear,), frontier=(), recommended=None)._repr_html_())
+    page = Page(of_one(dear, None)._repr_html_())
     assert "Nothing is feasible" in page.text
     assert "over budget" in page.text
 
 
-@pytest.mark.parametrize("where", ["warning", "provider", "rule", "gpu"])
+@pytest.mark.parametrize("where", ["warning", "provider", "gpu"])
 def test_names_are_text_and_never_code(where: str) -> None:
-    plan = make_plan(
-        EVIL if where == "gpu" else "X", offer=None, provider=EVIL if where == "provider" else "lab", id="it"
-    )
+    provider = EVIL if where == "provider" else "lab"
+    plan = make_plan(EVIL if where == "gpu" else "X", offer=None, provider=provider, id="it")
     recommendation = replace(
-        many_options(8),
-        options=(make_option("X", 1, 1, plan=plan),),
-        frontier=("it",),
-        recommended="it",
-        rule=quoted(EVIL if where == "rule" else "a rule"),
+        of_one(make_option("X", 1, 1, plan=plan), "it"),
         warnings=texts(EVIL) if where == "warning" else (),
     )
     html = recommendation._repr_html_()

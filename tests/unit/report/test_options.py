@@ -101,9 +101,9 @@ def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
     answer: Recommendation, top: int | None
 ) -> None:
     chosen = selection(answer, top)
-    states = {status(option, answer) for option in chosen}
+    states = {status(option, answer) for _, option in chosen}
     assert states == {"recommended", "frontier", "", "over budget", "does not fit"}
-    assert "LAB" in {option.plan.id for option in chosen}
+    assert "LAB" in {option.plan.id for _, option in chosen}
 
 
 def test_the_table_is_readable(answer: Recommendation) -> None:
@@ -121,7 +121,15 @@ def test_the_table_in_eighty_columns(answer: Recommendation) -> None:
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
 def test_other_formats(answer: Recommendation, output: Format) -> None:
     lines = text_of(answered(answer), output).splitlines()
-    assert len(lines) == len(answer.options) + (1 if output is Format.CSV else 2)
+    rows = lines if output is Format.CSV else [line for line in lines if line.startswith("|")]
+    assert len(rows) == len(answer.options) + (1 if output is Format.CSV else 2)
+
+
+def test_markdown_has_the_words_beside_the_table(answer: Recommendation) -> None:
+    text = text_of(answered(answer), Format.MARKDOWN)
+    assert text.startswith("### Where to run")
+    assert "Use 1 x LAB" in text
+    assert "Assumed: " in text
 
 
 def test_json_by_contract(answer: Recommendation) -> None:
@@ -179,10 +187,10 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
 def test_find_by_id_and_by_number(answer: Recommendation) -> None:
     first = ranked(answer)[0]
     for wanted in (first.plan.id, "1", "#1"):
-        option = find_option(answer, wanted, None)
+        option = find_option(answer, wanted)
         assert isinstance(option, Option)
         assert option.plan.id == first.plan.id
-    assert not isinstance(find_option(answer, "99", None), Option)
+    assert not isinstance(find_option(answer, "99"), Option)
 
 
 def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
@@ -225,7 +233,7 @@ def test_what_ifs_come_last_and_say_what_they_are(
 
 
 def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs: Recommendation) -> None:
-    shown = [option.plan.id for option in selection(with_what_ifs, 3)]
+    shown = [option.plan.id for _, option in selection(with_what_ifs, 3)]
     assert f"{with_what_ifs.recommended}+bf16" in shown
 
 
@@ -238,16 +246,16 @@ def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> N
 
 
 def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
-    option = find_option(with_what_ifs, "DEAR+bf16", None)
+    option = find_option(with_what_ifs, "DEAR+bf16")
     assert isinstance(option, Option)
     assert option.what_if == "bf16"
 
 
 def test_a_row_is_named_by_plain_digits() -> None:
     recommendation = many_options(3, num_frontier=2)
-    assert find_option(recommendation, "#2", None) == ranked(recommendation)[1]
+    assert find_option(recommendation, "#2") == ranked(recommendation)[1]
     for wanted in ("¹", "9" * 5000, "0", "4"):
-        assert find_option(recommendation, wanted, None) == [o.plan.id for o in ranked(recommendation)]
+        assert find_option(recommendation, wanted) == [o.plan.id for o in ranked(recommendation)]
 
 
 # --- Rows that speak for others ----------------------------------------------------------------------
@@ -264,21 +272,21 @@ def folded(answer: Recommendation) -> Recommendation:
 
 
 @pytest.mark.parametrize("top", [1, 5, 99])
-def test_what_is_folded_has_no_row_and_leaves_no_gap(folded: Recommendation, top: int) -> None:
-    assert "WORSE" not in [option.plan.id for option in selection(folded, top)]
+def test_what_is_folded_has_no_row_and_keeps_its_number(folded: Recommendation, top: int) -> None:
+    assert "WORSE" not in [option.plan.id for _, option in selection(folded, top)]
     rows = [row.cells for row in options_table(folded, top).rows]
-    assert [cells[1] for cells in rows] == list(range(1, len(rows) + 1))
+    assert [cells[1] for cells in rows] == [number for number, _ in selection(folded, top)]
 
 
 def test_all_rows_are_all_options(folded: Recommendation) -> None:
-    assert selection(folded, None) == ranked(folded)
+    assert [option for _, option in selection(folded, None)] == ranked(folded)
 
 
 def test_a_number_is_that_of_the_row_that_is_shown(folded: Recommendation) -> None:
     for top in (1, 5, None):
-        for number, option in enumerate(selection(folded, top), start=1):
-            assert find_option(folded, str(number), top) is option
-    assert find_option(folded, "WORSE", 5) in folded.options
+        for number, option in selection(folded, top):
+            assert find_option(folded, str(number)) is option
+    assert find_option(folded, "WORSE") in folded.options
 
 
 @pytest.mark.parametrize("width", [80, 160])

@@ -128,7 +128,7 @@ def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
     alike = replace(FAST, folded_into="MIDDLE")
     chart = time_over_cost(answer(CHEAP, MIDDLE, alike), 15)
     assert isinstance(chart, Chart)
-    assert [series.label.split()[0] for series in chart.series] == ["#1", "#2"]
+    assert [series.label.split()[0] for series in chart.series] == ["#1", "#3"]
     assert chart.others == ((100.0, HOUR_S),)
 
 

@@ -131,8 +131,8 @@ def test_data_parallel_exchanges_what_was_recorded_at_any_count() -> None:
     assert one.communication_s == 0
     for estimate in (two, four):
         exchanged = collective_time("all_reduce", 4 * 10**9, estimate.layout, make_gpu())
-        copied_s = 4 * 4 * 10**9 / make_gpu().memory_bytes_per_s
-        assert estimate.communication_s == pytest.approx(exchanged.seconds + copied_s, rel=1e-3)
+        # Copies into buckets and back are among the recorded operators.
+        assert estimate.communication_s == pytest.approx(exchanged.seconds, rel=1e-3)
 
 
 def test_reductions_after_each_pass_and_after_the_last() -> None:

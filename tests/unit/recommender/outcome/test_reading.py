@@ -89,6 +89,7 @@ def test_what_reads_longer_than_it_computes_is_bound_by_its_input() -> None:
         "bytes_per_s": 1.25e9 / 8,
         "bits_per_s": 2.5e9,
         "by_storage": False,
+        "by_disk": False,
     }
 
 

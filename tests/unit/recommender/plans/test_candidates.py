@@ -8,11 +8,28 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.about_options import GpuInUse, RateUnknown, WaitAssumed, WaitOfLog
-from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
+from advisor.core.findings.about_options import (
+    GpuInUse,
+    PlaceContended,
+    QueueAssumed,
+    RateUnknown,
+    WaitAssumed,
+    WaitOfLog,
+)
+from advisor.core.values import (
+    DataPlace,
+    Interval,
+    Market,
+    Offer,
+    Plan,
+    Price,
+    Quantiles,
+    QuoteKind,
+    Tier,
+)
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
-from advisor.pricing.spot import start_odds
+from advisor.pricing.spot import rarest_start, start_odds
 from advisor.pricing.storage import Rate, RateKind
 from recommender.plans.candidates import (
     LoggedWait,
@@ -23,6 +40,7 @@ from recommender.plans.candidates import (
     with_known_gpu,
 )
 from recommender.plans.extras import CloudTerms
+from recommender.queue.assumed import assumed_wait
 from tests.builders import make_offer, make_plan, make_price
 from tests.findings import said, sample
 
@@ -74,10 +92,32 @@ def test_a_cluster_keeps_its_name_and_wait() -> None:
     assert (plan.startup_s, plan.minimum_billed_s) == (0, 0)
 
 
-def test_an_unknown_rate_and_wait_stay_unknown() -> None:
-    for plan in plans_of_machine(make_machine(usd_per_gpu_h=None, wait_s=None)):
+def test_an_unknown_rate_stays_unknown_and_an_unknown_wait_is_that_of_other_clusters() -> None:
+    """Nothing unknown counts as nothing; what owners charge is theirs to decide."""
+    machine = make_machine(usd_per_gpu_h=None, wait_s=None)
+    for plan in plans_of_machine(machine):
+        assumed_s, note = assumed_wait(plan.num_gpus, None)
         assert plan.usd_per_h is None
-        assert plan.wait_s is None
+        assert (plan.wait_s, plan.notes) == (assumed_s, (note,))
+        assert isinstance(note, QueueAssumed)
+    asked = plans_of_machine(replace(machine, walltime_s=3600.0))[0]
+    assert asked.wait_s == assumed_wait(1, 3600.0)[0]
+
+
+def test_a_spot_machine_at_the_least_price_or_often_taken_back_starts_as_the_rarest_class() -> None:
+    usual = Price(usd_per_h=Interval(p10=1.0, p50=1.0, p90=1.0), kind=QuoteKind.LIVE, age_days=0.0)
+    offer = make_offer("T4", 1.0, provider="gcp", market=Market.SPOT)
+    plans = [
+        plans_of_offers([offer], terms=NOTHING, prices=[replace(usual, is_near_floor=near)])[0]
+        for near in (False, True)
+    ]
+    rarest = rarest_start(Market.SPOT).wait_s
+    assert plans[0].wait_s == start_odds("T4", 1, Market.SPOT).wait_s
+    assert plans[1].wait_s == rarest
+    assert rarest.p_at_once < start_odds("T4", 1, Market.SPOT).wait_s.p_at_once
+    assert [any(isinstance(note, PlaceContended) for note in plan.notes) for plan in plans] == [False, True]
+    taken = make_offer("T4", 1.0, instance_type="g4ad.2xlarge", region="eu-central-1", market=Market.SPOT)
+    assert plans_of_offers([taken], terms=NOTHING)[0].wait_s == rarest
 
 
 def test_a_machine_that_costs_nothing_is_not_one_of_unknown_cost() -> None:

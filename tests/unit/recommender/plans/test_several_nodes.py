@@ -22,6 +22,7 @@ from advisor.pricing.node_counts import NodeLimits
 from recommender.outcome.nodes import slowest_boot, times_of_one
 from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
+from recommender.queue.assumed import assumed_wait
 from tests.builders import make_offer, make_price
 
 P4D = make_offer(
@@ -130,7 +131,7 @@ def test_a_cluster_s_wait_is_that_for_a_node_and_grows() -> None:
     assert (one.wait_s, one.notes) == (WAIT, ())
     assert four.wait_s == Quantiles(p50=3600.0 * times_of_one(4), p90=7200.0 * times_of_one(4))
     assert [type(note) for note in two.notes] == [GangAssumed]
-    assert plans_of_machine(lab(wait_s=None))[-1].wait_s is None
+    assert plans_of_machine(lab(wait_s=None))[-1].wait_s == assumed_wait(32, None)[0]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.core.findings.about_estimates import EditScript
 from advisor.core.findings.about_options import Alike
 from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
@@ -42,16 +43,31 @@ R = minutes("R", 10.3, 0.05)
         # Takes as long, and is a little cheaper, or much.
         (minutes("P", 10.3, 0.0480), True),
         (minutes("P", 10.3, 0.0470), False),
-        # Slower, and saves little money for it, or much.
-        (minutes("P", 100.0, 0.0480), True),
-        (minutes("P", 100.0, 0.0470), False),
+        # Slower, and saves little money for it: near it, or far away.
+        (minutes("P", 12.0, 0.0480), True),
+        (minutes("P", 12.0, 0.0470), False),
+        (minutes("P", 100.0, 0.0480), False),
         # Slower and dearer: a like one is folded, another machine is not.
+        (minutes("P", 11.2, 0.0599), True),
         (minutes("P", 11.2, 9.53), True),
         (minutes("P", 100.0, 0.0505), False),
     ],
 )
 def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
     assert folded(R, other, best="R")["P"] == ("R" if is_like else None)
+
+
+def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost() -> None:
+    hours = {"P": (10.0, 20.0), "Q": (11.5, 22.0), "S": (30.0, 5.0), "T": (10.0, 24.5), "U": (12.5, 20.0)}
+    options = [make_option(name, time_h, usd) for name, (time_h, usd) in hours.items()]
+    with_ddp = make_option("R", 10.5, 20.5, script_changes=(EditScript(what="wrap-in-ddp"),))
+    groups = folded(*options, with_ddp, best="P")
+    assert groups == {"P": None, "Q": "P", "S": None, "T": None, "U": None, "R": None}
+
+
+def test_other_work_on_the_script_keeps_its_row() -> None:
+    with_ddp = minutes("P", 10.3, 0.05, script_changes=(EditScript(what="wrap-in-ddp"),))
+    assert folded(R, with_ddp, best="R") == {"R": None, "P": None}
 
 
 def test_of_long_jobs_a_share_counts_and_of_short_ones_a_minute() -> None:
@@ -87,13 +103,13 @@ def test_the_preferred_one_speaks_whichever_comes_first() -> None:
 
 def test_what_is_recommended_keeps_its_row_though_another_is_preferred() -> None:
     """A policy may ask for another pick than the best value."""
-    assert folded(R, minutes("P", 10.0, 9.53), best="P") == {"R": None, "P": None}
+    assert folded(R, minutes("P", 10.0, 0.058), best="P") == {"R": None, "P": None}
     assert folded(R, minutes("Q", 10.3, 0.0505), best="Q") == {"R": "Q", "Q": None}
 
 
 def test_nothing_is_folded_into_what_is_folded_itself() -> None:
     """Each saves little on the next one, the first much on the last."""
-    chain = [minutes(f"{i}", 100 * 0.97**i, 1 + i) for i in range(9)]
+    chain = [minutes(f"{i}", 100 * 0.97**i, 10 + i) for i in range(9)]
     under = folded(*chain, best="0")
     assert {into for into in under.values() if into} <= {name for name, into in under.items() if into is None}
     assert under["1"] == "0"
@@ -129,8 +145,9 @@ def test_a_row_says_which_of_the_others_are_of_other_gpus() -> None:
 
 
 def test_a_row_says_how_far_the_others_lie() -> None:
-    assert row(R, of_r("P", 10.0, 9.53), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
-    slower = row(R, of_r("P", 100.0, 0.0480), of_r("Q", 10.3, 1.05), best="R")
-    assert slower == "2 like it, up to 1 h 30 min slower, up to $1.00 dearer"
+    dear = minutes("R", 10.3, 50.0)
+    assert row(dear, of_r("P", 10.0, 59.48), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
+    slower = row(dear, of_r("P", 12.0, 48.0), of_r("Q", 10.3, 51.0), best="R")
+    assert slower == "2 like it, up to 2 min slower, up to $2.00 cheaper, up to $1.00 dearer"
     assert row(R, of_r("Q", 10.3, 0.05), best="R") == "1 like it"
     assert row(R, best="R") == ""

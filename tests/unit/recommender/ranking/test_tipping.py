@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ RIVAL = certain("B", 4.0, 14.0)  # 22: 2 more
 FAR = certain("C", 1.0, 60.0)
 
 
-def tipped(chosen: Option, *others: Option, pick: PickName | None = None) -> Finding:
+def tipped(chosen: Option, *others: Option, pick: PickName | None = None) -> Any:
     return what_tips([chosen, *others], chosen, replace(JOB, pick=pick))
 
 

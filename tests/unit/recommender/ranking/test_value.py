@@ -127,8 +127,8 @@ def test_a_job_of_an_hour_is_not_rewritten_to_save_four_dollars() -> None:
 def test_the_reason_names_what_a_change_costs() -> None:
     changed = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert sentence(why_least(changed, at(2.0))) == (
-        "the least expected cost and time at $2/h: $10.00 and 1 h on average, and $25.00 and 30 min to"
-        " change the script"
+        "the least expected cost and time at $2/h, work on the script counted: $10.00 and 1 h on average, and"
+        " $25.00 and 30 min for DDP"
     )
     assert sentence(why_least(expecting("A", 1.0, 10), at(2.0))).endswith("1 h on average")
 

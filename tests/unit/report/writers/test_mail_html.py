@@ -29,11 +29,11 @@ def test_each_chart_is_a_picture_that_the_html_shows_once() -> None:
     assert all(picture.png.startswith(b"\x89PNG") for picture in html.pictures)
 
 
-def test_an_answer_looks_as_on_its_page_chart_and_table() -> None:
+def test_an_answer_looks_as_on_its_page_chart_and_tables() -> None:
     document = recommendation_document(many_options(6), top=5)
     html = to_mail_html(document, "s")
     assert len(html.pictures) == 1
-    assert html.text.count("<table") == 1
+    assert html.text.count("<table") == 2
     assert to_mail_html(document, "s") == html, "the same answer is the same mail"
 
 

@@ -1,0 +1,140 @@
+"""Each plan in the better of two ways: with checkpoints, or restarted from zero after each preemption.
+
+A script that saves no checkpoints, or does not resume from those it saves, runs on a spot machine in either
+way: as it is, from zero each time, or with the work that makes it resume. Which is taken follows from the
+plan alone: the one of least total, work counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import AddCheckpoints, SaveCheckpoints
+from advisor.core.values import CheckpointUse, Job, Option, Plan, Script, Work, Workload
+from recommender.conditions import Conditions
+from recommender.outcome.draws import Draws
+from recommender.outcome.evaluate import Judged, evaluate_all
+from recommender.outcome.spot import SpotTerms
+from recommender.ranking.value import Worth, preference, worth_for
+
+# Plans looked at where nobody knows what the script does.
+MOST_DOUBTED = 32
+# What becomes of options under the organisation's rules, on these terms.
+Ruling = Callable[[Sequence[Option], SpotTerms], Sequence[Option]]
+
+
+def evaluate_ways(
+    workloads: Sequence[Workload],
+    plans: Sequence[Plan],
+    job: Job,
+    draws: Draws,
+    conditions: Conditions,
+    ruled: Ruling = lambda options, _: options,
+) -> list[Judged]:
+    """What each plan means for the job, the better way first and the other beside it.
+
+    Args:
+        workloads: of one variant of the script, one for each GPU and layout of the plans.
+        plans: what could be rented or used.
+        job: with its limits.
+        draws: of luck and ignorance, the same for both ways.
+        conditions: how spot machines behave where the script resumes.
+        ruled: what rules make of options; by default nothing.
+    """
+    judged = list(evaluate_all(workloads, plans, job, draws, conditions.terms_of()))
+    judged = _under(ruled, judged, conditions.spot)
+    use = use_of(workloads[0].script)
+    asked = [item.option for item in judged if _depends(item.option)]
+    if use is CheckpointUse.RESUMES:
+        return judged
+    if use is None:
+        # They only tell what would be recommended if the script saved none.
+        asked = sorted(asked, key=lambda option: preference(option, worth_for(job)))[:MOST_DOUBTED]
+    if not asked:
+        return judged
+    again = {option.plan.id for option in asked}
+    from_zero = replace(conditions, spot=replace(conditions.spot, checkpoint_interval_h=None))
+    kept = [plan for plan in plans if plan.id in again]
+    restarted = list(evaluate_all(workloads, kept, job, draws, from_zero.terms_of()))
+    others = {item.option.plan.id: item for item in _under(ruled, restarted, from_zero.spot)}
+    pairs = [(item, others.get(item.option.plan.id)) for item in judged]
+    return [_better(item, other, use, worth_for(job)) for item, other in pairs]
+
+
+def use_of(script: Script) -> CheckpointUse | None:
+    """What the script does with checkpoints; None where nobody knows, which counts as that it resumes."""
+    return None if script.checkpoints is None else script.checkpoints.use
+
+
+def _depends(option: Option) -> bool:
+    """Whether checkpoints make a difference: they are on spot machines for longer than an interval."""
+    return any(isinstance(change, AddCheckpoints | SaveCheckpoints) for change in option.script_changes)
+
+
+def _under(ruled: Ruling, judged: Sequence[Judged], spot: SpotTerms) -> list[Judged]:
+    options = ruled([item.option for item in judged], spot)
+    return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
+
+
+def _better(resumed: Judged, restarted: Judged | None, use: CheckpointUse | None, worth: Worth) -> Judged:
+    if restarted is None:
+        return resumed
+    ways = [resumed, restarted]
+    if use is not None:
+        ways.sort(key=lambda item: (not item.option.feasible, preference(item.option, worth)))
+    return replace(ways[0], other=ways[1].option)
+
+
+def as_it_is(judged: Sequence[Judged], script: Script) -> Iterator[Option]:
+    """Feasible options that need no work on the script: what is chosen of a plan, or its other way."""
+    counts = use_of(script) is not None
+    for item in judged:
+        for option in (item.option, item.other if counts else None):
+            if option is not None and option.feasible and not option.work:
+                yield option
+
+
+def with_work(judged: Sequence[Judged]) -> Iterator[Option]:
+    """Feasible options that need some."""
+    return (item.option for item in judged if item.option.feasible and item.option.work)
+
+
+def if_it_resumed(item: Judged) -> Option:
+    """The option of a plan if the script saved and resumed by itself: without the work for it."""
+    option = next(
+        (
+            way
+            for way in (item.option, item.other)
+            if way is not None and way.feasible and Work.CHECKPOINTS in way.work
+        ),
+        item.option,
+    )
+    kept = tuple(change for change in option.script_changes if not isinstance(change, AddCheckpoints))
+    return replace(option, script_changes=kept)
+
+
+def if_it_saved_none(item: Judged) -> Iterator[Option]:
+    """The ways of a plan if the script saved no checkpoints: restarted from zero, or with work for them."""
+    option, other = item.option, item.other
+    if other is None and not _depends(option):
+        yield option
+        return
+    if other is not None and other.feasible:
+        yield other
+    changes = tuple(map(_added, option.script_changes))
+    yield replace(option, script_changes=changes)
+
+
+def _added(change: Finding) -> Finding:
+    """Checkpoints to save are checkpoints to add in a script that has none."""
+    if not isinstance(change, SaveCheckpoints):
+        return change
+    return AddCheckpoints(
+        interval_s=change.interval_s,
+        best_interval_s=change.best_interval_s,
+        script=change.assumed_of or "the script",
+        saves=False,
+        saved_at=None,
+    )

@@ -1,0 +1,90 @@
+"""Data that was moved lies on a disk with a rate of its own, and stays in a memory that holds it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.errors import CatalogError
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.findings.about_options import Reading, ReadOnce
+from advisor.core.units import GIB
+from advisor.core.values import Option, Plan
+from advisor.pricing.storage import DISK_COLUMNS, disk_bytes_per_s, read_disks
+from recommender.outcome.feeding import kept_in_memory, read_s
+from tests.findings import said
+from tests.unit.recommender.outcome.test_local_disks import codes, option
+from tests.unit.recommender.outcome.test_reading import machine
+
+GB = 1e9
+
+
+def moved(gb: float, instance_type: str, **changes: int) -> Plan:
+    gib = gb * GB / GIB
+    return replace(machine(instance_type, gib, **changes), transfer_gib=gib)
+
+
+def test_case_23_the_first_epoch_reads_from_the_disk_and_the_others_from_memory() -> None:
+    """150 GB at 125 MB/s: 1,200 s once on 2,048 GiB, and 90 times, 30 h, on 16 GiB."""
+    once: Option = option(moved(150.0, "p5.48xlarge", num_gpus=8), step_s=0.01)
+    assert once.plan.is_in_memory
+    assert once.plan.copied_s == pytest.approx(1200.0)
+    assert once.plan.startup_s == pytest.approx(1200.0)
+    assert ReadOnce in codes(once)
+    assert not {EditScript(what="use-nvme"), Reading} & codes(once)
+    each = read_s(moved(150.0, "g4dn.xlarge"), 1000)
+    assert each is not None
+    assert 1000 * each.p50 == pytest.approx(1200.0)
+    assert kept_in_memory(moved(150.0, "g4dn.xlarge")) is None
+
+
+def test_what_its_disk_gives_is_said() -> None:
+    """g6.48xlarge has a network for 6 GB/s; its 768 GiB do not hold 700 GB beside the job."""
+    plan = moved(700.0, "g4dn.xlarge")
+    assert "125 MB/s, what its disk gives" in said(option(plan, step_s=0.01).reasons)
+
+
+def test_data_in_place_comes_from_object_storage_and_is_no_file_that_stays() -> None:
+    plan = machine("p5.48xlarge", 150.0, num_gpus=8)
+    assert kept_in_memory(plan) is None
+    rate = 150.0 * GIB / 1000 / read_s(plan, 1000).p50  # type: ignore[union-attr]
+    assert rate == pytest.approx(6.25e9)
+
+
+@given(st.floats(1, 2000), st.floats(0, 2000))
+def test_more_data_never_take_less_and_what_is_kept_is_never_slower(gb: float, more: float) -> None:
+    small, large = (option(moved(each, "g5.12xlarge")) for each in (gb, gb + more))
+    assert small.time_s.p90 <= large.time_s.p90 * (1 + 1e-9)
+
+
+def test_twenty_gigabytes_instead_of_five_cost_minutes_not_hours() -> None:
+    """Each epoch read them anew, on a machine whose memory holds both: 90 epochs of 15 GB more."""
+    five, twenty = (option(moved(gb, "g4dn.2xlarge"), step_s=0.001) for gb in (5.0, 20.0))
+    assert twenty.time_s.p50 - five.time_s.p50 == pytest.approx(15e9 / 125e6, rel=1e-6)
+
+
+def test_disks_by_provider() -> None:
+    assert disk_bytes_per_s("aws", 10_000) == 125e6
+    assert disk_bytes_per_s("gcp", 1000) == pytest.approx(420e6)
+    assert disk_bytes_per_s("gcp", 1e6) == 1.2e9
+    assert disk_bytes_per_s("somebody", 1e6) == 125e6
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("aws,gp3,0,0,1,a,2025-01-01", "base_bytes_per_s is 0"),
+        ("aws,gp3,2,0,1,a,2025-01-01", "not below"),
+        ("aws,gp3,1,-1,1,a,2025-01-01", "0 or more"),
+        ("aws,gp3,1,0,1,,2025-01-01", "source is empty"),
+        ("aws,gp3,1,0,1,a,2025-01-01\naws,gp3,1,0,1,a,2025-01-01", "listed twice"),
+    ],
+)
+def test_broken_disks_are_refused(tmp_path: Path, row: str, words: str) -> None:
+    (tmp_path / "d.csv").write_text(",".join(DISK_COLUMNS) + "\n" + row + "\n")
+    with pytest.raises(CatalogError, match=words):
+        read_disks(tmp_path / "d.csv")
