@@ -16,7 +16,7 @@ KNOW_FLAGS = {"cli", "report"}
 COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a whole line to type
 OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
-    "advisor/profile/profiling.py": {"--to"},  # of jupyter
+    "advisor/profile/profiling.py": {"--batch-size", "--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to"},  # of the command that is scheduled
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }

@@ -15,6 +15,7 @@ from advisor.cli.logs import queue_app, spot_app
 from advisor.cli.measure import calibrate, measure
 from advisor.cli.policy import app as policy_app
 from advisor.cli.prices import catalog_app, gpus, prices_app
+from advisor.cli.recipe import app as recipe_app
 from advisor.cli.recommend import compare, diff, predict, profile, recommend
 from advisor.cli.report import report
 from advisor.cli.run import app as run_app
@@ -71,6 +72,7 @@ app.command("trust")(trust)
 app.add_typer(prices_app, name="prices")
 app.add_typer(queue_app, name="queue")
 app.add_typer(spot_app, name="spot")
+app.add_typer(recipe_app, name="recipe")
 app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")

@@ -17,9 +17,9 @@ Click = Any  # a value of click, or of typer's own copy of it: which of both dep
 
 COMMON_OPTIONS = {
     "recommend": (
-        "--epochs", "--iterations", "--budget", "--deadline", "--gpu", "--provider", "--region", "--market",
-        "--max-nodes", "--dataset-gb", "--policy", "--explain", "--what-if", "--top", "--html", "--offline",
-        "--format", "--json",
+        "--recipe", "--model", "--tokens", "--epochs", "--iterations", "--budget", "--deadline", "--gpu",
+        "--provider", "--region", "--market", "--max-nodes", "--dataset-gb", "--explain", "--what-if",
+        "--offline", "--format", "--json",
     ),
     "compare": (
         "--epochs", "--iterations", "--budget", "--deadline", "--value-of-time", "--provider", "--region",

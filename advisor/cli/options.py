@@ -23,17 +23,17 @@ from advisor.report.printing import Format
 
 def gpu_names(incomplete: str) -> list[str]:
     """GPUs and families of the catalog."""
-    return _beginning(incomplete, _gpus)
+    return beginning(incomplete, _gpus)
 
 
 def vendor_names(incomplete: str) -> list[str]:
     """Makers of the catalog's GPUs."""
-    return _beginning(incomplete, _vendors)
+    return beginning(incomplete, _vendors)
 
 
 def provider_names(incomplete: str) -> list[str]:
     """Clouds with a shipped price."""
-    return _beginning(incomplete, lambda: (provider for provider, _ in _places()))
+    return beginning(incomplete, lambda: (provider for provider, _ in _places()))
 
 
 def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -44,29 +44,30 @@ def region_names(ctx: typer.Context, incomplete: str) -> list[str]:
     def regions() -> Iterator[str]:
         return (region for cloud, region in _places() if not clouds or cloud in clouds)
 
-    return _beginning(incomplete, regions)
+    return beginning(incomplete, regions)
 
 
 def change_names(incomplete: str) -> list[str]:
     """Changes of a script that `--what-if` takes."""
-    return _beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
+    return beginning(incomplete, lambda: (ALL, *CHANGE_NAMES))
 
 
 def split_names(incomplete: str) -> list[str]:
     """Ways to divide a model, without their numbers."""
-    return _beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
+    return beginning(incomplete, lambda: (name.removesuffix("N") for name in SPLIT_NAMES))
 
 
 def backend_names(incomplete: str) -> list[str]:
     """What ``--backend`` takes."""
-    return _beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))
+    return beginning(incomplete, lambda: ("auto", "cuda", "fake", "cpu"))
 
 
-def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
+def beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
+    """Names that begin as typed, in any case; none where they cannot be read."""
     start, rest = incomplete.lower(), slice(len(incomplete), None)
     try:
         matching = dict.fromkeys(name for name in names() if name.lower().startswith(start))
-    except Exception:  # noqa: BLE001 - see above
+    except Exception:  # noqa: BLE001 - a shell that completes shows no errors
         return []
     # typer drops what does not begin as it was typed, and any case will do.
     return [incomplete + name[rest] for name in matching]

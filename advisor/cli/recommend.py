@@ -33,6 +33,7 @@ from advisor.cli.options import (
     gpu_names,
     with_groups,
 )
+from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.values import Job
@@ -63,9 +64,13 @@ ProjectOption = Annotated[
 
 @with_groups
 def recommend(
-    source: SourceArgument,
+    source: Annotated[
+        Path | None, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
+    ] = None,
     arguments: ArgumentsArgument = None,
     *,
+    recipe: RecipeOption = None,
+    sizes: SizeOptions,
     job: JobOptions,
     gpu: GpusOption = None,
     local_gpu: LocalGpuOption = None,
@@ -94,31 +99,32 @@ def recommend(
     from advisor.service.traces import TraceRequest
 
     view.check()
-    request = RecommendRequest(
-        trace=TraceRequest(
-            source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
-        ),
-        job=job.job(),
-        gpus=tuple(gpu or ()),
-        vendors=("nvidia", *(allow_vendor or ())),
-        policies=tuple(policy or ()),
-        project=project,
-        what_if=view.changes,
-        patch=view.patch,
-        num_nodes=offers.nodes,
-    )
-    check(request, TERMINAL)
-    if view.html is not None:
-        check_page_path(view.html)
-    config = settings_with(
-        local__gpu=local_gpu,
-        store__record=record,
-        **offers.settings(),
-        **data_set.settings(),
-        **script.settings(),
-    )
-    out = outlet("recommend", to, config.settings, preview=preview)
-    answer = recommended(request, config, TERMINAL)
+    subject = Subject(source=source, recipe=recipe, sizes=sizes)
+    with subject.script(samples=script.samples, offline=offers.offline) as path:
+        trace = TraceRequest(
+            source=path,
+            arguments=tuple(arguments or ()),
+            origin_gpu=origin_gpu,
+            world_size=subject.world(script.world),
+        )
+        request = RecommendRequest(
+            trace=trace,
+            job=subject.job(job.job()),
+            gpus=tuple(gpu or ()),
+            vendors=("nvidia", *(allow_vendor or ())),
+            policies=tuple(policy or ()),
+            project=project,
+            what_if=view.changes,
+            patch=view.patch,
+            num_nodes=offers.nodes,
+        )
+        check(request, TERMINAL)
+        if view.html is not None:
+            check_page_path(view.html)
+        flags = {**offers.settings(), **data_set.settings(), **script.settings()}
+        config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
+        out = outlet("recommend", to, config.settings, preview=preview)
+        answer = recommended(request, config, TERMINAL)
     output = chosen_format(output, as_json)
     deliveries = _show(answer, view, out, output)
     # Shown first: a database that is down takes nothing away from the answer.

@@ -203,9 +203,10 @@ FLAGS: Mapping[str, str] = {
     "world_size": "--world",
 }
 NAMED = frozenset({
-    "epochs", "force", "iterations", "iterations_per_epoch", "only", "origin_gpu", "out", "prices.max_age",
-    "profile.backend", "profile.env", "profile.fake_data", "profile.python", "profile.samples",
-    "profile.sandbox", "profile.sandbox_read", "profile.timeout", "source", "world_size",
+    "epochs", "force", "iterations", "iterations_per_epoch", "model", "only", "origin_gpu", "out",
+    "prices.max_age", "profile.backend", "profile.env", "profile.fake_data", "profile.python",
+    "profile.samples", "profile.sandbox", "profile.sandbox_read", "profile.timeout", "samples", "sequence",
+    "source", "tokens", "world_size",
 })  # fmt: skip
 """What messages of the rooms below name, in backquotes."""
 _IN_BACKQUOTES = re.compile(f"`({'|'.join(map(re.escape, sorted(NAMED)))})`")

@@ -1,0 +1,199 @@
+"""``advisor recipe list / show / write``, and the options of a recipe in place of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.common import chosen_format, load_settings
+from advisor.cli.help import WholeLines
+from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
+from advisor.core.errors import InputError
+from advisor.report.plain import flag_of
+from advisor.report.printing import Format, print_document
+
+if TYPE_CHECKING:
+    from advisor.core.values import Job
+    from advisor.recipes.recipes import Order
+
+app = typer.Typer(
+    cls=WholeLines,
+    help="Training scripts for who has none yet: docs/recipes.md.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+# GPUs of the world that a recipe is profiled in: it shows what they exchange, and serves for any number.
+_WORLD = 2
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Recipes."""
+    from advisor.recipes.recipes import RECIPES
+
+    return beginning(incomplete, lambda: RECIPES)
+
+
+def model_names(incomplete: str) -> list[str]:
+    """Models of the catalog."""
+    from advisor.recipes.models import known_models
+
+    return beginning(incomplete, known_models)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeOptions:
+    """What a recipe is filled in with."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a recipe: llama-3.1-8b, a Hugging Face id, or the path of a config.json.",
+            autocompletion=model_names,
+        ),
+    ] = None
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N", help="Of a recipe: tokens of an epoch, such as 20M or 1.5B.")
+    ] = None
+    sequence: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of a recipe: tokens of a sample.")
+    ] = None
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of a recipe: samples of one pass of one GPU.")
+    ] = None
+
+    def order(self, recipe: str, *, samples: int | None, offline: bool | None) -> Order:
+        """The recipe, filled in."""
+        from advisor.recipes.recipes import Order
+
+        settings = load_settings({"prices.offline": offline}).settings
+        return Order(
+            recipe=recipe,
+            model=self.model,
+            tokens=self.tokens,
+            samples=samples,
+            sequence=self.sequence,
+            batch=self.batch_size,
+            offline=settings.prices.offline,
+        )
+
+
+RecipeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="In place of a script: lora, qlora, full, pretrain, ... (`advisor recipe list`).",
+        autocompletion=recipe_names,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A script, or a recipe in its place."""
+
+    source: Path | None
+    recipe: str | None
+    sizes: SizeOptions
+
+    @contextmanager
+    def script(self, *, samples: int | None, offline: bool | None) -> Iterator[Path]:
+        """The file to profile.
+
+        Raises:
+            InputError: neither script nor recipe is given or both are, or the recipe cannot be filled in.
+        """
+        if self.recipe is None:
+            for name in ("model", "tokens", "sequence", "batch_size"):
+                if getattr(self.sizes, name) is not None:
+                    raise InputError(f"{flag_of(name)} belongs to a recipe: add --recipe NAME.")
+            if self.source is None:
+                raise InputError(
+                    "give a training script, a saved trace, or --recipe NAME. See advisor recommend --help."
+                )
+            yield self.source
+            return
+        if self.source is not None:
+            raise InputError(f"give either {str(self.source)!r} or --recipe {self.recipe}, not both.")
+        from advisor.recipes.recipes import script_file
+
+        with script_file(self.sizes.order(self.recipe, samples=samples, offline=offline)) as path:
+            yield path
+
+    def job(self, job: Job) -> Job:
+        """The job: of a recipe one epoch, unless something else is asked for."""
+        is_asked = self.recipe is None or job.epochs is not None or job.iterations is not None
+        return job if is_asked else replace(job, epochs=1.0)
+
+    def world(self, asked: int | None) -> int | None:
+        """Of the profile."""
+        return asked if self.recipe is None or asked is not None else _WORLD
+
+    def settings(self, flags: Mapping[str, object]) -> dict[str, object]:
+        """Flags for `settings_with`."""
+        if self.recipe is None:
+            return dict(flags)
+        # Its samples are the script's own, and each GPU takes the batch of one.
+        return {**flags, "profile__samples": None, "profile__scaling": flags["profile__scaling"] or "weak"}
+
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Of the recipe.", autocompletion=recipe_names)
+]
+SamplesOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Samples of an epoch, for recipes without tokens.")
+]
+OfflineOption = Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")]
+
+
+@app.command("list")
+def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """List the recipes, and the models whose shapes are known."""
+    from advisor.recipes.models import known_models
+    from advisor.recipes.recipes import RECIPES
+    from advisor.report.recipes import recipes_document
+
+    document = recipes_document(tuple(RECIPES.values()), tuple(known_models().values()))
+    print_document(document, chosen_format(output, as_json))
+
+
+@app.command("show")
+@with_groups
+def show(
+    name: NameArgument, *, sizes: SizeOptions, samples: SamplesOption = None, offline: OfflineOption = None
+) -> None:
+    """Print the script that a recipe is."""
+    from advisor.recipes.recipes import script_of
+    from advisor.report.plain import print_text
+
+    print_text(script_of(sizes.order(name, samples=samples, offline=offline)).rstrip("\n"))
+
+
+@app.command("write")
+@with_groups
+def write(
+    name: NameArgument,
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; nothing may be there.")],
+    *,
+    sizes: SizeOptions,
+    samples: SamplesOption = None,
+    offline: OfflineOption = None,
+) -> None:
+    """Save the script that a recipe is, to change it and to train with it."""
+    from advisor.recipes.recipes import script_of
+    from advisor.report.plain import print_lines
+
+    text = script_of(sizes.order(name, samples=samples, offline=offline))
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{str(out)!r} is there already: give another name, or remove it.") from None
+    except OSError as error:
+        raise InputError(f"cannot write {str(out)!r}: {error.strerror}.") from error
+    print_lines(f"Written to {out}. One GPU: python {out}. Several: torchrun --nproc-per-node N {out}")

@@ -1,0 +1,281 @@
+"""The table of recipes, and the script that one of them is for a model and an amount of training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from advisor.core.errors import InputError, did_you_mean
+from advisor.core.files import temporary_folder
+from advisor.recipes.models import Model, find_model, known_models
+from advisor.recipes.rendering import rendered
+
+# Of these `decoder.py` is a whole model, and torch alone is needed.
+_PLAIN = ("llama", "mistral", "qwen2")
+# What `decoder.py` leaves out.
+_BEYOND = ("rope_scaling", "rope_parameters", "mlp_bias", "attention_bias")
+_NOT_DECODERS = ("bert", "resnet", "roberta", "t5", "unet", "vit", "whisper")
+# A profile sees three steps of two GPUs.
+_FEWEST_STEPS = 6
+# Weights, gradients and moments of more than this are divided among GPUs: half of what the usual one holds.
+_MOST_BYTES_OF_A_COPY = 40e9
+_COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmbt]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A way to train, as a script of `scripts`.
+
+    Attributes:
+        unit: of which a job has an amount.
+        kinds: architectures of models that it trains; none for all decoders.
+        model: the default.
+        bytes_per_param: of weights, gradients and moments.
+        script: where another recipe has the same.
+        batch: how many samples a pass takes, and of how many passes a step is.
+        sequence: tokens of a sample; None where a sample has none.
+        constants: of the script, by name, that this recipe sets.
+    """
+
+    name: str
+    summary: str
+    model: str
+    bytes_per_param: float
+    unit: str = "tokens"
+    kinds: tuple[str, ...] = ()
+    script: str | None = None
+    batch: tuple[int, int] = (4, 2)
+    sequence: int | None = 2048
+    constants: tuple[tuple[str, object], ...] = ()
+
+
+RECIPES: Mapping[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            name="lora",
+            summary="Adapters on a frozen language model in bfloat16.",
+            model="llama-3.1-8b",
+            bytes_per_param=2.1,
+        ),
+        Recipe(
+            name="qlora",
+            summary="Adapters on a frozen language model whose weights have four bits.",
+            model="llama-3.1-8b",
+            bytes_per_param=0.7,
+        ),
+        Recipe(
+            name="full",
+            summary="All weights of a language model, in bfloat16.",
+            model="llama-3.1-8b",
+            bytes_per_param=8,
+        ),
+        Recipe(
+            name="pretrain",
+            summary="A language model from random weights, with bfloat16 autocast.",
+            model="llama-3.2-1b",
+            bytes_per_param=16,
+        ),
+        Recipe(
+            name="vit",
+            summary="A vision transformer on images of 224 pixels, with bfloat16 autocast.",
+            model="vit-b16",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("vit",),
+            script="classify_images",
+            batch=(64, 1),
+            sequence=None,
+        ),
+        Recipe(
+            name="resnet",
+            summary="A ResNet on images of 224 pixels, with bfloat16 autocast and channels last.",
+            model="resnet-50",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("resnet",),
+            script="classify_images",
+            batch=(128, 1),
+            sequence=None,
+            constants=(("CHANNELS_LAST", True),),
+        ),
+        Recipe(
+            name="dreambooth",
+            summary="A diffusion U-Net on encoded images and texts, with bfloat16 autocast.",
+            model="sd-1.5",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("unet",),
+            batch=(4, 1),
+            sequence=None,
+        ),
+        Recipe(
+            name="bert",
+            summary="An encoder that classifies texts, with bfloat16 autocast.",
+            model="bert-base",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("bert", "roberta"),
+            script="classify_texts",
+            batch=(32, 1),
+            sequence=128,
+        ),
+        Recipe(
+            name="whisper",
+            summary="Whisper on clips of 30 seconds, with bfloat16 autocast.",
+            model="whisper-small",
+            bytes_per_param=16,
+            unit="samples",
+            kinds=("whisper",),
+            script="transcribe",
+            batch=(16, 1),
+            sequence=128,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A recipe, and what of it is not left as it stands there.
+
+    Attributes:
+        tokens: of an epoch, with k, M, B or T behind; for recipes that count tokens.
+        samples: of an epoch; for the others.
+        batch: samples of one pass of one GPU.
+        constants: of the script, by name, on top of all else.
+    """
+
+    recipe: str
+    model: str | None = None
+    tokens: str | None = None
+    samples: int | None = None
+    sequence: int | None = None
+    batch: int | None = None
+    offline: bool = False
+    constants: Mapping[str, object] = field(default_factory=dict)
+
+
+def script_of(order: Order) -> str:
+    """The script.
+
+    Raises:
+        InputError: no such recipe or model, the two do not go together, or the amount is none.
+    """
+    recipe = recipe_named(order.recipe)
+    model = find_model(order.model or recipe.model, offline=order.offline)
+    _check_suits(recipe, model)
+    batch, accumulation = order.batch or recipe.batch[0], recipe.batch[1]
+    shard = recipe.bytes_per_param * model.num_params > _MOST_BYTES_OF_A_COPY
+    if shard:
+        # On several GPUs a pass of each is batch enough.
+        accumulation = 1
+    sequence = _sequence_of(order, recipe)
+    settings: dict[str, object] = {
+        "MODEL": model.name,
+        "CONFIG": {**model.config, "attention_bias": True} if model.kind == "qwen2" else dict(model.config),
+        "BATCH": batch,
+        "ACCUMULATION": accumulation,
+        "SHARD": shard,
+        **dict(recipe.constants),
+    }
+    if sequence is not None:
+        settings["SEQUENCE"] = sequence
+    amount = _amount_of(order, recipe)
+    if amount is not None:
+        per_sample = sequence or 1 if recipe.unit == "tokens" else 1
+        _check_amount(amount, recipe, batch * accumulation * per_sample)
+        settings[recipe.unit.upper()] = amount
+    is_plain = model.kind in _PLAIN and not any(model.config.get(name) for name in _BEYOND)
+    replaced = {} if is_plain else {"decoder": "hf_decoder"}
+    return rendered(recipe.script or recipe.name, {**settings, **order.constants}, replaced)
+
+
+def _sequence_of(order: Order, recipe: Recipe) -> int | None:
+    if recipe.sequence is None and order.sequence is not None:
+        raise InputError(f"the recipe {recipe.name!r} has no tokens: leave `sequence` out.")
+    return order.sequence or recipe.sequence
+
+
+@contextmanager
+def script_file(order: Order) -> Iterator[Path]:
+    """The script in a file, as long as it is needed.
+
+    Raises:
+        InputError: as of `script_of`.
+    """
+    text = script_of(order)
+    with temporary_folder("recipe") as folder:
+        path = folder / f"{order.recipe}.py"
+        path.write_text(text, encoding="utf-8")
+        yield path
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name.lower() not in RECIPES:
+        raise InputError(
+            f"there is no recipe {name!r}.{did_you_mean(name.lower(), RECIPES)} Recipes:"
+            f" {', '.join(RECIPES)} (`advisor recipe list`)."
+        )
+    return RECIPES[name.lower()]
+
+
+def parse_count(text: str) -> float:
+    """A number such as ``20M``: with k, M, B or T behind for thousands to trillions.
+
+    >>> parse_count("1.5k")
+    1500.0
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    if found is None:
+        raise ValueError(f"{text!r} is no number: write 500000, 20M or 1.5B")
+    return float(found["number"]) * _UNITS[found["unit"].lower()]
+
+
+def _amount_of(order: Order, recipe: Recipe) -> int | None:
+    if recipe.unit == "tokens" and order.samples is not None:
+        raise InputError(f"the recipe {recipe.name!r} counts tokens: give `tokens`, not `samples`.")
+    if recipe.unit == "samples" and order.tokens is not None:
+        raise InputError(f"the recipe {recipe.name!r} counts samples: give `samples`, not `tokens`.")
+    if order.tokens is None:
+        return order.samples
+    try:
+        return int(parse_count(order.tokens))
+    except ValueError as error:
+        raise InputError(f"`tokens`: {error}.") from error
+
+
+def _check_amount(amount: int, recipe: Recipe, per_step: int) -> None:
+    fewest = _FEWEST_STEPS * per_step
+    if amount < fewest:
+        raise InputError(
+            f"`{recipe.unit}` must be at least {fewest:,}, got {amount:,}: one GPU's step takes {per_step:,}"
+            f" of them, and a plan needs {_FEWEST_STEPS} steps."
+        )
+
+
+def _check_suits(recipe: Recipe, model: Model) -> None:
+    suits = model.kind in recipe.kinds if recipe.kinds else model.kind not in _NOT_DECODERS
+    if suits:
+        return
+    fitting = [
+        name
+        for name, other in known_models().items()
+        if (other.kind in recipe.kinds if recipe.kinds else other.kind not in _NOT_DECODERS)
+    ]
+    raise InputError(
+        f"the recipe {recipe.name!r} does not train {model.name!r}, which is a {model.kind}. It trains"
+        f" {', '.join(fitting)}, and others of these architectures."
+    )

@@ -1,0 +1,196 @@
+"""The scripts that recipes are: complete, filled in, and fit for training."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.recipes.recipes import RECIPES, Order, parse_count, script_file, script_of
+from advisor.recipes.rendering import SCRIPTS, rendered
+
+TINY = {
+    "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+    "num_key_value_heads": 2, "vocab_size": 50, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+def constants(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            try:
+                found[node.targets[0].id] = ast.literal_eval(node.value)
+            except ValueError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_each_recipe_is_one_script_without_parts_elsewhere(name: str) -> None:
+    text = script_of(Order(recipe=name))
+    imported = {node.module for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)}
+    assert not imported & {path.stem for path in SCRIPTS.glob("*.py")}
+    assert constants(text)["MODEL"] == RECIPES[name].model
+    assert 'if __name__ == "__main__":' in text
+
+
+def test_the_script_is_filled_in() -> None:
+    text = script_of(Order(recipe="LoRA", model="qwen2.5-7b", tokens="20M", sequence=1024, batch=2))
+    found = constants(text)
+    assert (found["TOKENS"], found["SEQUENCE"], found["BATCH"]) == (20_000_000, 1024, 2)
+    assert found["CONFIG"]["num_hidden_layers"] == 28
+    assert found["CONFIG"]["attention_bias"] is True
+    assert "# sequences of one pass" in text
+
+
+@pytest.mark.parametrize(
+    ("recipe", "model", "shards"),
+    [("lora", "llama-3.1-8b", False), ("full", "llama-3.1-8b", True), ("lora", "llama-3.1-70b", True)],
+)
+def test_a_model_too_large_for_a_copy_on_each_gpu_is_divided(recipe: str, model: str, shards: bool) -> None:
+    assert constants(script_of(Order(recipe=recipe, model=model)))["SHARD"] is shards
+
+
+@pytest.mark.parametrize(
+    ("model", "library"),
+    [("llama-3.1-8b", False), ("mistral-7b", False), ("gpt2", True), ("phi-3-mini", True)],
+)
+def test_transformers_is_needed_for_other_architectures_alone(model: str, library: bool) -> None:
+    assert ("import AutoConfig" in script_of(Order(recipe="lora", model=model))) is library
+
+
+def test_a_configuration_that_the_plain_decoder_does_not_cover_is_left_to_transformers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "vocab_size": 9, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}'
+    )
+    assert "import AutoConfig" in script_of(Order(recipe="full", model=str(tmp_path)))
+
+
+def test_a_text_from_a_configuration_stays_a_text(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "vocab_size": 9, "hidden_act": "\\"\\n}\\nimport os #"}'
+    )
+    text = script_of(Order(recipe="full", model=str(tmp_path)))
+    assert constants(text)["CONFIG"]["hidden_act"] == '"\n}\nimport os #'
+
+
+def test_an_unknown_recipe_gets_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"no recipe 'lorra'. Did you mean 'lora'"):
+        script_of(Order(recipe="lorra"))
+
+
+def test_a_recipe_refuses_a_model_of_another_kind() -> None:
+    with pytest.raises(InputError, match=r"does not train 'vit-b16', which is a vit. It trains llama-2-7b"):
+        script_of(Order(recipe="lora", model="vit-b16"))
+
+
+@pytest.mark.parametrize("tokens", ["0", "98303"])
+def test_fewer_tokens_than_steps_for_a_plan_are_refused(tokens: str) -> None:
+    with pytest.raises(InputError, match="must be at least 98,304"):
+        script_of(Order(recipe="lora", tokens=tokens))
+
+
+@pytest.mark.parametrize("tokens", ["", "-5", "many", "1e6", "nan"])
+def test_tokens_that_are_no_number_are_refused(tokens: str) -> None:
+    with pytest.raises(InputError, match="is no number"):
+        script_of(Order(recipe="lora", tokens=tokens))
+
+
+def test_samples_are_not_tokens() -> None:
+    with pytest.raises(InputError, match="counts tokens"):
+        script_of(Order(recipe="lora", samples=5))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("20M", 20e6), ("1.5b", 1.5e9), ("2_000", 2000), ("1,000k", 1e6), ("1T", 1e12)]
+)
+def test_numbers_are_read_as_people_write_them(text: str, number: float) -> None:
+    assert parse_count(text) == number
+
+
+def test_a_constant_that_the_script_lacks_is_a_bug_of_ours() -> None:
+    with pytest.raises(KeyError):
+        rendered("lora", {"NONE_SUCH": 1}, {})
+
+
+def test_the_file_goes_when_it_is_not_needed() -> None:
+    with script_file(Order(recipe="lora")) as path:
+        assert path.name == "lora.py"
+        assert path.read_text(encoding="utf-8") == script_of(Order(recipe="lora"))
+    assert not path.exists()
+
+
+def on_the_cpu(text: str) -> str:
+    return text.replace('"cuda"', '"cpu"').replace(".cuda(non_blocking=True)", "").replace(
+        "num_workers=4", "num_workers=0"
+    ).replace("pin_memory=True", "pin_memory=False")  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lora", "qlora", "full", "pretrain"])
+def test_a_language_model_trains_and_goes_on_where_it_was_ended(name: str, tmp_path: Path) -> None:
+    settings = {
+        "CONFIG": TINY, "TOKENS": 640, "SEQUENCE": 8, "BATCH": 2, "ACCUMULATION": 2, "SAVE_EVERY": 8,
+    }  # fmt: skip
+    text = on_the_cpu(rendered(name, settings, {}))
+
+    def run(**changed: int) -> str:
+        for constant, value in changed.items():
+            assert f"\n{constant} = 1\n" in text
+            (tmp_path / "train.py").write_text(
+                text.replace(f"\n{constant} = 1\n", f"\n{constant} = {value}\n")
+            )
+        done = subprocess.run(
+            [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert re.search(r"step 20 of 20: loss [34]\.\d", run(EPOCHS=1))
+    resumed = run(EPOCHS=2)
+    assert "step 10 of" not in resumed
+    assert "step 30 of 40: loss" in resumed
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "most_off"), [("lora", 0.0), ("qlora", 0.1), ("full", 0.0)])
+def test_published_weights_find_their_places(name: str, most_off: float, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    saving = pytest.importorskip("safetensors.torch")
+    (tmp_path / "train.py").write_text(on_the_cpu(rendered(name, {"CONFIG": TINY}, {})))
+    script = runpy.run_path(str(tmp_path / "train.py"))
+    with torch.device("meta"):
+        model = script["Decoder"](TINY, False)
+        if name == "qlora":
+            script["quantize"](model.layers)
+        if name != "full":
+            script["add_adapters"](model, model.layers, (), 4, 8)
+    model = script["placed"](model, model.layers, False)
+    layer = "model.layers.1.self_attn.q_proj.weight"
+    published = {layer: torch.randn(64, 64), "model.norm.weight": torch.full((64,), 2.0)}
+    saving.save_file(published, tmp_path / "model.safetensors")
+    script["load_weights"](model, str(tmp_path), *([script["packed"]] if name == "qlora" else []))
+    loaded = model.layers[1].self_attn.q_proj
+    inputs = torch.eye(64)
+    assert (loaded(inputs).T - published[layer]).abs().mean().item() <= most_off
+    assert model.norm.weight[0].item() == 2.0
+
+
+@pytest.mark.torch
+def test_the_u_net_has_the_parameters_of_its_paper(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(script_of(Order(recipe="dreambooth")))
+    script = runpy.run_path(str(tmp_path / "train.py"))
+    with torch.device("meta"):
+        model = script["UNet"](script["CONFIG"], False)
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(859.5e6, rel=1e-4)
