@@ -16,7 +16,7 @@ from advisor.core.findings.about_options import (
     RemovedBySoftware,
     RemovedBySpot,
 )
-from advisor.core.units import HOUR_S
+from advisor.core.units import HOUR_S, format_usd
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
@@ -166,9 +166,11 @@ def gpus(option: Option) -> str:
     return option.plan.layout.of(option.plan.gpu)
 
 
-def work_text(option: Option) -> str:
-    """``DDP and checkpoints``; ``nothing`` for a script that runs there as it is."""
-    return named_work(option.work) or "nothing"
+def work_lines(option: Option, worth: Worth) -> tuple[str, ...]:
+    """``DDP`` and ``+$25.00``, which no cost contains; ``nothing`` for a script that runs there as it is."""
+    if not option.work:
+        return ("nothing",)
+    return named_work(option.work), f"+{format_usd(change_usd(option, worth))}"
 
 
 # --- JSON ------------------------------------------------------------------------------------------

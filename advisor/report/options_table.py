@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
+from functools import partial
 
 from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
@@ -21,12 +22,13 @@ from advisor.report.options import (
     selection,
     status,
     where,
-    work_text,
+    work_lines,
 )
 from advisor.report.options import (
     place as place_of,
 )
 from advisor.report.words.table import named_work
+from recommender.ranking.value import Worth, worth_for
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -244,29 +246,34 @@ _COST = Column("Cost (p90)", USD, wraps=False)
 
 def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
-    by_id = numbered(recommendation)
+    by_id, worth = numbered(recommendation), worth_for(recommendation.job)
     rows = [
         (row, Place(by_id[row.option.plan.id][0], row.option, status(row.option, recommendation)))
         for row in recommendation.shortlist
     ]
-    wide = tuple(_short_row(row, place, (_time(place), _cost(place))) for row, place in rows)
-    stacked = tuple(_short_row(row, place, (_cost_above_time(place),)) for row, place in rows)
+    row_of = partial(_short_row, worth=worth, is_best_value=recommendation.job.pick is None)
+    wide = tuple(row_of(row, place, figures=(_time(place), _cost(place))) for row, place in rows)
+    stacked = tuple(row_of(row, place, figures=(_cost_above_time(place),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
     narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
     wide_columns = (*_SHORT, _TIME, _COST)
     return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)
 
 
-def _short_row(row: Listed, place: Place, figures: tuple[Cell, ...]) -> Row:
-    is_best = Merit.RECOMMENDED in row.merits
+def _short_row(
+    row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, ...], is_best_value: bool
+) -> Row:
     merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
-    if is_best:
-        merits = [merit for merit in merits if merit not in _OF_WORK]
-    why = ", ".join([*merits, *([] if place.option.feasible else [place.status])])
+    first: tuple[str, ...] = ()
+    if Merit.RECOMMENDED in row.merits:
+        merits = [merit for merit in merits[1:] if merit not in _OF_WORK]
+        first = ("recommended:",) if is_best_value or merits else ("recommended",)
+        merits[:0] = [f"best at ${worth.hour_usd:g}/h"] if is_best_value else []
+    merits += [] if place.option.feasible else [place.status]
+    why = (*first, *([", ".join(merits)] if merits else []))
     machine = _machine(place)[0], place_of(place.option)
-    return Row(
-        (why, place.number, machine, work_text(place.option), *figures), _TONES.get(place.status, Tone.PLAIN)
-    )
+    cells = (why, place.number, machine, work_lines(place.option, worth), *figures)
+    return Row(cells, _TONES.get(place.status, Tone.PLAIN))
 
 
 def _time(row: Place) -> Cell:

@@ -307,7 +307,7 @@ def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]
         yield _paragraph(f"With {_script(recommendation)} as it is, no machine does the job.")
     if (held := recommendation.batch_held) is not None:
         fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
-        yield _paragraph(f"Batch held (--scaling strong): {_time_and_cost(held)} there{fits}.")
+        yield _paragraph(f"With the batch held (--scaling strong), #1 takes {_time_and_cost(held)}{fits}.")
     said = []
     if assumed := _assumed_in_short(recommendation.warnings):
         said.append(f"Assumed: {assumed} (--assumptions).")
@@ -337,7 +337,10 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None, *, is_short
         return
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if all"
     if before is None or same is None:
-        yield _paragraph(f"What if {what_if.change}: {_in_short(option)} ({more}).")
+        then = "" if before is None else " would be recommended"
+        yield _paragraph(
+            f"What if {what_if.change}: {_in_short(option)},{then} ({more}).".replace(", (", " (")
+        )
         return
     saved = f"{_time_and_cost(option)}, {_saved(before, option)} less"
     if is_short:

@@ -162,23 +162,23 @@ def _(it: about_answers.SummaryChoice) -> str:
 
 @in_names.register
 def _(it: about_answers.SummaryCostAndTime) -> str:
-    count, step_s = it.num_iterations, format_duration(it.iteration_s)
-    steps = f"{count:,} step{'' if count == 1 else 's'} of {step_s}"
+    count, taken = it.num_iterations, format_duration(it.num_iterations * it.iteration_s)
+    steps = f"of which {count:,} step{' takes' if count == 1 else 's take'} {taken}"
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     cost, most = format_usd(it.cost_p50_usd), format_usd(it.cost_p90_usd)
     price = f"{cost} (p90 {most})" if it.is_cost_known else "an unknown cost (counted as $0.00)"
     less = "" if it.is_whole else ", without what runs between steps (see the warning)"
-    again = ", which start again from zero when the machine is taken away" if it.restarts else ""
-    return f"Expect {price} and {done} (p90 {late}) for {steps}{again}{less}"
+    again = " and start again from zero when the machine is taken away" if it.restarts else ""
+    return f"Expect {price} and {done} (p90 {late}), {steps}{again}{less}"
 
 
 @in_names.register
 def _(it: about_answers.SummaryWork) -> str:
     lacking = ""
     if "checkpoints" in it.work:
-        lacking = f", which {'does not resume from those it saves' if it.saves else 'saves none'}"
-    counted = f"counted as {effort(it.work_usd, it.work_s)}; --explain 1 says how"
-    return f"First: add {named_work(it.work)} to {it.script}{lacking} ({counted})"
+        lacking = ", which saves some but resumes from none" if it.saves else ", which saves none"
+    more = f"{effort(it.work_usd, it.work_s)} more; --explain 1 says how"
+    return f"First: add {named_work(it.work)} to {it.script}{lacking} ({more})"
 
 
 def _told_apart(longer_s: float, expected_s: float) -> str:
