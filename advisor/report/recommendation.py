@@ -302,7 +302,9 @@ def _script(recommendation: Recommendation) -> str:
 
 
 def _rests_on(recommendation: Recommendation, num_shown: int) -> Iterator[Block]:
-    """The same with the batch held; what was assumed, and what is not shown."""
+    """What the rows lack; the same with the batch held; what was assumed, and what is not shown."""
+    if recommendation.recommended is not None and recommendation.as_it_is is None:
+        yield _paragraph(f"With {_script(recommendation)} as it is, no machine does the job.")
     if (held := recommendation.batch_held) is not None:
         fits = "" if held.feasible else f" ({STATUS_OF_REMOVAL[held.removed_by[0]]})"
         yield _paragraph(f"Batch held (--scaling strong): {_time_and_cost(held)} there{fits}.")
