@@ -138,8 +138,11 @@ class Subject:
         """Flags for `settings_with`."""
         if self.recipe is None:
             return dict(flags)
-        # Its samples are the script's own, and each GPU takes the batch of one.
-        return {**flags, "profile__samples": None, "profile__scaling": flags["profile__scaling"] or "weak"}
+        # Each GPU takes the batch of one, and every recipe saves checkpoints and goes on from the last one.
+        known: dict[str, object] = {"profile__scaling": "weak", "spot__checkpoints": "resumes"}
+        known |= {name: flags[name] for name in known if flags.get(name) is not None}
+        # Its samples are the script's own.
+        return {**flags, **known, "profile__samples": None}
 
 
 NameArgument = Annotated[

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli.recipe import SizeOptions, Subject
 from advisor.core.errors import InputError
 from advisor.recipes.recipes import RECIPES, Order, parse_count, script_file, script_of
 from advisor.recipes.rendering import SCRIPTS, rendered
@@ -194,3 +195,13 @@ def test_the_u_net_has_the_parameters_of_its_paper(tmp_path: Path) -> None:
     with torch.device("meta"):
         model = script["UNet"](script["CONFIG"], False)
     assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(859.5e6, rel=1e-4)
+
+
+def test_a_recipe_resumes_and_scales_weakly_unless_a_flag_says_otherwise() -> None:
+    flags = {"profile__scaling": None, "spot__checkpoints": "none", "profile__samples": 5}
+    recipe = Subject(source=None, recipe="vit", sizes=SizeOptions())
+    assert recipe.settings(flags) == {
+        "profile__scaling": "weak", "spot__checkpoints": "none", "profile__samples": None,
+    }  # fmt: skip
+    assert recipe.settings({**flags, "spot__checkpoints": None})["spot__checkpoints"] == "resumes"
+    assert Subject(source=Path("x.py"), recipe=None, sizes=SizeOptions()).settings(flags) == flags
