@@ -109,7 +109,7 @@ def test_what_it_rests_on_tells_changes_reasons_and_picks(capsys):
 def test_one_screen_names_why_each_row_is_there(capsys):
     out, _ = shown(capsys, answer(), all_=False)
     rows = [line.partition(" 1 x ")[0].split() for line in out.splitlines() if " 1 x " in line]
-    assert rows == [["recommended", "1"], ["as", "it", "is,", "cheapest", "3"], ["fastest", "2"]]
+    assert rows == [["recommended:", "1"], ["as", "it", "is,", "cheapest", "3"], ["fastest", "2"]]
     assert "like it" not in out
 
 
@@ -360,7 +360,7 @@ def test_an_unknown_cost_saves_time_alone(capsys):
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
     assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
-        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00 (--what-if all)."
+        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if all)."
     ]
 
 

@@ -40,7 +40,7 @@ def answer(**limits: float) -> Recommendation:
 def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab)"
-    assert figures == "Expect $10.00 (p90 $10.00) and 2 h (p90 2 h) for 1,000 steps of 3.6 s"
+    assert figures == "Expect $10.00 (p90 $10.00) and 2 h (p90 2 h), of which 1,000 steps take 1 h"
     assert doubt.startswith("What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
 
@@ -51,16 +51,16 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
         (
             ["checkpoints"],
             False,
-            "First: add checkpoints to train.py, which saves none (counted as $50.00 and 1 h",
+            "First: add checkpoints to train.py, which saves none ($50.00 and 1 h more",
         ),
-        (["checkpoints"], True, "to train.py, which does not resume from those it saves (counted"),
-        (["ddp", "learning-rate", "nodes"], False, "First: add DDP to train.py (counted as"),
+        (["checkpoints"], True, "to train.py, which saves some but resumes from none ("),
+        (["ddp", "learning-rate", "nodes"], False, "First: add DDP to train.py ("),
         (
             ["fsdp", "checkpoints", "software"],
             False,
             "add FSDP, checkpoints and other packages to train.py, which",
         ),
-        (["learning-rate"], False, "First: add a new learning rate to train.py (counted as"),
+        (["learning-rate"], False, "First: add a new learning rate to train.py ("),
     ],
 )
 def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
