@@ -44,7 +44,6 @@ from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 if TYPE_CHECKING:
     from recommender.policy import Policy
 
-# Warnings that ask for the length of an epoch or of the job: nothing to say where that was given.
 # Warnings that the job does more than the recorded steps, for a time that nobody knows.
 _MORE_THAN_STEPS = {"between", "left-out", "rollouts"}
 
@@ -186,7 +185,7 @@ def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list
     check_kind("spent", known.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
     spent = known.spent or Known(all_usd=0.0, project_usd=0.0)
     judged = judged_by(lambda options, spot: under_policy(options, policy, spent, spot))
-    check_any_left([item.option for item in judged], policy, spent, known.spot)
+    check_any_left([item.option for item in judged])
     return judged
 
 

@@ -180,6 +180,12 @@ class SpotSettings(Section):
         None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
     )
 
+    @model_validator(mode="after")
+    def _resumes_from_something(self) -> Self:
+        if self.checkpoints == "resumes" and self.checkpoint_interval is None:
+            raise ValueError("resumes needs a checkpoint_interval: set one, or say none")
+        return self
+
 
 class PriceSettings(Section):
     """Where prices come from, and how old they may be."""

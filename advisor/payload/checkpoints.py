@@ -95,6 +95,11 @@ def _files(script: Path, root: Path) -> list[Path]:
     return list(dict.fromkeys((script, *beside)))[:_MOST_FILES]
 
 
+def _is_of_module(call: ast.Call, name: str) -> bool:
+    """``model.train()`` calls no function ``train`` of the script."""
+    return isinstance(call.func, ast.Attribute) and name in ("train", "eval") and len(call.args) < 2
+
+
 class _Text:
     """One file: its calls, each with the functions and loops around it.
 
@@ -138,10 +143,12 @@ class _Text:
     def _note(self, call: ast.Call, around: tuple[str, ...], *, in_loop: bool) -> None:
         self._calls.append((call, around, in_loop))
         name = _last(call.func)
-        if name is not None and in_loop:
+        if name is None or _is_of_module(call, name):
+            return
+        if in_loop:
             self.called_in_loops.add(name)
         for function in around:
-            self.called_by.setdefault(function, set()).add(name or "")
+            self.called_by.setdefault(function, set()).add(name)
 
     def _dotted(self, node: ast.expr) -> str:
         """``torch.save`` of ``th.save``, where th is what torch was imported as."""

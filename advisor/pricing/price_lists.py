@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import median
 
@@ -32,12 +32,20 @@ class PriceList:
         else that of its GPUs in other machines of the region, else of its GPUs anywhere. What has neither is
         left out.
         """
-        missing = {_key(offer): offer for offer in offers if _key(offer) not in self.on_demand}
+        everywhere = (place for offer in offers for place in self._places(offer))
+        missing = {_key(place): place for place in everywhere if _key(place) not in self.on_demand}
         if not missing:
             return self.on_demand
         by_machine, by_gpu = self._per_machine_and_gpu()
         estimated = {key: _estimate(offer, by_machine, by_gpu) for key, offer in missing.items()}
         return {**{key: usd for key, usd in estimated.items() if usd is not None}, **self.on_demand}
+
+    def _places(self, offer: Offer) -> Iterator[Offer]:
+        """The offer, and its machine wherever spot of it was quoted, offered or not."""
+        yield offer
+        machine = offer.provider, offer.instance_type
+        if _key(offer) not in self.on_demand:
+            yield from (replace(offer, region=region) for region, _ in self.spot.get(machine, {}))
 
     def _per_machine_and_gpu(
         self,

@@ -52,7 +52,7 @@ _ALL = Form.WIDE | Form.MIDDLE | Form.NARROW
 class Place:
     """An option and its row."""
 
-    number: int
+    number: int | None
     option: Option
     status: str
 
@@ -248,7 +248,7 @@ def short_table(recommendation: Recommendation) -> Table:
     """The rows of one screen, each with the reasons for which it is there."""
     by_id, worth = numbered(recommendation), worth_for(recommendation.job)
     rows = [
-        (row, Place(by_id[row.option.plan.id][0], row.option, status(row.option, recommendation)))
+        (row, Place(_number(row, by_id), row.option, status(row.option, recommendation)))
         for row in recommendation.shortlist
     ]
     row_of = partial(_short_row, worth=worth, is_best_value=recommendation.job.pick is None)
@@ -258,6 +258,12 @@ def short_table(recommendation: Recommendation) -> Table:
     narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
     wide_columns = (*_SHORT, _TIME, _COST)
     return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)
+
+
+def _number(row: Listed, by_id: Mapping[str, tuple[int, Option]]) -> int | None:
+    """None for another way of a plan than the one that was ranked."""
+    number, ranked_option = by_id[row.option.plan.id]
+    return number if ranked_option.work == row.option.work else None
 
 
 def _short_row(
@@ -273,7 +279,8 @@ def _short_row(
     why = (*first, *([", ".join(merits)] if merits else []))
     machine = _machine(place)[0], place_of(place.option)
     cells = (why, place.number, machine, work_lines(place.option, worth), *figures)
-    return Row(cells, _TONES.get(place.status, Tone.PLAIN))
+    tone = Tone.PLAIN if place.option.feasible else Tone.FAINT
+    return Row(cells, Tone.BEST if Merit.RECOMMENDED in row.merits else tone)
 
 
 def _time(row: Place) -> Cell:

@@ -163,12 +163,11 @@ def recommendation_document(
     # A table begins with a blank line of its own.
     table = short_table(recommendation) if is_short else options_table(recommendation, top)
     body: tuple[Block, ...] = (BLANK, time_over_cost(recommendation, top)) if plot else (table,)
-    gains = (BLANK, gains_table(recommendation)) if recommendation.gains else ()
-    shown = recommendation.shortlist if is_short else selection(recommendation, top)
+    shown = _listed_ids(recommendation) if is_short else selection(recommendation, top)
     below = (
         *_what_if(recommendation, what_if, is_short=is_short),
         *_rests_on(recommendation, 0 if plot else len(shown)),
-        *gains,
+        *_gains(recommendation),
     )
     return Document(
         facts=Late(lambda: _facts(recommendation, options(), recorded_as, what_if)),
@@ -176,7 +175,7 @@ def recommendation_document(
         is_letter=True,
         sheet=lambda: options_sheet(recommendation, options()),
         title=f"Where to run {recommendation.script.name or 'this script'}",
-        page=lambda: _page(recommendation, top, below),
+        page=lambda: _page(recommendation, top, what_if),
         of_moment=frozenset({"recorded_as"}),
     )
 
@@ -202,17 +201,28 @@ def subject_of(recommendation: Recommendation) -> str:
     return f"{recommendation.script.name}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
 
 
-def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
+def _page(recommendation: Recommendation, top: int | None, what_if: WhatIf | None) -> tuple[Block, ...]:
     """In the same order; then the chart, more rows, and what a terminal shows where it is asked for."""
+    rows = {option.plan.id for _, option in selection(recommendation, top)} | _listed_ids(recommendation)
+    what_ifs = _what_if(recommendation, what_if, is_short=False)
+    below = (*what_ifs, *_rests_on(recommendation, len(rows)), *_gains(recommendation))
     more = time_over_cost(recommendation, top), page_table(recommendation, top, caption="Options")
     assumed = assumptions_document(recommendation).blocks
     return (*_summary(recommendation), short_table(recommendation), *below, *more, *assumed)
 
 
+def _listed_ids(recommendation: Recommendation) -> set[str]:
+    return {row.option.plan.id for row in recommendation.shortlist}
+
+
+def _gains(recommendation: Recommendation) -> tuple[Block, ...]:
+    return (BLANK, gains_table(recommendation)) if recommendation.gains else ()
+
+
 def notebook_document(recommendation: Recommendation) -> Document:
     """The same on one screen, with the warnings below."""
     below = (
-        *_rests_on(recommendation, len(recommendation.shortlist)),
+        *_rests_on(recommendation, len(_listed_ids(recommendation))),
         *warnings_of(sentences(recommendation.warnings)),
     )
     return Document(facts={}, blocks=(*_summary(recommendation), short_table(recommendation), *below))
@@ -244,7 +254,7 @@ def assumptions_document(recommendation: Recommendation) -> Document:
 # What an answer rests on, in as few words as a list of them has room for; by code, or by what is unknown.
 _ASSUMED = {
     "cloud-wait-assumed": "waits for machines",
-    "cluster-wait": "no wait for the cluster",
+    "cluster-wait": "the wait for the cluster",
     "local-wait": "GPUs in use are free at once",
     "hourly-cost": "own machines cost $0",
     "data-size": "no data set to copy",

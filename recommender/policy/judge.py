@@ -211,15 +211,19 @@ def under_policy(
     return tuple(_judged(option, verdicts[option.plan.id]) for option in options)
 
 
-def check_any_left(options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms) -> None:
-    """Refuse a policy that removes every option; arguments as of ``under_policy``, whose options they are.
+def check_any_left(options: Sequence[Option]) -> None:
+    """Refuse a policy that removes every option; they are those of ``under_policy``.
 
     Raises:
         PolicyViolationError: names the rules that would have to give way.
     """
     if options and all(RemovedByPolicy.code in option.removed_by for option in options):
-        verdicts = judge_options(options, policy, spent, spot)
-        raise everything_removed({plan_id: verdict.removals for plan_id, verdict in verdicts.items()})
+        raise everything_removed({option.plan.id: _removals_of(option) for option in options})
+
+
+def _removals_of(option: Option) -> list[Removal]:
+    told = (reason for reason in option.reasons if isinstance(reason, RemovedByPolicy))
+    return [Removal(rule=reason.rule, file=reason.file, detail=reason.detail) for reason in told]
 
 
 def _judged(option: Option, verdict: Verdict) -> Option:

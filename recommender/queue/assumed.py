@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
+from advisor.core.errors import CatalogError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import QueueAssumed
 from advisor.core.gpus import catalog_path
@@ -82,7 +84,7 @@ def read_waits(path: Path) -> dict[tuple[str, str], PooledWait]:
         parse_date(as_of)
         if size not in SIZES or walltime not in (ANY, *WALLTIMES) or (size, walltime) in table or not source:
             raise ValueError(f"{size} {walltime} is no class or listed twice, or source is empty")
-        if not waits_s[0] >= 0 or list(waits_s) != sorted(waits_s):
+        if not 0 <= waits_s[0] <= waits_s[-1] < math.inf or list(waits_s) != sorted(waits_s):
             raise ValueError("waits must be 0 or more, and ascend")
         wait_s = AssumedWait(
             p50=waits_s[LEVELS.index(0.5)], p90=waits_s[LEVELS.index(0.9)], levels=LEVELS, waits_s=waits_s
@@ -93,4 +95,6 @@ def read_waits(path: Path) -> dict[tuple[str, str], PooledWait]:
         )
 
     read_rows(path, COLUMNS, read_row)
+    if missing := set(product(SIZES, (ANY, *WALLTIMES))) - table.keys():
+        raise CatalogError(f"{path.name} lacks {', '.join(sorted(map(' '.join, missing)))}.")
     return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName
+from recommender.ranking.neighbours import nearest
 from recommender.ranking.value import preference, worth_for
 
 MOST_LISTED = 6
@@ -39,12 +40,15 @@ def shortlist(
 
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:
-    """Where nothing is feasible: own machines, and the best option of each reason for a removal."""
+    """Where nothing is feasible: what misses least, own machines, and the best of each other reason."""
     removed = sorted(options, key=lambda option: preference(option, worth_for(job)))
-    first: dict[object, Option] = {}
+    near = [item.option for item in nearest(removed, job)]
+    first: dict[object, Option] = {option.removed_by[:1]: option for option in reversed(near)}
     for option in removed:
         first.setdefault(option.removed_by[:1], option)
-    return _rows([*_own(removed, job), *((option, Merit.NEAREST) for option in first.values())])
+    others = [option for option in first.values() if option not in near]
+    of_merit = [(option, Merit.NEAREST) for option in near]
+    return _rows([*of_merit, *_own(removed, job), *((option, Merit.NEAREST) for option in others)])
 
 
 def _in(by_id: dict[str, Option], option: Option) -> Option:

@@ -249,12 +249,16 @@ def what_tips(
     )
     rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
     is_best_value = job.pick in (None, PickName.BEST_VALUE)
-    later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if is_best_value else []
+    # Where an hour is worth nothing, medians of cost decide and no totals.
+    decides = is_best_value and worth.hour_usd > 0
+    later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if decides else []
     if not rivals or not _ends(chosen):
         return later[0].fact if later else NothingTips()
     if not is_best_value:
         best = least_total([chosen, *rivals], worth)
         return NothingTips() if best is chosen else tip_of("objective", best)
+    if not decides:
+        return _by_value(rivals, chosen, worth)
     tips = [
         *others,
         *_tips(rivals, chosen, worth),
@@ -285,8 +289,6 @@ def _ends(option: Option) -> bool:
 
 def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     next_best = least_total(rivals, worth)
-    if _gap_usd(next_best, chosen, worth) < 0:
-        return  # where an hour is worth nothing, medians of cost decide and no totals
     yield from _by_price(next_best, chosen, worth)
     yield from _by_quote(rivals, chosen, worth)
     yield from _by_wait(next_best, chosen, worth)
@@ -351,6 +353,8 @@ def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator
     if not others or rise <= 0 or run_s <= 0:
         return
     longer_usd = worth.hour_usd * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
+    if longer_usd <= 0:
+        return  # own machines without a price, and hours that are worth nothing
     rival = least_total(others, worth)
     share = _gap_usd(rival, chosen, worth) / longer_usd
     yield Tip(

@@ -60,11 +60,11 @@ def test_the_answer_follows_from_the_text(shell: Shell, script: str, use: str, p
 def test_the_headline_says_what_to_add(shell: Shell) -> None:
     answer = shell.run("recommend", "neither.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: add checkpoints to neither.py, which saves none ($25.00 and 30 min more; " in text
+    assert "First: neither.py needs checkpoints; it saves none ($25.00 and 30 min more; " in text
     assert "With neither.py as it is, no machine does the job." in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot")
     text = " ".join(answer.out.split())
-    assert "First: add checkpoints to saves.py, which saves some but resumes from none" in text
+    assert "First: saves.py needs checkpoints; it saves some but resumes from none" in text
     answer = shell.run("recommend", "saves.py", *ASKED, "--market", "spot", "--assumptions")
     text = " ".join(answer.out.split())
     assert "make saves.py resume from the checkpoints that it saves (helper.py:4 torch.save)" in text

@@ -24,6 +24,9 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
+_OF_EVERY_CLASS = {"code", "severity", "fact_names"}
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Finding:
     """One thing worth saying: a frozen dataclass of its facts, for type checkers and in use.
@@ -40,7 +43,8 @@ class Finding:
 
     def __init_subclass__(cls, *, code: str = "") -> None:
         cls.code = code or "".join(f"-{c.lower()}" if c.isupper() else c for c in cls.__name__)[1:]
-        cls.fact_names = tuple(cls.__annotations__)
+        own = [name for kind in reversed(cls.__mro__[:-1]) for name in vars(kind).get("__annotations__", {})]
+        cls.fact_names = tuple(name for name in dict.fromkeys(own) if name not in _OF_EVERY_CLASS)
 
     def __init__(self, **facts: Any) -> None:
         if more := facts.keys() - set(self.fact_names):

@@ -176,9 +176,9 @@ def _(it: about_answers.SummaryCostAndTime) -> str:
 def _(it: about_answers.SummaryWork) -> str:
     lacking = ""
     if "checkpoints" in it.work:
-        lacking = ", which saves some but resumes from none" if it.saves else ", which saves none"
+        lacking = "; it saves some but resumes from none" if it.saves else "; it saves none"
     more = f"{effort(it.work_usd, it.work_s)} more; --explain 1 says how"
-    return f"First: add {named_work(it.work)} to {it.script}{lacking} ({more})"
+    return f"First: {it.script} needs {named_work(it.work)}{lacking} ({more})"
 
 
 def _told_apart(longer_s: float, expected_s: float) -> str:
@@ -189,11 +189,6 @@ def _told_apart(longer_s: float, expected_s: float) -> str:
         if longer != expected:
             return longer
     return format_duration(longer_s)
-
-
-def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
-    cost = "at a cost that is not configured" if cost_usd is None else f"for {format_usd(cost_usd)}"
-    return f"{instead} would be recommended, {format_duration(time_s)} {cost}"
 
 
 TEXTS[about_answers.NothingTips] = "nothing that is in doubt: no other option comes close"

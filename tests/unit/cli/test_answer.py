@@ -360,7 +360,10 @@ def test_an_unknown_cost_saves_time_alone(capsys):
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
     assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
-        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if all)."
+        (
+            "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended"
+            " (--what-if all)."
+        ),
     ]
 
 

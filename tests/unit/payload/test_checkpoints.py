@@ -90,6 +90,13 @@ FORMS = {
         "resumes",
     ),
     "Lightning from nothing": ("import lightning as L\nL.Trainer().fit(model, ckpt_path=None)\n", "saves"),
+    "a function named as a module's method": (
+        (
+            "import torch\ndef train():\n    for batch in loader:\n        model.train()\n        loss.backward()\n"
+            "    torch.save(model.state_dict(), 'a.pt')\ntrain()\n"
+        ),
+        "none",
+    ),
     "Hugging Face": ("from transformers import Trainer\nTrainer(model).train()\n", "saves"),
     "Hugging Face without": (
         (

@@ -51,16 +51,16 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
         (
             ["checkpoints"],
             False,
-            "First: add checkpoints to train.py, which saves none ($50.00 and 1 h more",
+            "First: train.py needs checkpoints; it saves none ($50.00 and 1 h more",
         ),
-        (["checkpoints"], True, "to train.py, which saves some but resumes from none ("),
-        (["ddp", "learning-rate", "nodes"], False, "First: add DDP to train.py ("),
+        (["checkpoints"], True, "needs checkpoints; it saves some but resumes from none ("),
+        (["ddp", "learning-rate", "nodes"], False, "First: train.py needs DDP ("),
         (
             ["fsdp", "checkpoints", "software"],
             False,
-            "add FSDP, checkpoints and other packages to train.py, which",
+            "needs FSDP, checkpoints and other packages; it saves none",
         ),
-        (["learning-rate"], False, "First: add a new learning rate to train.py ("),
+        (["learning-rate"], False, "First: train.py needs a new learning rate ("),
     ],
 )
 def test_each_kind_of_work_is_named(work: list[str], saves: bool, words: str) -> None:
