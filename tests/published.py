@@ -80,6 +80,8 @@ def same_work(trace: Trace) -> Trace:
         loader_cpu_s_per_sample=None,
         # 0 where a run measures how long the script itself takes to make its samples.
         num_workers=trace.num_workers or None,
+        # What a script's text says of checkpoints is no work.
+        checkpoints=None,
     )
 
 

@@ -92,8 +92,8 @@ FORMS = {
     "Lightning from nothing": ("import lightning as L\nL.Trainer().fit(model, ckpt_path=None)\n", "saves"),
     "a function named as a module's method": (
         (
-            "import torch\ndef train():\n    for batch in loader:\n        model.train()\n        loss.backward()\n"
-            "    torch.save(model.state_dict(), 'a.pt')\ntrain()\n"
+            "import torch\ndef train():\n    for batch in loader:\n        model.train()\n"
+            "        loss.backward()\n    torch.save(model.state_dict(), 'a.pt')\ntrain()\n"
         ),
         "none",
     ),
