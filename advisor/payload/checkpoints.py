@@ -59,8 +59,9 @@ def checkpointing_of(script: Path) -> Checkpointing | None:
     """What a script and the modules that it imported do; None where another library has the loop."""
     try:
         return _checkpointing_of(script.resolve())
-    except RecursionError:
-        return None  # a text as deep as this is no training script that a person wrote
+    except (OSError, RecursionError):
+        # The folder is gone; or a text as deep as this is no training script that a person wrote.
+        return None
 
 
 def _checkpointing_of(script: Path) -> Checkpointing | None:
