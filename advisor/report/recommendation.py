@@ -261,7 +261,6 @@ _ASSUMED = {
     "data-place": "data outside the clouds",
     "data-region-unknown": "the region of the data",
     "rates-unknown": "some rates of disks and transfer",
-    "prices-not-live": "that dated prices still hold",
     "prices-computed": "some prices, from others",
     "opt-in-regions": "no regions that must be enabled first",
 }
