@@ -255,8 +255,6 @@ def assumptions_document(recommendation: Recommendation) -> Document:
 _ASSUMED = {
     "cloud-wait-assumed": "waits for machines",
     "cluster-wait": "the wait for the cluster",
-    "local-wait": "GPUs in use are free at once",
-    "hourly-cost": "own machines cost $0",
     "data-size": "no data set to copy",
     "data-place": "data outside the clouds",
     "data-region-unknown": "the region of the data",

@@ -122,10 +122,10 @@ def test_at_most_three_lines_of_warnings_stand_beside_an_answer(capsys):
 
 
 def test_what_is_named_as_assumed_is_no_warning(capsys):
-    unknown = [Unknown(what=what) for what in ("data-size", "data-place", "local-wait")]
+    unknown = [Unknown(what=what) for what in ("data-size", "data-place")]
     out, err = shown(capsys, answer(warnings=(*unknown, sample(OptInRegions))))
     assert err == ""
-    assert "Assumed: no data set to copy, 3 more (--assumptions)." in out
+    assert "Assumed: no data set to copy, 2 more (--assumptions)." in out
 
 
 @pytest.mark.parametrize(
