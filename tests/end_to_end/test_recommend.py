@@ -197,12 +197,12 @@ def test_a_plot_instead_of_the_table(shell: Shell) -> None:
     command = ("recommend", "t.json.gz", "--epochs", "1", "--plot")
     answer = shell.run(*command, COLUMNS="80")
     assert answer.code == 0, answer
-    summary, plot, words = answer.out.split("\n\n", 2)
+    summary, plot = answer.out.split("\n\n", 1)
     assert max(map(len, answer.out.splitlines())) <= 80
     assert summary.startswith("Rent ")
     assert re.search(r"^A #\d+  ", plot, re.MULTILINE)
     assert plot.count(", recommended: ") == 1
-    assert "Assumed: " in words
+    assert "Assumed: " in plot
     assert_plain_error(shell.run(*command, "--json"), 2, "--plot draws in the terminal")
 
 
@@ -210,9 +210,9 @@ def test_every_row_in_eighty_columns(shell: Shell) -> None:
     command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
     answer = shell.run(*command, "--all", COLUMNS="80")
     assert max(map(len, answer.out.splitlines())) <= 80
-    lines = answer.out.partition("Status")[2].partition("\n\n")[0].splitlines()
+    lines = answer.out.partition("Status")[2].splitlines()
     num_options = len(shell.run(*command, "--json").document["options"])
-    rows = [line for line in lines if "$" in line]
+    rows = [line for line in lines if "$" in line and re.search(r" \d+  \d+ x ", line)]
     assert len(rows) == num_options > 100
     assert [int(re.search(r" (\d+)  \d+ x ", row)[1]) for row in rows] == list(range(1, num_options + 1))
 
@@ -295,7 +295,7 @@ def test_a_strange_variable_warns_and_changes_nothing(shell: Shell) -> None:
         (("--epochs", "1", "--deadline", "0h"), ("--deadline must be", "above 0")),
         (("--epochs", "1", "--deadline=-2h"), ("'-2h' lies in the past", "12h")),
         (("--epochs", "1", "--deadline", "2020-01-01"), ("not a duration", "12h")),
-        (("--epochs", "1", "--value-of-time", "0"), ("--value-of-time must be", "above 0")),
+        (("--epochs", "1", "--value-of-time", "-1"), ("--value-of-time must be", "at least 0")),
         (("--epochs", "1", "--value-of-time", "inf"), ("--value-of-time must be", "finite")),
         (("--epochs", "1", "--deadline", "12"), ("not a duration", "12h")),
         (("--epochs", "1", "--deadline", "yesterday"), ("not a duration",)),

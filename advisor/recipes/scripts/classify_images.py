@@ -40,7 +40,7 @@ def main():
             AutoModelForImageClassification, {**CONFIG, "num_labels": NUM_LABELS}, CHECKPOINTING
         )
     model = placed(model, model.layers, SHARD)
-    if CHANNELS_LAST:
+    if CHANNELS_LAST and not SHARD:  # FSDP keeps weights flat
         model = model.to(memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.05, fused=True)
     data = RandomSamples(SAMPLES, (3, SIZE, SIZE), (), NUM_LABELS)
