@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
+from copy import copy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -80,13 +81,28 @@ class ScriptCommand(LongCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse, and say where options of the script belong."""
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
+            self._check_subject(ctx)
+            return left
         except Exception as raised:
             if type(raised).__name__ == "NoSuchOption":
                 error: Click = raised
                 error.message = f"{error.format_message()}. {_script_hint(error.option_name)}"
                 error.possibilities = None
             raise
+
+    def _check_subject(self, ctx: Click) -> None:
+        """A script may be left out for a recipe alone."""
+        given = ctx.params.get("recipe", ""), ctx.params.get("source")
+        if given == (None, None) and not ctx.resilient_parsing:
+            source = copy(next(parameter for parameter in self.params if parameter.name == "source"))
+            source.required = True
+            try:
+                source.process_value(ctx, None)
+            except Exception as raised:
+                missing: Click = raised
+                missing.message = "Give a training script, a saved trace, or --recipe NAME."
+                raise
 
 
 def _script_hint(option: str) -> str:

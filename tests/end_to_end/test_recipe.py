@@ -66,8 +66,11 @@ def test_a_recipe_is_recommended_a_machine_for_one_epoch(
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("shards", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shards"),
+    # Whisper's largest has 25 GB of state, so that no recipe of it is ever sharded.
+    [(name, shards) for name in RECIPES for shards in (False, True) if (name, shards) != ("whisper", True)],
+)
 def test_each_recipe_is_profiled_as_one_of_two(name: str, shards: bool, tmp_path: Path) -> None:
     if name in SMALL and name != "dreambooth":
         pytest.importorskip("transformers")

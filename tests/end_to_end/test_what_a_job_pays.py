@@ -133,9 +133,9 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
 
 def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell) -> None:
     unknown = shell.run(*JOB, *FAR, "--dataset-gb", "10")
-    assert "data set location unknown" in unknown.err
+    assert "data set location unknown" in " ".join(unknown.document["warnings"])
     home = shell.run(*JOB, *FAR, "--dataset-gb", "10", "--data", "local")
-    assert "data set location unknown" not in home.err
+    assert "data set location unknown" not in " ".join(home.document["warnings"])
     for answer in (unknown, home):
         assert {option["transfer"]["usd"] for option in answer.document["options"]} == {0}
         assert {option["transfer"]["gib"] for option in answer.document["options"]} == {10}
@@ -143,7 +143,7 @@ def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell)
 
 def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell: Shell) -> None:
     answer = shell.run(*JOB, *FAR, "--dataset-gb", "100", "--data", "s3://photos", "--offline")
-    assert "region of s3://photos unknown" in answer.err
+    assert "region of s3://photos unknown" in " ".join(answer.document["warnings"])
     usd = {"aws": 100 * 0.147, "gcp": 100 * 0.15}
     for option in answer.document["options"]:
         assert option["transfer"]["usd"] == pytest.approx(usd[option["provider"]])
@@ -171,7 +171,7 @@ def test_own_rates_replace_those_that_ship(shell: Shell) -> None:
 
 def test_regions_to_enable_first_are_left_out_unless_named(shell: Shell) -> None:
     everywhere = shell.run(*JOB, "--gpu", "A10G:1", "--provider", "aws")
-    assert "in regions that an account must enable first" in everywhere.err
+    assert "in regions that an account must enable first" in " ".join(everywhere.document["warnings"])
     assert not {option["region"] for option in everywhere.document["options"]} & {
         "ap-southeast-3",
         "eu-south-2",

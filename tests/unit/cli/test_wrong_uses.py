@@ -142,7 +142,7 @@ def test_a_wrong_use_is_one_line_that_says_what_is_allowed(
 
 
 USAGE = [
-    (("recommend",), "give a training script, a saved trace, or --recipe NAME."),
+    (("recommend",), "Give a training script, a saved trace, or --recipe NAME."),
     (("predict",), "Missing argument 'SCRIPT_OR_TRACE'. See "),
     (("recommend", "t.json", "--epochs"), "Option '--epochs' requires an argument. See advisor --help."),
     (("recommend", "t.json", "--epochs", "many"), "'--epochs': it must be a valid number, without a unit"),
