@@ -18,6 +18,7 @@ from advisor.core.findings.about_options import (
     RemovedBySharding,
     RemovedBySpot,
 )
+from advisor.core.findings.about_prices import PricesNotLive
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
@@ -76,7 +77,9 @@ def show(
 
 def _most_serious(warnings: Sequence[Finding]) -> list[str]:
     """At most three lines: what the answer itself names in short is left to --assumptions."""
-    serious = sentences(one for one in warnings if in_short(one) is None)
+    # The age of prices is in the headline, too.
+    ordered = sorted(warnings, key=lambda one: isinstance(one, PricesNotLive))
+    serious = sentences(one for one in ordered if in_short(one) is None)
     if len(serious) <= MOST_WARNINGS:
         return serious
     first = serious[: MOST_WARNINGS - 1]
