@@ -186,7 +186,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("warning_findings", 0, "facts"), {}, "the facts of text are {}"),
         (("warning_findings", 0, "facts", "text"), 3, "text of text is 3"),
         (("warning_findings", 1, "facts", "others"), [1, -1], "others of several-loaders is [1, -1]"),
-        (("warning_findings", 2, "facts", "share_of_time"), "", "share_of_time of kernels-unjoined is"),
+        (("warning_findings", 2, "facts", "share_of_time"), "", "share_of_time of kernels-left-out is"),
         (("arguments", 0), 3, "an argument is 3"),
     ],
 )  # fmt: skip
