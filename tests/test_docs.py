@@ -158,7 +158,7 @@ main()
 def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
     demo = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "advisor recommend" in line)
     arguments = demo.split("advisor ", 1)[1].split()
-    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "COLUMNS": "120"}
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "COLUMNS": "100"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     answer = subprocess.run(
         [sys.executable, "-c", ON_ONE_DAY, *arguments],

@@ -280,6 +280,20 @@ class Place:
         return self.provider, self.gpu, self.num_gpus or 1, self.market
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineHere:
+    """A machine that a command runs on.
+
+    Attributes:
+        zone: as offers have it; None if not known.
+        share: of the machine's GPUs that the command got, which is its share of the price.
+    """
+
+    place: Place
+    zone: str | None
+    share: float
+
+
 def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
     """What is given of the machine, before what the id of a plan says.
 

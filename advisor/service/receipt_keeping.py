@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import StoreSettings
     from advisor.receipt.receipt_files import BegunFile, ReceiptFile
     from advisor.service.listening import Listener
-    from advisor.service.receipts import MachineHere
+    from advisor.service.plan_facts import MachineHere
     from advisor.store.ledger import Run
 
 _FOLDER = "receipts"

@@ -19,7 +19,7 @@ from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.listening import Silence
-from advisor.service.plan_facts import Place, PlanRequest, place_of
+from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
 
 if TYPE_CHECKING:
@@ -242,20 +242,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineHere:
-    """A machine that a command runs on.
-
-    Attributes:
-        zone: as offers have it; None if not known.
-        share: of the machine's GPUs that the command got, which is its share of the price.
-    """
-
-    place: Place
-    zone: str | None
-    share: float
 
 
 def machine_here(

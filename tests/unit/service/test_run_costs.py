@@ -12,8 +12,8 @@ from advisor.core.devices import Device
 from advisor.core.values import CostKind, Market
 from advisor.receipt import instance
 from advisor.receipt.instance import Instance
-from advisor.service.plan_facts import Place
-from advisor.service.receipts import MachineHere, RunCost, cost_of, machine_here
+from advisor.service.plan_facts import MachineHere, Place
+from advisor.service.receipts import RunCost, cost_of, machine_here
 
 NOWHERE = Place(provider=None, gpu=None, num_gpus=None, market=None)
 SPOT_L4 = Place(
