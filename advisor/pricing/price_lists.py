@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from statistics import median
 
-from advisor.core.values import Market, Offer
+from advisor.core.values import Offer
 from advisor.pricing.instance_types import load_instances
-from advisor.pricing.sources.protocol import DERIVED
 
 OnDemand = Mapping[tuple[str, str, str], float]
 """USD per hour by provider, instance type and region."""
@@ -94,25 +92,3 @@ def _estimate(
         if (each := by_gpu.get((offer.provider, offer.gpu, where))) is not None:
             return median(each) * offer.num_gpus
     return None
-
-
-@cache
-def shipped_prices() -> PriceList:
-    """Prices of the dated files that ship; derived ones are no quotes of spot.
-
-    Raises:
-        CatalogError: a file is missing or broken.
-    """
-    from advisor.pricing.sources.protocol import OfferQuery
-    from advisor.pricing.sources.snapshot import SnapshotSource
-
-    on_demand: dict[tuple[str, str, str], float] = {}
-    spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    parts = SnapshotSource().offers(OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))
-    for offer in (offer for part in parts for offer in part.offers):
-        if offer.market is Market.ON_DEMAND:
-            on_demand[_key(offer)] = offer.list_usd_per_h
-        elif not offer.source.startswith(DERIVED):
-            places = spot.setdefault((offer.provider, offer.instance_type), {})
-            places[offer.region, offer.zone or ""] = offer.list_usd_per_h
-    return PriceList(on_demand=on_demand, spot=spot)

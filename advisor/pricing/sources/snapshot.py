@@ -27,7 +27,9 @@ from advisor.pricing.instance_types import (
     read_rows,
 )
 from advisor.pricing.price_checks import JUMP
+from advisor.pricing.price_lists import PriceList
 from advisor.pricing.sources.protocol import (
+    DERIVED,
     Capabilities,
     Credentials,
     Freshness,
@@ -310,3 +312,22 @@ def _csv(offers: Sequence[Offer]) -> str:
         day = f"{offer.retrieved_at:%Y-%m-%d}"
         writer.writerow([offer.provider, offer.instance_type, *place, usd, day, offer.source])
     return out.getvalue()
+
+
+@cache
+def shipped_prices() -> PriceList:
+    """Prices of the dated files that ship; derived ones are no quotes of spot.
+
+    Raises:
+        CatalogError: a file is missing or broken.
+    """
+    on_demand: dict[tuple[str, str, str], float] = {}
+    spot: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    parts = SnapshotSource().offers(OfferQuery(markets=(Market.ON_DEMAND, Market.SPOT)))
+    for offer in (offer for part in parts for offer in part.offers):
+        if offer.market is Market.ON_DEMAND:
+            on_demand[offer.provider, offer.instance_type, offer.region] = offer.list_usd_per_h
+        elif not offer.source.startswith(DERIVED):
+            places = spot.setdefault((offer.provider, offer.instance_type), {})
+            places[offer.region, offer.zone or ""] = offer.list_usd_per_h
+    return PriceList(on_demand=on_demand, spot=spot)

@@ -37,26 +37,28 @@ def _(it: about_estimates.SaveCheckpoints) -> str:
     assumed = ""
     if it.assumed_of is not None:
         assumed = f"; assumed that {it.assumed_of} does (--checkpoints none if not)"
-    return f"save a checkpoint {_often(it)} and resume from it{assumed}"
+    often, best = _often(it)
+    return f"save a checkpoint {often} and resume from it{best}{assumed}"
 
 
 @in_names.register
 def _(it: about_estimates.AddCheckpoints) -> str:
+    often = "".join(_often(it))
     if not it.saves:
         return (
-            f"add checkpoints, {it.script} saves none: model, optimizer and step, {_often(it)}, and resume"
+            f"add checkpoints, {it.script} saves none: model, optimizer and step, {often}, and resume"
             " from them (--checkpoints resumes if it does)"
         )
     at = "" if it.saved_at is None else f" ({it.saved_at})"
     return (
         f"make {it.script} resume from the checkpoints that it saves{at}: model, optimizer and step,"
-        f" {_often(it)} (--checkpoints resumes if it does)"
+        f" {often} (--checkpoints resumes if it does)"
     )
 
 
-def _often(it: about_estimates.SaveCheckpoints | about_estimates.AddCheckpoints) -> str:
+def _often(it: about_estimates.SaveCheckpoints | about_estimates.AddCheckpoints) -> tuple[str, str]:
     best = f" (least is lost at {format_duration(it.best_interval_s)})" if it.best_interval_s else ""
-    return f"every {format_duration(it.interval_s)}{best}"
+    return f"every {format_duration(it.interval_s)}", best
 
 
 @in_names.register

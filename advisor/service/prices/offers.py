@@ -141,7 +141,7 @@ def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
         CatalogError: a shipped file is missing or broken.
     """
     from advisor.pricing.expected_prices import likely_prices
-    from advisor.pricing.price_lists import shipped_prices
+    from advisor.pricing.sources.snapshot import shipped_prices
 
     shipped = shipped_prices()
     return likely_prices(offers, now=now(), on_demand=shipped.on_demand, spot=shipped.spot)

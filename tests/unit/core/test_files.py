@@ -139,6 +139,8 @@ def test_all_writers_of_whole_files_are_this_one() -> None:
         "profile": "folders of ours",
         "measure/measuring.py": "a folder of ours",
         "service/child_commands.py": "a folder of ours",
+        "recipes/recipes.py": "a folder of ours",
+        "cli/recipe.py": "a new file alone, which exists in whole or is removed",
         "service/revisions.py": "a folder of ours",
         "formats/recording_files.py": "adds a line to a recording",
         "pricing": "catalogs in a new folder, renamed as a whole",

@@ -27,9 +27,8 @@ from advisor.pricing.expected_prices import (
     load_price_model,
     read_price_model,
 )
-from advisor.pricing.price_lists import shipped_prices
 from advisor.pricing.sources.protocol import OfferQuery
-from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.pricing.sources.snapshot import SnapshotSource, shipped_prices
 from tests.builders import make_offer
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
