@@ -42,7 +42,7 @@ result = [written(), str(saved["model"]["weight"].device), list(saved["model"]["
           saved["labels"].tolist(), list(session.warnings)]
 """,
         [[], "cuda:0", [100_000, 100_000], [0, 1, 2],
-         ["files-thrown-away {'library': 'torch.save'}"]],
+         ["not-done {'what': 'writing', 'name': 'torch.save'}"]],
     ),
     "restoring": (
         _FOLDER
@@ -246,8 +246,8 @@ result = [model.bias.tolist(), "refused to download 'http://example.invalid/data
           list(session.refused), [text for text in session.warnings if "torch.save" not in text]]
 """,
         [[1.0, 1.0], True, ["http://example.invalid/data.gz"],
-         ["not-downloaded {'name': 'http://example.invalid/net.pth'}",
-          "calls-dropped {'function': 'login'}",
-          "not-downloaded {'name': 'timm/net'}"]],
+         ["not-done {'what': 'download', 'name': 'http://example.invalid/net.pth'}",
+          "not-done {'what': 'call', 'name': 'login'}",
+          "not-done {'what': 'download', 'name': 'timm/net'}"]],
     ),
 }  # fmt: skip
