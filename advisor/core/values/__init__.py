@@ -32,19 +32,23 @@ from advisor.core.values.estimate import (
     StepWork,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
+from advisor.core.values.occurrence import (
+    DeliverWhen,
+    Occurrence,
+    OccurrenceState,
+    Schedule,
+    Scheduler,
+)
 from advisor.core.values.option import (
     ChangeGain,
     CostKind,
     DataPlace,
     DataSet,
-    DeliverWhen,
     Job,
     Listed,
     Market,
     Means,
     Merit,
-    Occurrence,
-    OccurrenceState,
     Offer,
     Option,
     Pick,
@@ -56,8 +60,6 @@ from advisor.core.values.option import (
     QuoteKind,
     Recommendation,
     RunStatus,
-    Schedule,
-    Scheduler,
     Tier,
 )
 from advisor.core.values.trace import (
