@@ -129,7 +129,7 @@ def test_markdown_has_the_words_beside_the_table(answer: Recommendation) -> None
     text = text_of(answered(answer), Format.MARKDOWN)
     assert text.startswith("### Where to run")
     assert "Use 1 x LAB" in text
-    assert "Assumed: " in text
+    assert "What would change this advice: " in text
 
 
 def test_json_by_contract(answer: Recommendation) -> None:
