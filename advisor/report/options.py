@@ -114,12 +114,10 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     cheapest of each change have one. None for ``top`` shows everything.
     """
     by_id = numbered(recommendation)
-    shown = (
-        list(by_id)
-        if top is None
-        else [o.plan.id for o in _selected(ranked(recommendation), recommendation, top)]
-    )
-    return [by_id[plan_id] for plan_id in shown]
+    if top is None:
+        return list(by_id.values())
+    everything = [option for _, option in by_id.values()]
+    return [by_id[option.plan.id] for option in _selected(everything, recommendation, top)]
 
 
 def _selected(everything: Sequence[Option], recommendation: Recommendation, top: int) -> list[Option]:

@@ -344,10 +344,8 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None, *, is_short
         return
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if all"
     if before is None or same is None:
-        then = "" if before is None else " would be recommended"
-        yield _paragraph(
-            f"What if {what_if.change}: {_in_short(option)},{then} ({more}).".replace(", (", " (")
-        )
+        then = "" if before is None else ", would be recommended"
+        yield _paragraph(f"What if {what_if.change}: {_in_short(option)}{then} ({more}).")
         return
     saved = f"{_time_and_cost(option)}, {_saved(before, option)} less"
     if is_short:

@@ -8,7 +8,6 @@ from advisor.core.errors import AdvisorError
 from advisor.core.findings import Finding
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
-from advisor.report.words import answers, estimates, option_notes, script_notes, team_report  # noqa: F401
 from advisor.report.words.table import in_names
 
 
