@@ -1,7 +1,8 @@
 """Speed of prices: ``python -m benchmarks.prices``.
 
-``advisor prices`` beside a history of 200,000 rows, as a whole process; and a query of the dated snapshot
-beside gpuhunt's on the very same rows, both reading their files first, then both warm.
+``advisor prices`` beside a history of 200,000 rows, as a whole process; the expected prices of 200,000
+offers; and a query of the dated snapshot beside gpuhunt's on the very same rows, both reading their files
+first, then both warm.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.answers import load_offers
+from advisor.pricing.expected_prices import likely_prices
 from advisor.pricing.sources.protocol import OfferQuery
-from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.pricing.sources.snapshot import SnapshotSource, shipped_prices
 from advisor.store.database import open_store
 from advisor.store.pulls import save_part
 from benchmarks.timing import ratio
@@ -31,7 +34,8 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def main() -> None:
-    """Run both."""
+    """Run all."""
+    _expected_prices()
     with tempfile.TemporaryDirectory() as folder:
         _prices(Path(folder))
         _beside_gpuhunt(Path(folder))
@@ -39,6 +43,26 @@ def main() -> None:
 
 def _offers() -> list[Offer]:
     return [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
+
+
+def _expected_prices() -> None:
+    shipped, catalog = _offers(), shipped_prices()
+
+    def seconds(offers: list[Offer]) -> float:
+        return _seconds(
+            lambda: likely_prices(offers, now=NOW, on_demand=catalog.on_demand, spot=catalog.spot)
+        )
+
+    copies = NUM_POINTS // len(shipped) + 1
+    many = [replace(offer) for offer in shipped] * copies
+    seconds(shipped)
+    pairs = [(seconds(many), seconds(shipped)) for _ in range(3)]
+    times = statistics.median(a / b for a, b in pairs)
+    median_s = statistics.median(a for a, _ in pairs)
+    print(
+        f"expected prices of {len(many):,} offers: {median_s:.2f} s (aim: under 2 s on an idle core),"
+        f" {times / copies:.2f} x linear"
+    )
 
 
 def _prices(folder: Path) -> None:
