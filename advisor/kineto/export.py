@@ -20,6 +20,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.typed_json import typed
 from advisor.kineto.events import (
     Autograd,
     DeviceEvent,
@@ -268,8 +269,9 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         UnknownGpuError: the GPU is not in the catalog.
     """
     recording = read_recording(path)
-    trace = _trace(recording, path, origin_gpu)
+    untyped = _trace(recording, path, origin_gpu)
     try:
+        trace = typed(Trace, untyped)
         check_trace(trace)
     except ValueError as error:
         raise TraceError(f"the profile {str(path)!r} is damaged: {error}. Export it again.") from error

@@ -32,15 +32,10 @@ from advisor.core.findings import Finding, Text
 from advisor.core.findings.about_traces import KernelsLeftOut
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
-from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
+from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Precision, Trace
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
-from advisor.formats.trace_files import (
-    SCHEMA_VERSION,
-    attribute_from_json,
-    checkpoints_from_json,
-    flow_from_json,
-    tensor_from_json,
-)
+from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
@@ -51,8 +46,6 @@ from advisor.profile.epoch import epoch_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
-
-    from advisor.formats.trace_files import AttributeJson, CheckpointsJson
 
 
 # Keeps what a script says from filling a terminal or a trace.
@@ -346,7 +339,7 @@ def trace_of(
         ProfileError: the recording is not of any iteration that can be.
     """
     try:
-        trace = _trace_of(recording, script, arguments, timeline)
+        trace = typed(Trace, _trace_of(recording, script, arguments, timeline))
         check_trace(trace)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ProfileError(_damaged(cut(f"{type(error).__name__}: {error}", 200))) from error
@@ -364,6 +357,7 @@ def _trace_of(
         unknown += _timeline_warnings(timeline)
     device = recording.get("device_name")
     loading = epoch_of(recording)
+    checkpoints = recording.get("checkpoints")
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=script,
@@ -371,7 +365,7 @@ def _trace_of(
         backend=recording["backend"],
         origin_gpu=None if device is None else resolve_gpu(device).name,
         versions=dict(recording["versions"]),
-        precision=Precision(amp_dtype=recording["amp_dtype"], **recording["precision"]),
+        precision=typed(Precision, {"amp_dtype": recording["amp_dtype"], **recording["precision"]}),
         batch_size=loading.batch_size,
         samples_per_epoch=loading.samples_per_epoch,
         iterations_per_epoch=loading.iterations_per_epoch,
@@ -381,8 +375,8 @@ def _trace_of(
         data_loading_s=loading.seconds,
         loader_cpu_s_per_sample=loading.cpu_s_per_sample,
         num_workers=loading.num_workers,
-        memory=MemoryUse(**recording["memory"]),
-        collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
+        memory=typed(MemoryUse, recording["memory"]),
+        collectives=typed(tuple[Collective, ...], recording["collectives"]),
         warnings=(
             *(warning_of(known_warning(one["code"]) or Text, one["facts"]) for one in recording["warnings"]),
             *loading.warnings,
@@ -395,7 +389,7 @@ def _trace_of(
         parallel_by=recording["parallel_by"],
         awaits_reductions=recording["awaits_reductions"],
         batch_variation=loading.batch_variation,
-        checkpoints=checkpoints_from_json(cast("CheckpointsJson | None", recording.get("checkpoints"))),
+        checkpoints=None if checkpoints is None else typed(Checkpoints, checkpoints),
     )
 
 
@@ -404,32 +398,18 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
     warnings: dict[str, Finding] = {}
     ops = []
     for entry in entries:
-        inputs = tuple(tensor_from_json(item) for item in entry["inputs"])
-        outputs = tuple(tensor_from_json(item) for item in entry["outputs"])
-        written = cast("dict[str, AttributeJson]", entry["attributes"])
-        attributes = {name: attribute_from_json(value) for name, value in written.items()}
-        cost = cost_of(entry["name"], inputs, outputs, attributes)
+        op = typed(Op, {**entry, "flops": 0, "bytes": 0})
+        cost = cost_of(op.name, op.inputs, op.outputs, op.attributes)
         if cost.warning is not None:
-            warnings[entry["name"]] = cost.warning
-        ops.append(
-            Op(
-                name=entry["name"],
-                phase=Phase(entry["phase"]),
-                inputs=inputs,
-                outputs=outputs,
-                attributes=attributes,
-                flops=cost.flops,
-                bytes=cost.bytes,
-                count=entry["count"],
-            )
-        )
+            warnings[op.name] = cost.warning
+        ops.append(replace(op, flops=cost.flops, bytes=cost.bytes))
     return tuple(ops), list(warnings.values())
 
 
 def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
     """Operators with what made their operands; where calls are told apart by kernels, nobody knows."""
     pairs = zip(ops, flows, strict=True)
-    return tuple(replace(op, flows=tuple(map(flow_from_json, own))) for op, own in pairs)
+    return tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
 
 
 def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:
