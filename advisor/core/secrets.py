@@ -178,8 +178,7 @@ _PLACEHOLDER = re.compile(
     r"\*{2,}|<[\w .|/-]*>|\[[A-Z_ ]+\]|[$%]?\{\{?[^{}]*\}\}?|\$\w+|%\(?\w+\)?s?|x{3,}|\.{3}|\[UNUSED\d+\]"
 )
 _KINDS = frozenset(
-    """any none null nil true false undefined str string int integer float bool boolean bytes list dict
-    tuple optional text secretstr unset empty missing required hidden redacted masked yes no""".split()
+    ["any", "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "integer", "float", "bool", "boolean", "bytes", "list", "dict", "tuple", "optional", "text", "secretstr", "unset", "empty", "missing", "required", "hidden", "redacted", "masked", "yes", "no"]
 )
 _CODE = re.compile(
     r"(?:os|sys|self|cls|args|opts?|options|cfg|conf|config|settings|params|kwargs|env|environ|request|req|getpass"
@@ -192,9 +191,7 @@ _STRONG = re.compile(
     re.IGNORECASE,
 )
 _OF_PROSE = frozenset(
-    """a an and are as before but by can cannot could do does for from has have if in instead is it may
-    must need needs not of on option or set so than that the then this to was when where which while
-    will with""".split()
+    ["a", "an", "and", "are", "as", "before", "but", "by", "can", "cannot", "could", "do", "does", "for", "from", "has", "have", "if", "in", "instead", "is", "it", "may", "must", "need", "needs", "not", "of", "on", "option", "or", "set", "so", "than", "that", "the", "then", "this", "to", "was", "when", "where", "which", "while", "will", "with"]
 )
 _LEAST_WEAK = 8
 
