@@ -15,7 +15,7 @@ import torch
 
 from ... import torch_names
 from ...protocol import Warned
-from ...replacing import replace, when_imported
+from ...replacing import Original, replace, when_imported, wrap
 from .tensors import plain_device
 
 if TYPE_CHECKING:
@@ -272,12 +272,9 @@ def _change_class(session: Session) -> None:
     name = "_propagate_tensor_meta_non_cached"
     propagator = _sharding_prop.ShardingPropagator
     if hasattr(propagator, name):
-        setattr(propagator, name, _without_modes(getattr(propagator, name)))
+        wrap(propagator, name, _without_modes)
 
 
-def _without_modes(original: Callable[..., object]) -> Callable[..., object]:
-    def propagate(*args: object, **kwargs: object) -> object:
-        with torch.utils._python_dispatch._disable_current_modes():
-            return original(*args, **kwargs)
-
-    return propagate
+def _without_modes(original: Original, *args: object, **kwargs: object) -> object:
+    with torch.utils._python_dispatch._disable_current_modes():
+        return original(*args, **kwargs)

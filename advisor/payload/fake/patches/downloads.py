@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import torch
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -113,20 +113,18 @@ def _refuse_downloads(session: Session) -> None:
 
     torch.hub.download_url_to_file = download_url_to_file
     for name in ("urlopen", "urlretrieve"):
-        setattr(urllib.request, name, _local_only(session, getattr(urllib.request, name)))
+        wrap(urllib.request, name, functools.partial(_local_only, session))
     replace(torch.hub, urlopen=urllib.request.urlopen)
 
 
-def _local_only(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(url: str | urllib.request.Request, *args: object, **kwargs: object) -> object:
-        text = url if isinstance(url, str) else url.full_url
-        if (urlsplit(text).hostname or "") not in _LOCAL:
-            session.refused[text] = None
-            raise DownloadRefusedError(text)
-        return original(url, *args, **kwargs)
-
-    return function
+def _local_only(
+    session: Session, original: Original, url: str | urllib.request.Request, *args: object, **kwargs: object
+) -> object:
+    text = url if isinstance(url, str) else url.full_url
+    if (urlsplit(text).hostname or "") not in _LOCAL:
+        session.refused[text] = None
+        raise DownloadRefusedError(text)
+    return original(url, *args, **kwargs)
 
 
 def _keep_initial_weights(session: Session, module: ModuleType) -> None:
@@ -166,12 +164,8 @@ def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
     for name in names:
         owner, last, original = attribute(module, name)
         if original is not None:
-            setattr(owner, last, _dropping(session, name, original))
+            wrap(owner, last, functools.partial(_drop_call, session, name))
 
 
-def _dropping(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(*_: object, **__: object) -> None:
-        session.warn(Warned.NOT_DONE, what="call", name=name)
-
-    return function
+def _drop_call(session: Session, name: str, original: Original, *_: object, **__: object) -> None:
+    session.warn(Warned.NOT_DONE, what="call", name=name)

@@ -15,7 +15,7 @@ from torch.export.exported_program import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...protocol import Warned
-from ...replacing import replace, when_imported
+from ...replacing import Original, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -75,19 +75,17 @@ def install_exporting(session: Session) -> None:
     """
     for name in _EXPORTS:
         if hasattr(torch.export, name):
-            setattr(torch.export, name, _put_off(session, name, getattr(torch.export, name)))
+            wrap(torch.export, name, functools.partial(_put_off, session, name))
     _keep_files(session)
     _install_trace(session)
     when_imported("torch.onnx", functools.partial(_install_onnx, session))
 
 
-def _put_off(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def export(mod: object, *args: object, **kwargs: object) -> object:
-        session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
-        return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
-
-    return export
+def _put_off(
+    session: Session, name: str, original: Original, mod: object, *args: object, **kwargs: object
+) -> object:
+    session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
+    return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
 
 def _keep_files(session: Session) -> None:

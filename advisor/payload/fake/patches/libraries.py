@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -218,21 +218,16 @@ def _name(session: Session, tensors: Iterable[torch.Tensor | None], kind: str) -
 def _count_as_backward(session: Session, cls: Any) -> None:
     """It reads gradients after the pass, as an update of weights by hand does, but all on each rank."""
     for name in ("reduce_gradients", "independent_gradient_partition_epilogue"):
-        original: Callable[..., object] = getattr(cls, name)
-        replace(cls, **{name: _in_backward(session, original)})
+        wrap(cls, name, functools.partial(_in_backward, session))
 
 
-def _in_backward(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def reduce(*args: object, **kwargs: object) -> object:
-        recorder = session.recorder
-        before, recorder.phase = recorder.phase, "backward"
-        try:
-            return original(*args, **kwargs)
-        finally:
-            recorder.phase = before
-
-    return reduce
+def _in_backward(session: Session, original: Original, *args: object, **kwargs: object) -> object:
+    recorder = session.recorder
+    before, recorder.phase = recorder.phase, "backward"
+    try:
+        return original(*args, **kwargs)
+    finally:
+        recorder.phase = before
 
 
 def _count_as_step(session: Session, engine: Any) -> None:
