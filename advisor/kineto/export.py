@@ -11,11 +11,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_traces import (
-    KernelsLeftOut,
-    ProfileLacks,
-    StepTaken,
-)
+from advisor.core.findings.about_traces import KernelsLeftOut, ProfileLacks, StepTaken
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace

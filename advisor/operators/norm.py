@@ -21,15 +21,7 @@ from advisor.operators.case import (
     tensor,
 )
 from advisor.operators.cycles import LONGEST_ROWS, Stream, is_half, row_kind, row_work, stream_costs
-from advisor.operators.family import (
-    FULL_RATES,
-    Autocast,
-    Family,
-    Learned,
-    base_name,
-    each,
-    names,
-)
+from advisor.operators.family import FULL_RATES, Autocast, Family, Learned, base_name, each, names
 from advisor.operators.work import PerElement, item_bytes, padding
 
 # --- What the network reads ------------------------------------------------------------------------

@@ -31,18 +31,8 @@ from advisor.core.values.estimate import (
     StartWait,
     StepWork,
 )
-from advisor.core.values.gpu import (
-    FittedConstants,
-    GpuSpec,
-    OccupancyLimits,
-)
-from advisor.core.values.occurrence import (
-    DeliverWhen,
-    Occurrence,
-    OccurrenceState,
-    Schedule,
-    Scheduler,
-)
+from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
+from advisor.core.values.occurrence import DeliverWhen, Occurrence, OccurrenceState, Schedule, Scheduler
 from advisor.core.values.option import (
     ChangeGain,
     CostKind,
