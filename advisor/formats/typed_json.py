@@ -13,7 +13,19 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from advisor.core.values import Bounds, Depth
 
@@ -66,11 +78,11 @@ def reader_of(hint: _Hint) -> _Reader:
         return _union([one for one in arguments if one is not NoneType], NoneType in arguments)
     if origin is Literal:
         return partial(_literal, arguments)
-    if origin in (Sequence, tuple):
+    if origin in (Sequence, list, tuple):
         return _sequence(origin, arguments)
     if origin in (Mapping, dict):
         return partial(_mapping, reader_of(arguments[1]))
-    if is_dataclass(hint):
+    if is_dataclass(hint) or is_typeddict(hint):
         return _fields(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return partial(_member, hint)
@@ -79,10 +91,19 @@ def reader_of(hint: _Hint) -> _Reader:
     return partial(_instance, hint)
 
 
-def _annotated(hint: _Hint, limit: object) -> _Reader:
+def _annotated(hint: _Hint, limit: Any) -> _Reader:
     if isinstance(limit, Depth):
         return partial(_mapping, partial(_nested, limit.most))
-    return _number(_KINDS[hint], cast("Bounds", limit))
+    if hint in _DEFAULT_BOUNDS:
+        return _number(_KINDS[hint], limit)
+    return partial(_sized, reader_of(hint), limit)
+
+
+def _sized(reader: _Reader, limit: Any, value: object) -> object:
+    read = reader(value)
+    if not limit.least <= len(read) <= limit.most:
+        raise WrongValueError(value)
+    return read
 
 
 def _number(kinds: tuple[type, ...], bounds: Bounds) -> _Reader:
@@ -134,11 +155,12 @@ def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
 def _sequence(origin: _Hint, arguments: tuple[_Hint, ...]) -> _Reader:
     if origin is tuple and arguments[1:] != (...,):
         return partial(_tuple, tuple(map(reader_of, arguments)))
-    return partial(_each, list if origin is Sequence else tuple, reader_of(arguments[0]))
+    each = partial(_each, tuple if origin is tuple else list, reader_of(arguments[0]))
+    return partial(_sized, each, Bounds(0, _MOST_LISTED)) if origin is Sequence else each
 
 
 def _each(kind: type, reader: _Reader, value: Any) -> object:
-    if not isinstance(value, list | tuple) or (kind is list and len(value) > _MOST_LISTED):
+    if not isinstance(value, list | tuple):
         raise WrongValueError(value)
     return kind(map(reader, value))
 
@@ -171,11 +193,17 @@ def _nested(depth: int, value: Any) -> object:
 
 def _fields(kind: _Hint) -> _Reader:
     hints = get_type_hints(kind, include_extras=True)
-    readers = {one.name: reader_of(hints[one.name]) for one in fields(kind)}
-    needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
+    readers = {name: reader_of(one) for name, one in hints.items()}
+    if is_dataclass(kind):
+        defaults = {
+            one.name for one in fields(kind) if (one.default, one.default_factory) != (MISSING, MISSING)
+        }
+        needed = frozenset(hints) - defaults
+    else:
+        needed = kind.__required_keys__
 
     def read(value: Any) -> object:
-        if isinstance(value, kind):
+        if is_dataclass(value):
             value = {name: getattr(value, name) for name in readers}
         _instance(dict, value)
         made = {}

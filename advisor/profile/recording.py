@@ -6,26 +6,10 @@ import bisect
 import json
 import os
 import re
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NotRequired,
-    Required,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
-
-from pydantic import ConfigDict, Field, TypeAdapter
-from typing_extensions import TypedDict, is_typeddict
+from typing import cast
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Finding, Text
@@ -40,13 +24,9 @@ from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
-from advisor.payload.protocol import MARK, VERSION, Length, Notice, Operator, OperatorFlow, Result
+from advisor.payload.protocol import MARK, VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.epoch import epoch_of
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
 
 # Keeps what a script says from filling a terminal or a trace.
 
@@ -75,61 +55,6 @@ def cut_each(texts: Sequence[str], most: int, *, most_texts: int) -> list[str]:
     kept = [cut(text, most) for text in texts[:most_texts]]
     left = len(texts) - len(kept)
     return [*kept, f"[... {left:,} more ...]"] if left else kept
-
-
-# A result file is checked in form before anything else looks at it: a script can write one, too.
-#
-# The check is made from the types of ``payload/protocol.py``, and is stricter than they look: no count is
-# negative, no time infinite, no name endless. The parser stops at 200 levels, and at the first fault in a
-# list; ``trace_checks`` looks at the numbers.
-
-# A million unknown fields would be a million faults; nobody looks at them.
-_CONFIG = ConfigDict(strict=True, extra="allow")
-_COUNT = Annotated[int, Field(ge=0)]
-_SECONDS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# Of a mapping each value would be a fault of its own; ``trace_checks`` stops at the first.
-_UNCHECKED = dict[str, object]
-_Hint = Any  # a type as a value, which the type system has no name for
-
-
-@cache
-def result_adapter() -> TypeAdapter[Result]:
-    """Made once; that takes some milliseconds."""
-    return TypeAdapter(_strict(Result))
-
-
-def _strict(hint: _Hint) -> _Hint:
-    """The type that pydantic checks for a type of the protocol."""
-    if is_typeddict(hint):
-        return _strict_fields(hint)
-    if hint in (int, float):
-        return _COUNT if hint is int else _SECONDS
-    origin: object = get_origin(hint)
-    arguments = get_args(hint)
-    if origin is dict:
-        return _UNCHECKED
-    if origin is list:
-        # One fault is enough: a million would take gigabytes to tell.
-        return Annotated[list[_strict(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]
-    if origin is Annotated:
-        bounds: Length = arguments[1]
-        return Annotated[_strict(arguments[0]), Field(min_length=bounds.least, max_length=bounds.most)]
-    if origin in (Union, types.UnionType):
-        return Union[tuple(_strict(argument) for argument in arguments)]  # noqa: UP007
-    return hint
-
-
-@cache
-def _strict_fields(cls: _Hint) -> _Hint:
-    """A TypedDict like this one; pydantic takes those of typing_extensions alone before Python 3.12."""
-    fields = {
-        name: (Required if name in cls.__required_keys__ else NotRequired)[_strict(hint)]
-        for name, hint in get_type_hints(cls, include_extras=True).items()
-    }
-    make: _Hint = TypedDict
-    made = make(cls.__name__, fields)
-    made.__pydantic_config__ = _CONFIG
-    return made
 
 
 # The profiler's timeline of a watched iteration -> what each recorded call ran on the GPU.
@@ -251,19 +176,17 @@ def _check_version(version: int) -> None:
 
 
 def _parsed(raw: bytes) -> Result:
-    # Late, since it takes a tenth of a second.
-    from pydantic import ValidationError
+    """The file by the types of ``payload/protocol.py``: a script can write one, too.
+
+    The parser stops at 200 levels, and types are stricter than they look: no number is negative or infinite,
+    no name endless. The first fault is told.
+    """
+    from pydantic_core import from_json  # late, since it takes a while
 
     try:
-        return result_adapter().validate_json(raw)
-    except ValidationError as error:
-        raise ProfileError(_damaged(_first_fault(error))) from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in fault["loc"][:6])
-    return cut(f"{place}: {fault['msg']}" if place else fault["msg"], 200)
+        return typed(Result, from_json(raw))
+    except ValueError as error:
+        raise ProfileError(_damaged(cut(str(error), 200))) from error
 
 
 def _damaged(why: str) -> str:
