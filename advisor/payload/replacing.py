@@ -68,14 +68,13 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     @staticmethod
     def _watch(loader: importlib.abc.Loader, actions: list[Action]) -> None:
-        execute = loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
+        def exec_module(execute: Original, module: ModuleType) -> None:
             execute(module)
             for action in actions:
                 action(module)
 
-        replace(loader, exec_module=exec_module)
+        wrap(loader, "exec_module", exec_module)
 
 
 _finder = _Finder()

@@ -252,7 +252,7 @@ def _open_removed(
     mode: int = 0o777,
     *,
     dir_fd: int | None = None,
-) -> int:
+) -> object:
     if dir_fd is not None or not flags & os.O_CREAT:
         return original(path, flags, mode, dir_fd=dir_fd)
     if session.saved.find(path) is not None or session.saved.is_in_mirror(path):

@@ -261,13 +261,11 @@ def install_safetensors_files(session: Session) -> None:
 
 
 def _patch_reader(session: Session, module: ModuleType) -> None:
-    original = module.safe_open
 
-    @functools.wraps(original, updated=())
-    def safe_open(filename: Any, *args: object, **kwargs: object) -> object:
+    def safe_open(original: Original, filename: Any, *args: object, **kwargs: object) -> object:
         return original(session.saved.find(filename) or filename, *args, **kwargs)
 
-    replace(module, safe_open=safe_open)
+    wrap(module, "safe_open", safe_open)
 
 
 def _redirect_safetensors(session: Session, module: ModuleType) -> None:
@@ -359,7 +357,6 @@ def install_distributed_checkpoint(session: Session) -> None:
 
 
 def _patch(session: Session, package: ModuleType) -> None:
-    original_load = package.load
 
     @functools.wraps(package.save)
     def save(
@@ -377,8 +374,8 @@ def _patch(session: Session, package: ModuleType) -> None:
         done.set_result(None)
         return done
 
-    @functools.wraps(original_load)
     def load(
+        original_load: Original,
         state_dict: dict[str, Any],
         *,
         checkpoint_id: Any = None,
@@ -394,7 +391,8 @@ def _patch(session: Session, package: ModuleType) -> None:
         _restore(state_dict, torch.load(os.path.join(folder, _FILE), weights_only=False))
         return None
 
-    replace(package, save=save, async_save=async_save, load=load)
+    replace(package, save=save, async_save=async_save)
+    wrap(package, "load", load)
 
 
 def _path(checkpoint_id: Any, storage: object) -> Any:

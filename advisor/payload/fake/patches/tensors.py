@@ -189,9 +189,8 @@ def install_tensor_device(session: Session) -> None:
 
     Replace the methods of Tensor.
     """
-    original: Callable[..., object] = torch.Tensor.to
 
-    def to(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
+    def to(original: Original, tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
         given, named = _with_plain_target(session, args, kwargs)
         if session.is_fake(tensor) and _is_there(tensor, given, named):
             return tensor
@@ -203,15 +202,16 @@ def install_tensor_device(session: Session) -> None:
         non_blocking: bool = False,
         memory_format: object = torch.preserve_format,
     ) -> object:
-        return to(tensor, _CUDA, non_blocking=non_blocking, memory_format=memory_format)
+        move: Original = tensor.to
+        return move(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
     replace(
         torch.Tensor,
-        to=to,
         cuda=cuda,
         pin_memory=lambda tensor, device=None: tensor,  # noqa: ARG005
         is_pinned=lambda tensor, device=None: False,  # noqa: ARG005
     )
+    wrap(torch.Tensor, "to", to)
 
 
 def _with_plain_target(session: Session, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -256,26 +256,22 @@ def install_tensor_values(session: Session) -> None:
         # FakeTensor has some of its own, which read element by element.
         for kind in (torch.Tensor, FakeTensor):
             if name in kind.__dict__ or kind is torch.Tensor:
-                _wrap(session, kind, name)
+                wrap(kind, name, functools.partial(_read, session, name))
 
 
-def _wrap(session: Session, kind: Any, name: str) -> None:
-    original = getattr(kind, name)
-
-    @functools.wraps(original)
-    def method(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
-        if not session.is_fake(tensor):
-            return original(tensor, *args, **kwargs)
-        if name in ("numpy", "__array__"):
-            # The real one refuses, too: the script would fail on a GPU.
-            raise TypeError(
-                "can't convert cuda:0 device type tensor to numpy."
-                " Use Tensor.cpu() to copy the tensor to host memory first."
-            )
-        # Read in one copy, as the real ones do.
-        return getattr(tensor.detach().cpu(), name)(*args, **kwargs)
-
-    setattr(kind, name, method)
+def _read(
+    session: Session, name: str, original: Original, tensor: torch.Tensor, *args: object, **kwargs: object
+) -> object:
+    if not session.is_fake(tensor):
+        return original(tensor, *args, **kwargs)
+    if name in ("numpy", "__array__"):
+        # The real one refuses, too: the script would fail on a GPU.
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy."
+            " Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    # Read in one copy, as the real ones do.
+    return getattr(tensor.detach().cpu(), name)(*args, **kwargs)
 
 
 class _NoWeakReferences:
@@ -333,12 +329,10 @@ def install_conversion(session: Session) -> None:
         else:
             data.__set__(tensor, value)
 
-    parse: Callable[..., object] = torch._C._nn._parse_to
-
-    def parse_to(*args: object, **kwargs: object) -> object:
+    def parse_to(parse: Original, *args: object, **kwargs: object) -> object:
         return parse(*map(plain_device, args), **{name: plain_device(kwargs[name]) for name in kwargs})
 
-    replace(torch._C._nn, _parse_to=parse_to)
+    wrap(torch._C._nn, "_parse_to", parse_to)
     replace(torch.Tensor, data=property(lambda tensor: data.__get__(tensor), set_data))
 
 
@@ -413,14 +407,13 @@ def install_storage(session: Session) -> None:
 
     Wrap ``UntypedStorage.resize_``.
     """
-    original = torch.UntypedStorage.resize_
 
-    def resize(storage: torch.UntypedStorage, size: int) -> object:
+    def resize(original: Original, storage: torch.UntypedStorage, size: int) -> object:
         result = original(storage, size)
         session.memory.resize(storage)
         return result
 
-    replace(torch.UntypedStorage, resize_=resize)
+    wrap(torch.UntypedStorage, "resize_", resize)
 
 
 _DTYPES = {
@@ -461,10 +454,11 @@ def install_legacy_types(session: Session) -> None:  # noqa: ARG001
         kind = _LegacyType(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
         kinds["torch.cuda." + name] = kind
         setattr(torch.cuda, name, kind)
-    original_type: Callable[..., object] = torch.Tensor.type
     original_default: Callable[..., None] = torch.set_default_tensor_type
 
-    def type_(tensor: torch.Tensor, dtype: object = None, *args: object, **kwargs: object) -> object:
+    def type_(
+        original_type: Original, tensor: torch.Tensor, dtype: object = None, *args: object, **kwargs: object
+    ) -> object:
         kind = kinds.get(dtype, dtype) if isinstance(dtype, str) else dtype
         if isinstance(kind, _LegacyType):
             return tensor.to("cuda", kind.dtype)
@@ -478,5 +472,5 @@ def install_legacy_types(session: Session) -> None:  # noqa: ARG001
         else:
             original_default(kind)
 
-    replace(torch.Tensor, type=type_)
+    wrap(torch.Tensor, "type", type_)
     torch.set_default_tensor_type = set_default_tensor_type
