@@ -169,9 +169,8 @@ def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) 
             if entry is not None:
                 return entry
     raise InputError(
-        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is recorded."
-        f"{did_you_mean(wanted, ids)}"
-        " `advisor recommend --record` prints the id."
+        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is"
+        f" recorded.{did_you_mean(wanted, ids)} `advisor recommend --record` prints the id."
     )
 
 

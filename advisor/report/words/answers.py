@@ -21,13 +21,11 @@ TEXTS[about_answers.CloudWaitAssumed] = (
     " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
 )
 TEXTS[about_answers.DataRegionUnknown] = (
-    "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
-    " from"
-    " every machine (write {place}@REGION)"
+    "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far from every"
+    " machine (write {place}@REGION)"
 )
 TEXTS[about_answers.RatesUnknown] = (
-    "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
-    " that of"
+    "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer: that of"
     " their place is unknown (see their notes; rates in the settings replace it)"
 )
 
@@ -44,8 +42,7 @@ def _(it: about_answers.ComparedBetter) -> str:
     counted = _counted(it.change_usd, it.slower, it.faster)
     return (
         f"{it.faster} is on average {gains} than {it.slower}{counted}: take {it.faster}, whatever an hour is"
-        " worth"
-        f"{_sure(it.p_sooner)}"
+        f" worth{_sure(it.p_sooner)}"
     )
 
 
@@ -56,10 +53,8 @@ def _(it: about_answers.ComparedTrade) -> str:
     counted = _counted(it.change_usd, it.faster, it.slower)
     return (
         f"{it.faster} is on average {time} and {cost} than {it.slower}{counted}: worth it where an hour until"
-        " the"
-        f" job is done is worth more than {format_usd(it.even_usd_per_h)}. At"
-        f" {format_usd(it.value_usd_per_h)}"
-        f" (--value-of-time) take {it.take}{_sure(it.p_sooner)}"
+        f" the job is done is worth more than {format_usd(it.even_usd_per_h)}. At"
+        f" {format_usd(it.value_usd_per_h)} (--value-of-time) take {it.take}{_sure(it.p_sooner)}"
     )
 
 
@@ -204,8 +199,7 @@ def _(it: about_answers.EpochLengthUnknown) -> str:
         why, instead = "a profile does not show it", ""
     return (
         f"how many iterations an epoch of {it.script!r} has is unknown ({why}): add --iterations-per-epoch N,"
-        " or"
-        f" give --iterations N instead of --epochs{instead}"
+        f" or give --iterations N instead of --epochs{instead}"
     )
 
 

@@ -82,8 +82,7 @@ def _(it: about_options.RemovedBySpot) -> str:
         better = f"; with one every {interval}: {_hours(hours)} and {format_usd(it.best['cost_usd'])}"
     return (
         f"refused: {_hours(it.training_h)} of training and {format_usd(it.cost_usd)} are expected {every},"
-        " against"
-        f" {_hours(it.on_demand_h)} on demand{better}"
+        f" against {_hours(it.on_demand_h)} on demand{better}"
     )
 
 
@@ -104,8 +103,7 @@ def _(it: about_options.RemovedByAttention) -> str:
     allowed = " or ".join(it.backends) if it.backends else "no kernel"
     return (
         f"the script allows attention by {allowed} alone, which cannot run it on {it.gpu} ({it.dtype}, heads"
-        " of"
-        f" {it.head_size}): PyTorch would raise an error; allow math or another kernel (sdpa_kernel)"
+        f" of {it.head_size}): PyTorch would raise an error; allow math or another kernel (sdpa_kernel)"
     )
 
 
@@ -166,8 +164,7 @@ def _(it: about_estimates.DataParallel) -> str:
     return (
         f"data parallel: gradients are all-reduced in {it.bucket_bytes / MIB:g} MiB buckets as backward"
         f" completes them, kernels run {it.slowdown * 100:.0f} % slower meanwhile; passes of single GPUs vary"
-        " by"
-        f" {it.spread * 100:.0f} %, and all wait for the slowest"
+        f" by {it.spread * 100:.0f} %, and all wait for the slowest"
     )
 
 
@@ -205,8 +202,7 @@ def _(it: about_estimates.Launching) -> str:
 def _(it: about_estimates.MemoryByPart) -> str:
     return (
         f"memory: tracked peak + {it.fragmentation_p50:.0%} fragmentation ({it.fragmentation_p90:.0%} at"
-        " worst)"
-        " + workspaces + CUDA context"
+        " worst) + workspaces + CUDA context"
     )
 
 
@@ -254,8 +250,7 @@ def _(it: about_estimates.Drift) -> str:
     took = f"{abs(it.ratio - 1):.0%} {'longer' if it.ratio > 1 else 'shorter'}"
     return (
         f"the last {it.num_runs} runs on {it.gpu} took {took} than predicted (median), {it.num_outside} of"
-        " them"
-        " outside their intervals: look for a change of the machines or of the software"
+        " them outside their intervals: look for a change of the machines or of the software"
     )
 
 
@@ -334,15 +329,12 @@ def _(it: about_options.MoreVcpus) -> str:
 TEXTS[about_estimates.NoGain] = {
     "already": "the script does so already",
     "batch-not-seen": "the shapes of its operators do not show the {batch_size:,} samples of a step: it may"
-    " take"
-    " several"
-    " batches, as with two optimizers",
+    " take several batches, as with two optimizers",
     "batch-unknown": "how many samples a step takes is unknown",
     "bf16-instead": "bf16 is as fast on {gpu} and needs no gradient scaler",
     "copied": "the plan copies the data to the machine's own disks already",
     "graph-breaks": "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it"
-    " saves"
-    " is unknown",
+    " saves is unknown",
     "no-machine": "no machine is recommended for the script as it is",
     "no-rate": "{gpu} has no tensor cores for {rate}",
     "not-copied": "the machine's own disks do not hold the data, or a copy there saves no time",
@@ -353,8 +345,7 @@ TEXTS[about_estimates.NoGain] = {
 
 TEXTS[about_estimates.WhatIf] = {
     "autocast": "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for"
-    " the"
-    " backward pass follow from the operators; not profiled so",
+    " the backward pass follow from the operators; not profiled so",
     "fed-faster": "what if: the input pipeline was changed on paper, the script was not run so",
     "rewritten": "what if: {change}, written into the trace by its rules; not profiled so",
     "tf32": "what if: products in TF32 instead of FP32; not profiled so",

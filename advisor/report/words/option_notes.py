@@ -47,8 +47,7 @@ def _(it: about_options.CopiedLocally) -> str:
     return (
         f"{it.gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
         f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
-        " (assumed):"
-        " over its network each epoch may take longer"
+        " (assumed): over its network each epoch may take longer"
     )
 
 
@@ -75,8 +74,7 @@ def _(it: about_options.GangAssumed) -> str:
     )
     return (
         f"{it.num_nodes} nodes must be there at once: assumed that {finds}the wait is {it.times_of_one:.2g}"
-        " times"
-        " that for one"
+        " times that for one"
     )
 
 
@@ -135,9 +133,8 @@ def _(it: about_options.LaterStart) -> str:
     start = datetime.fromisoformat(it.start_at)
     return (
         f"a start {it.delay_h} h later ({start:%H:%M} {start.tzname()}) was cheaper over the last"
-        f" {it.num_days}"
-        f" days: {format_usd(it.saving_usd)} less than {format_usd(it.usd)} on average, give or take"
-        f" {format_usd(it.spread_usd)} from day to day"
+        f" {it.num_days} days: {format_usd(it.saving_usd)} less than {format_usd(it.usd)} on average, give or"
+        f" take {format_usd(it.spread_usd)} from day to day"
     )
 
 
@@ -291,8 +288,7 @@ def _(it: about_options.RiskPreemption) -> str:
 def _(it: about_options.RatePublished) -> str:
     return (
         f"{'floor' if it.is_floor else 'assumed'}; {it.source} of {it.as_of}: {it.low_pct} to {it.high_pct} %"
-        " of machines"
-        f" taken back in a month, at least {it.least_preemptions_per_h:.1g} per hour"
+        f" of machines taken back in a month, at least {it.least_preemptions_per_h:.1g} per hour"
     )
 
 
@@ -310,8 +306,7 @@ def _(it: about_prices.GpuFamily) -> str:
 def _(it: about_prices.PricesComputed) -> str:
     return (
         f"{it.num_computed} of {it.num_prices} prices were never quoted but computed from others; their"
-        " source"
-        f" begins with {it.source_begins!r}"
+        f" source begins with {it.source_begins!r}"
     )
 
 
@@ -346,8 +341,7 @@ def _(it: about_prices.PricesStale) -> str:
     what = "stand in, of the day that they show" if it.is_kept else "are older than allowed and left out"
     return (
         f"the last pull could not price {named}: {it.num_prices} stale prices of {', '.join(it.sources)}"
-        f" {what};"
-        " `advisor prices sources` says why"
+        f" {what}; `advisor prices sources` says why"
     )
 
 
@@ -366,27 +360,19 @@ TEXTS[about_options.Unknown] = {
     "memory-of-profile": "memory: the profile does not show how much the script needs, so nothing was"
     " excluded",
     "loading": "loading takes less than 1 ms per iteration, too little to time, and is not counted: an"
-    " iteration"
-    " as"
-    " short as this one may wait for it",
+    " iteration as short as this one may wait for it",
     "gradients": "data parallel: the size of the gradients is unknown and their exchange not counted; record"
-    " with"
-    " record_shapes=True",
+    " with record_shapes=True",
     "wave-resources": "wave scaling: registers or shared memory of some kernels are unknown, so they are"
-    " taken not to"
-    " limit"
-    " occupancy",
+    " taken not to limit occupancy",
     "reading": "how many iterations an epoch has is unknown: what reading the data set takes is not counted",
     "sharing": "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
     " Set --scaling weak if each takes a batch of its own",
     "local-wait": "GPUs of this machine are in use: the wait until they are free counts as 0",
     "data-place": "data set location unknown: assumed to be outside the clouds, from where transfer is not"
-    " billed"
-    " (set --data)",
+    " billed (set --data)",
     "data-size": "data set size unknown: copying, storing and reading it are not included (set --dataset-gb"
-    " N; 0"
-    " if"
-    " nothing is copied)",
+    " N; 0 if nothing is copied)",
     "curve-cost": "what an hour of these GPUs costs is unknown, and so is where more of them stop paying",
     "calibration": "calibrated with networks of another version, so not corrected: run advisor calibrate"
     " again",

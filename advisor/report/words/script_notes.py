@@ -116,8 +116,7 @@ def _(it: about_answers.ChangeRulesOut) -> str:
     because = "" if it.why is None else f" ({in_names(it.why)})"
     return (
         f"{more} per run: {in_names(it.machine)} no longer does the job{because}; the one to take is"
-        f" {in_names(it.instead)}:"
-        f" {_from_to(it.base_usd, it.head_usd, it.base_s, it.head_s)}"
+        f" {in_names(it.instead)}: {_from_to(it.base_usd, it.head_usd, it.base_s, it.head_s)}"
     )
 
 
@@ -184,8 +183,7 @@ def _(it: about_traces.BatchesDiffer) -> str:
     of_size = "an unknown number" if it.batch_size is None else f"{it.batch_size:,}"
     return (
         f"the script's batches differ in size, {it.smallest:,} to {it.largest:,} samples so far: time and"
-        " memory"
-        f" are of an iteration with {of_size}"
+        f" memory are of an iteration with {of_size}"
     )
 
 
@@ -284,8 +282,7 @@ def _(it: about_traces.TorchUntested) -> str:
 def _(it: about_traces.VariablesWithheld) -> str:
     return (
         f"the script asked for variables of yours that scripts do not get ({', '.join(it.names)}): hand on"
-        " what"
-        " it needs by name with `profile.env`"
+        " what it needs by name with `profile.env`"
     )
 
 
@@ -311,8 +308,7 @@ TEXTS[about_estimates.EditScript] = {
     "install-for-cuda-12": "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {name}",
     "install-for-vendor": "install a PyTorch build for {name}: CUDA extensions will not run",
     "pack-data": "store the samples as training wants them (decoded and resized, or tokenised), so that"
-    " workers"
-    " only read",
+    " workers only read",
     "use-autocast": 'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{name}), and '
     + _CHECK_LOSS,
     "use-channels-last": "move the model and its images to memory_format=torch.channels_last",
@@ -359,8 +355,7 @@ TEXTS[about_traces.World] = {
     "one": "the script was the only process of its group: `world_size` N profiles it as one of N",
     "script": "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}",
     "shards": "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
-    " steps of"
-    " {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them",
+    " steps of {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them",
     "unused": "`world_size` {world_size} had no effect: the script made no process group",
     "data-parallel": "nn.DataParallel was profiled on one GPU",
 }
@@ -387,8 +382,7 @@ def _(it: about_traces.EvaluationSeen) -> str:
         case "left-out":
             return (
                 f"an evaluation of {it.num_batches or 0:,} batches without gradients ran between the two"
-                " steps"
-                " of the recorded iteration: the trace is without it, and its time comes on top"
+                " steps of the recorded iteration: the trace is without it, and its time comes on top"
             )
         case "rollouts":
             return (
@@ -407,9 +401,8 @@ def _(it: about_traces.EvaluationSeen) -> str:
         case "inside":
             return (
                 f"the recorded iteration holds {it.num_passes:,} forward passes of a model in evaluation"
-                " mode,"
-                f" without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls. If they"
-                " are an evaluation, let the script evaluate less often while it is profiled"
+                f" mode, without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls."
+                " If they are an evaluation, let the script evaluate less often while it is profiled"
             )
 
 
@@ -437,8 +430,7 @@ def _(it: about_traces.CompileSeen) -> str:
         case "ignored":
             return (
                 "torch.compile was ignored: most of the forward pass runs outside of what it was given, so"
-                " the"
-                " step is predicted as it was recorded, in eager mode"
+                " the step is predicted as it was recorded, in eager mode"
             )
         case "measured":
             return "the time is that of what torch.compile made, the operators are those before fusion"
@@ -469,8 +461,7 @@ def _(it: about_traces.OperatorUnknown) -> str:
         return f"{it.operator} has no FLOP formula: only its memory traffic is counted"
     return (
         f"{it.operator} has no shape rule for fake tensors ({it.error}); its result's shape comes from the"
-        " CPU"
-        " kernel on zeros"
+        " CPU kernel on zeros"
     )
 
 
@@ -480,8 +471,7 @@ def _(it: about_traces.KernelsLeftOut) -> str:
         case "unjoined":
             return (
                 f"{it.share_of_kernels:.1%} of the kernels ({it.share_of_time:.1%} of their time) could not"
-                " be"
-                " joined to an operator; they are scaled as kernels without one"
+                " be joined to an operator; they are scaled as kernels without one"
             )
         case "unmarked":
             return (

@@ -48,10 +48,8 @@ def _(it: about_reports.SavingFound) -> str:
     )
     return (
         f"the {it.rhythm} job {it.script}{whose} is {it.share:.0%} cheaper on {machine} in {it.place}"
-        f" ({it.market}):"
-        f" {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
-        f" {format_duration(it.time_p90_s)} at"
-        f" p90, {kept}"
+        f" ({it.market}): {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
+        f" {format_duration(it.time_p90_s)} at p90, {kept}"
     )
 
 
@@ -59,10 +57,8 @@ def _(it: about_reports.SavingFound) -> str:
 def _(it: about_reports.LeakIdle) -> str:
     return (
         f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
-        " explain"
-        f"{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on, or runs"
-        " that"
-        " were not recorded"
+        f" explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on,"
+        " or runs that were not recorded"
     )
 
 
@@ -72,8 +68,7 @@ def _(it: about_reports.BillRowsLeftOut) -> str:
     more = f"; and {num_more:,} more" if num_more else ""
     return (
         f"{it.bill}: {_runs(it.num_left_out, 'row')} cannot be read and {_were(it.num_left_out)} left out,"
-        " beside"
-        f" {it.num_read:,} that could: {'; '.join(it.first)}{more}"
+        f" beside {it.num_read:,} that could: {'; '.join(it.first)}{more}"
     )
 
 
@@ -81,8 +76,7 @@ def _(it: about_reports.BillRowsLeftOut) -> str:
 def _(it: about_reports.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
-        " of"
-        " different accounts, these charges count twice"
+        " of different accounts, these charges count twice"
     )
 
 
@@ -90,8 +84,7 @@ def _(it: about_reports.BillsOverlap) -> str:
 def _(it: about_reports.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
-        " converted and"
-        f" {'is' if it.num_charges == 1 else 'are'} not included"
+        f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
     )
 
 
@@ -108,8 +101,7 @@ def _(it: about_reports.RecordsImpossible) -> str:
     more = f"; and {num_more:,} more" if num_more else ""
     return (
         f"{_runs(it.num_records, 'record')} of the database cannot be true and {_were(it.num_records)} left"
-        " out:"
-        f" {'; '.join(it.first)}{more}"
+        f" out: {'; '.join(it.first)}{more}"
     )
 
 
@@ -122,8 +114,7 @@ def _(it: about_reports.RunCostsEstimated) -> str:
 def _(it: about_reports.RunMachinesUnknown) -> str:
     return (
         f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
-        " and"
-        f" explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
+        f" and explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
     )
 
 
@@ -167,8 +158,7 @@ def _were(num: int) -> str:
 
 
 TEXTS[about_reports.ReportGap] = {
-    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
-    " recorded"
+    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
