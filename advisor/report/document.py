@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from datetime import date
 from enum import Enum, auto
 from functools import cached_property
 from typing import TypeAlias
@@ -207,6 +208,25 @@ class Chart:
 
 
 Block: TypeAlias = Table | Lines | Section | Chart
+
+
+def facts_of(value: object, names: str) -> dict[str, object]:
+    """Attributes as JSON has them: values within values as objects, moments as text.
+
+    Args:
+        value: any object.
+        names: of the attributes, in their order, with spaces between.
+
+    >>> facts_of(Fact("needed", "unknown"), "name value")
+    {'name': 'needed', 'value': 'unknown'}
+    """
+    return {name: _plain(getattr(value, name)) for name in names.split()}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class Late(Mapping[str, object]):
