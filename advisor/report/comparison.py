@@ -9,8 +9,26 @@ from dataclasses import asdict, dataclass
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
-from advisor.report.cells import BYTES, COUNT, DURATION, NOTHING, TEXT, USD, Cell, Kind, Value
-from advisor.report.document import Block, Column, Document, Row, Section, Table, Tone, columns, facts_of
+from advisor.report.document import (
+    BYTES,
+    COUNT,
+    DURATION,
+    NOTHING,
+    TEXT,
+    USD,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Kind,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+    facts_of,
+)
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.delivery.posting import Delivery, Outcome
-from advisor.report.cells import COUNT, PLAIN, SHORT_DURATION, Cell
 from advisor.report.document import (
+    COUNT,
     NARROW,
+    PLAIN,
+    SHORT_DURATION,
+    Cell,
     Column,
     Document,
     Fact,

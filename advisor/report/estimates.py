@@ -22,11 +22,16 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.predict.fitting import arguments_of_largest
-from advisor.report.cells import BYTES, DURATION, INTERVAL, PLAIN, TEXT, Cell, interval_text
 from advisor.report.document import (
+    BYTES,
+    DURATION,
+    INTERVAL,
     NARROW,
+    PLAIN,
+    TEXT,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,
@@ -39,6 +44,7 @@ from advisor.report.document import (
     Tone,
     columns,
     facts_of,
+    interval_text,
     warnings_of,
 )
 from advisor.report.words import finding_json, sentence, sentences, warnings_json

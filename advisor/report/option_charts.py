@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
-from advisor.report.cells import COUNT, SHORT_DURATION, TEXT, USD, Cell, Kind
 from advisor.report.document import (
     BLANK,
+    COUNT,
     NARROW,
+    SHORT_DURATION,
+    TEXT,
+    USD,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,
     Document,
+    Kind,
     Lines,
     Point,
     Range,

@@ -21,7 +21,7 @@ from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, R
 from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.report.words.table import named_work
+from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, worth_for
 
 # Of these the age says nothing.

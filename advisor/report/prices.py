@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Finding
 from advisor.core.values import Offer, Price, Quantiles
 from advisor.pricing.price_history import Series
-from advisor.report.cells import COUNT, DAY, PLAIN, USD_PER_H, Cell
 from advisor.report.document import (
+    COUNT,
+    DAY,
     NARROW,
+    PLAIN,
+    USD_PER_H,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,

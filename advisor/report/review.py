@@ -7,9 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration
-from advisor.report.cells import CENTS, DAY, DURATION, USD, USD_PER_H
 from advisor.report.document import (
     BLANK,
+    CENTS,
+    DAY,
+    DURATION,
+    USD,
+    USD_PER_H,
     Axis,
     Block,
     Chart,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
-from advisor.report.words.table import TEXTS, effort, in_names, named_work
+from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
 
 
 @in_names.register

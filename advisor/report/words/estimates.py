@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.core.findings import about_estimates, about_options
 from advisor.core.units import HOUR_S, MIB, format_bytes, format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 _CHANGES = {
     "accumulation": "smaller batches with accumulation",

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_prices
 from advisor.core.units import format_bytes, format_duration, format_usd
-from advisor.report.words.table import TEXTS, effort, in_names, named_work
+from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 
 @in_names.register

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.core.findings import about_reports
 from advisor.core.units import format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 
 def _runs(num: int, what: str = "run") -> str:
