@@ -80,7 +80,6 @@ def add(
 
     Its words are checked now. Secrets belong into the environment or a settings file.
     """
-    from advisor.cli.schedule import check_command_line
     from advisor.report.deliveries import added_document
     from advisor.service.schedule.managing import ScheduleRequest, add_schedule
 
@@ -191,7 +190,6 @@ def export(
 
 
 def _voice(settings: Settings) -> Voice:
-    from advisor.cli.schedule import sender
     from advisor.service.schedule.serving import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-
-from advisor.core.addresses import LINK_LOCAL, is_link_local
+from advisor.core.addresses import LINK_LOCAL
 from advisor.delivery.channel import (
     PermanentError,
     SendingError,
@@ -23,7 +17,6 @@ from advisor.delivery.channel import (
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, RequestException, Response
-
 
 USER_AGENT = "gpu-advisor"
 _CONNECT_S, _READ_S = 10.0, 20.0
@@ -43,7 +36,7 @@ def post(
     """
     import requests
 
-    from advisor.delivery.channels.http_calls import LinkLocalError, guarded_session
+    from advisor.delivery.channels.guarded import LinkLocalError, guarded_session
 
     begin()
     try:
@@ -133,47 +126,3 @@ def _retry_after_s(value: str | None) -> float | None:
 def _as_it_is(request: PreparedRequest) -> PreparedRequest:
     """No login of ``~/.netrc``, which requests would add."""
     return request
-
-
-class LinkLocalError(Exception):
-    """A name led to an address that nothing is sent to."""
-
-
-def guarded_session() -> requests.Session:
-    """A session of requests that talks to no link-local address."""
-    session = requests.Session()
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, _Adapter())
-    return session
-
-
-def _checked(connection: socket.socket) -> socket.socket:
-    peer = connection.getpeername()
-    if isinstance(peer, tuple) and is_link_local(str(peer[0])):
-        connection.close()
-        raise LinkLocalError
-    return connection
-
-
-class _Http(HTTPConnection):
-    def _new_conn(self) -> socket.socket:
-        return _checked(super()._new_conn())
-
-
-class _Https(HTTPSConnection):
-    def _new_conn(self) -> socket.socket:
-        return _checked(super()._new_conn())
-
-
-class _HttpPool(HTTPConnectionPool):
-    ConnectionCls = _Http
-
-
-class _HttpsPool(HTTPSConnectionPool):
-    ConnectionCls = _Https
-
-
-class _Adapter(HTTPAdapter):
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        super().init_poolmanager(*arguments, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}

@@ -243,7 +243,6 @@ def ranked_on(
         PolicyViolationError: the policy removes every place.
     """
     from advisor.service.recommend.pipeline import recommendation_of, with_batch_held, with_variants
-    from advisor.service.recommend.recommending import with_later_starts
 
     names = what_if_names(request, Silence())
     ranked = with_later_starts(recommendation_of(trace, places), pricing)
