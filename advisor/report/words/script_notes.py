@@ -6,30 +6,7 @@ from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
 
-
-@in_names.register
-def _(it: about_estimates.ClocksDrifted) -> str:
-    seen = f"the same product took up to {it.drift:.0%} longer at times: the clocks changed"
-    return f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"
-
-
-@in_names.register
-def _(it: about_estimates.KernelsDisagree) -> str:
-    return (
-        f"{it.constant}: the {it.num_kernels} kernels differ by {it.spread:.0%} from each other"
-        " in how far predictions are off; the constant is a compromise"
-    )
-
-
 _CHECK_LOSS = "check that the loss still falls as before"
-
-
-@in_names.register
-def _(it: about_estimates.RetuneLearningRate) -> str:
-    return (
-        f"retune the learning rate: a step takes {it.global_batch_size:,} samples instead of"
-        f" {it.batch_size:,}"
-    )
 
 
 @in_names.register
@@ -93,12 +70,6 @@ def _(it: about_estimates.StartOnNodes) -> str:
 def _(it: about_estimates.StartWithTorchrun) -> str:
     named = ' (with devices="auto" and num_nodes set in the script)' if it.library == "lightning" else ""
     return f"start it with torchrun{named}: {it.library} wraps the model and shares out the data by itself"
-
-
-TEXTS[about_estimates.Accumulate] = (
-    "add up the gradients of {passes} batches before each step of the optimizer"
-)
-TEXTS[about_estimates.EnlargeBatch] = "make the batch {factor} times as large"
 
 
 @in_names.register
@@ -240,14 +211,6 @@ def _(it: about_traces.OffloadUncounted) -> str:
 
 
 @in_names.register
-def _(it: about_traces.OptimizerIdle) -> str:
-    return (
-        f"an optimizer ({', '.join(it.optimizers)}) made no step while another made {it.num_steps}: the"
-        " recorded iteration is without it"
-    )
-
-
-@in_names.register
 def _(it: about_traces.SeveralLoaders) -> str:
     beside = ", ".join(map(_batches, it.others))
     return (
@@ -277,24 +240,6 @@ def _(it: about_traces.TorchUntested) -> str:
         )
     return f"torch {it.version} is older than what advisor is tested with ({it.tested}): compare with care"
 
-
-@in_names.register
-def _(it: about_traces.VariablesWithheld) -> str:
-    return (
-        f"the script asked for variables of yours that scripts do not get ({', '.join(it.names)}): hand on"
-        " what it needs by name with `profile.env`"
-    )
-
-
-TEXTS[about_traces.CredentialsInSight] = (
-    "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
-)
-TEXTS[about_traces.ProfiledWithoutGpu] = "profiled without the GPU: {reason}"
-TEXTS[about_traces.SamplerWithoutLength] = (
-    "the script's sampler has no length: {num_iterations:,} iterations, one pass over the data set,"
-    " count as an epoch; `iterations_per_epoch` says otherwise"
-)
-TEXTS[about_traces.StepTaken] = "{step} was taken, the median of {num_steps} recorded steps"
 
 TEXTS[about_estimates.EditScript] = {
     "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
@@ -483,3 +428,25 @@ def _(it: about_traces.KernelsLeftOut) -> str:
                 f"{it.num_kernels} NCCL kernels ({format_duration(it.time_s)}) are left out: communication is"
                 " modelled for each number of GPUs, not scaled"
             )
+
+
+TEXTS |= {
+    about_estimates.ClocksDrifted: "the same product took up to {drift:.0%} longer at times: the clocks"
+    " changed (heat, a power limit) or others used the device; kernels measured then are too slow",
+    about_estimates.KernelsDisagree: "{constant}: the {num_kernels} kernels differ by {spread:.0%} from each"
+    " other in how far predictions are off; the constant is a compromise",
+    about_estimates.RetuneLearningRate: "retune the learning rate: a step takes {global_batch_size:,}"
+    " samples instead of {batch_size:,}",
+    about_estimates.Accumulate: "add up the gradients of {passes} batches before each step of the optimizer",
+    about_estimates.EnlargeBatch: "make the batch {factor} times as large",
+    about_traces.OptimizerIdle: "an optimizer ({optimizers}) made no step while another made {num_steps}:"
+    " the recorded iteration is without it",
+    about_traces.VariablesWithheld: "the script asked for variables of yours that scripts do not get"
+    " ({names}): hand on what it needs by name with `profile.env`",
+    about_traces.CredentialsInSight: "the sandbox does not hide {path!r}, where credentials may be: the"
+    " script or what it needs is there",
+    about_traces.ProfiledWithoutGpu: "profiled without the GPU: {reason}",
+    about_traces.SamplerWithoutLength: "the script's sampler has no length: {num_iterations:,} iterations,"
+    " one pass over the data set, count as an epoch; `iterations_per_epoch` says otherwise",
+    about_traces.StepTaken: "{step} was taken, the median of {num_steps} recorded steps",
+}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
+from string import Formatter
+from typing import Any
 
 from advisor.core.errors import AdvisorError
 from advisor.core.findings import Fact, Finding, Text
-from advisor.core.units import format_duration, format_usd
+from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
 
@@ -15,6 +17,23 @@ Texts = dict[type[Finding], str | Mapping[str, str]]
 
 TEXTS: Texts = {Text: "{text}"}
 """A text of each finding, or its texts by the first of its facts."""
+_SPECS: Mapping[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "duration": format_duration,
+    "percent": lambda share: f"{100 * share:.0f} %",
+    "usd": format_usd,
+}
+
+
+class _Sentences(Formatter):
+    """Texts with the names of facts in braces: ``{cost_usd:usd}``, ``{time_s:duration}``."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        words = _SPECS.get(format_spec)
+        return str(super().format_field(value, format_spec)) if words is None else words(value)
+
+
+_SENTENCES = _Sentences()
 
 
 @singledispatch
@@ -22,7 +41,9 @@ def in_names(finding: Finding) -> str:
     """The sentence for Python: what it names in backquotes is the name of an argument or setting."""
     facts = {name: _told(fact) for name, fact in finding.facts.items()}
     text = TEXTS[type(finding)]
-    return (text if isinstance(text, str) else text[str(facts[finding.fact_names[0]])]).format(**facts)
+    return _SENTENCES.vformat(
+        text if isinstance(text, str) else text[str(facts[finding.fact_names[0]])], (), facts
+    )
 
 
 def _told(fact: Fact) -> Fact:

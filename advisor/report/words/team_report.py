@@ -119,13 +119,6 @@ def _(it: about_reports.RunMachinesUnknown) -> str:
 
 
 @in_names.register
-def _(it: about_reports.PricesNotRemembered) -> str:
-    return (
-        f"no price of {', '.join(it.gpus)} is remembered for this period: `advisor prices refresh` pulls them"
-    )
-
-
-@in_names.register
 def _(it: about_reports.JobsUnpriced) -> str:
     some = f"{', '.join(it.scripts)}{', ...' if it.num_jobs > len(it.scripts) else ''}"
     return (
@@ -141,16 +134,6 @@ def _(it: about_reports.LongCharges) -> str:
         f"{_charges(it.num_charges)} cover{'s' if it.num_charges == 1 else ''} more than a day and count"
         f"{'s' if it.num_charges == 1 else ''} whole on the first of it"
     )
-
-
-@in_names.register
-def _(it: about_reports.ChargesUntagged) -> str:
-    return f"{format_usd(it.usd)} of charges name no project, so they count for no team (report.project_tag)"
-
-
-@in_names.register
-def _(it: about_reports.TaxApart) -> str:
-    return f"{format_usd(it.usd)} of tax was billed besides: all sums are before tax"
 
 
 def _were(num: int) -> str:
@@ -181,3 +164,12 @@ def _(it: about_reports.Leak) -> str:
             return f"{runs} for {cost} followed no recommendation{mostly}: {advice}"
         case _:
             return f"{runs} cost more than predicted at p90, by {format_usd(it.usd)}{mostly}"
+
+
+TEXTS |= {
+    about_reports.PricesNotRemembered: "no price of {gpus} is remembered for this period: `advisor prices"
+    " refresh` pulls them",
+    about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    " (report.project_tag)",
+    about_reports.TaxApart: "{usd:usd} of tax was billed besides: all sums are before tax",
+}

@@ -221,7 +221,7 @@ def test_a_name_that_leads_to_a_machines_own_services_gets_nothing(
 ) -> None:
     """What a name leads to is seen on the connection itself: asked before, it could lead elsewhere later."""
     monkeypatch.setattr(
-        "advisor.delivery.channels.http_calls.is_link_local", lambda address: address.startswith("127.")
+        "advisor.delivery.channels.guarded.is_link_local", lambda address: address.startswith("127.")
     )
     error = fault_of(hook(server, url=server.url.replace("127.0.0.1", "localhost") + "/in"), PermanentError)
     assert "a machine's own services" in str(error)
