@@ -44,6 +44,8 @@ def _(it: about_options.Reading) -> str:
 
 @in_names.register
 def _(it: about_options.DataMoved) -> str:
+    if not it.gib:
+        return f"the data set ({it.place}) is in this region: moving it costs nothing"
     paid = f" for {format_usd(it.usd)}" if it.usd else ""
     return (
         f"{it.gib:,.10g} GiB of data come from {it.place}{paid} in {format_duration(it.time_s)}, once a run"
@@ -299,6 +301,11 @@ TEXTS[about_options.Unknown] = {
     "price": "no price matches these limits: see `advisor prices`",
 }
 
+TEXTS[about_options.WaitUnsure] = {
+    "any-size": "fewer than {enough_jobs} jobs of the log have this size: the wait is that of all sizes",
+    "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
+}
+
 TEXTS[about_options.Risk] = {
     "capacity": "capacity not checked",
     "none": "none known",
@@ -321,13 +328,9 @@ TEXTS |= {
     about_options.ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
     about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
     " security depend on its owner, so bring no secrets",
-    about_options.DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
     about_options.QuotaNeeded: "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts"
     " start with little or none: request it from {provider} first",
     about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",
-    about_options.WaitOfAnySize: "the log has fewer than {enough_jobs} jobs of this size: the wait is that"
-    " of jobs of any size",
-    about_options.WaitOfOtherUnit: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
     about_answers.CostOfPickUnknown: "{rule}; what it costs is unknown",
     about_answers.ObjectiveOfPolicy: "the policy's objective: {reason}",
     about_options.RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
