@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,6 +106,8 @@ class TraceRequest:
         origin_gpu: where a profiler's export was recorded, if it does not say.
         pretended_gpu: the GPU that the script sees while it is profiled.
         world_size: profile the script as one of so many processes of one GPU each.
+        python: the interpreter that the script's command names; a setting comes first.
+        variables: of the environment, which the script's command sets.
     """
 
     source: Path | Trace
@@ -113,6 +115,8 @@ class TraceRequest:
     origin_gpu: str | None = None
     pretended_gpu: str | None = None
     world_size: int | None = None
+    python: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def trace_of(request: TraceRequest, tracing: TracingSettings, listener: Listener) -> Trace:
@@ -214,7 +218,7 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
             return profile(
                 script,
                 request.arguments,
-                python=settings.python,
+                python=settings.python or request.python,
                 timeout_s=settings.timeout,
                 backend=backend,
                 gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
@@ -224,6 +228,7 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
                 sandbox=settings.sandbox,
                 sandbox_read=settings.sandbox_read,
                 env=settings.env,
+                variables=request.variables,
                 progress=step.follow,
             )
 

@@ -165,6 +165,14 @@ def _(it: about_traces.BatchesWarmUp) -> str:
 
 
 @in_names.register
+def _(it: about_traces.StepsDiffer) -> str:
+    return (
+        f"steps differ: of {it.num_steps} recorded ones the lightest does {it.lightest:.0%} and the heaviest"
+        f" {it.heaviest:.0%} of their mean, which is taken; memory is that of the largest"
+    )
+
+
+@in_names.register
 def _(it: about_traces.DataSetReplaced) -> str:
     failed = f"the data set {it.name} could not be made ({it.error})"
     if it.num_samples is not None:
