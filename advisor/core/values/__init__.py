@@ -72,6 +72,7 @@ from advisor.core.values.trace import (
     Phase,
     Precision,
     RankWork,
+    RecordedStep,
     Role,
     TensorSpec,
     Trace,
