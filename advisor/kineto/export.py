@@ -191,8 +191,7 @@ def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
     begins = [call.begin_s for call in calls]
     return [
         Step(
-            name=name,
-            calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)]),
+            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
         )
         for name, begin, end in _apart(spans)
     ]

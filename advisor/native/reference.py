@@ -44,10 +44,7 @@ class Side:
 
 
 def resident_blocks(
-    threads_per_block: int,
-    registers_per_thread: int,
-    shared_bytes: int,
-    limits: OccupancyLimits,
+    threads_per_block: int, registers_per_thread: int, shared_bytes: int, limits: OccupancyLimits
 ) -> int:
     """Thread blocks of a kernel that one SM holds at the same time; 0 if it cannot launch at all.
 

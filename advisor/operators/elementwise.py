@@ -72,12 +72,7 @@ _TANH = names("tanh tanh_ sigmoid")
 def _features(op: Op) -> tuple[float, ...]:
     """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
     name = base_name(op.name)
-    return (
-        math.log(op.bytes),
-        math.log(1 + _num_tensors(op)),
-        float(name == "pow"),
-        float(name in _TANH),
-    )
+    return (math.log(op.bytes), math.log(1 + _num_tensors(op)), float(name == "pow"), float(name in _TANH))
 
 
 def _num_tensors(op: Op) -> int:

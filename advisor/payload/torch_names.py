@@ -92,10 +92,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.nn.modules.module:register_module_forward_pre_hook",
         "torch.nn.modules.module:register_module_forward_hook",
     ),
-    "stopwatch": (
-        "torch.utils.data._utils.worker:WorkerInfo",
-        "torch.utils.data._utils.worker:_worker_info",
-    ),
+    "stopwatch": ("torch.utils.data._utils.worker:WorkerInfo", "torch.utils.data._utils.worker:_worker_info"),
     "subclass": ("torch:Tensor._make_subclass",),
     "factories": (
         "torch.utils._device:_device_constructors",
@@ -156,11 +153,11 @@ MESH_NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.distributed.tensor:_sharding_prop.ShardingPropagator",
         "torch.distributed.tensor:_sharding_prop.detect_fake_mode",
         "torch.distributed.tensor:DTensor._local_tensor",
-    ),
+    )
 }
 # Looked up when the script imports the first FSDP.
 SHARDED_NAMES: Mapping[str, tuple[str, ...]] = {
-    "fully_sharded": ("torch.distributed.fsdp._common_utils:_FSDPDeviceHandle.from_device",),
+    "fully_sharded": ("torch.distributed.fsdp._common_utils:_FSDPDeviceHandle.from_device",)
 }
 
 TESTED = (2, 13)

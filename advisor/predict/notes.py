@@ -179,11 +179,7 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
     if state_group(trace) is not None and num_gpus > 1:
         yield Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield DataParallel(
-            bucket_bytes=BUCKET_BYTES,
-            slowdown=scaling.slowdown,
-            spread=scaling.spread,
-        )
+        yield DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=scaling.slowdown, spread=scaling.spread)
 
 
 def _memory() -> Finding:

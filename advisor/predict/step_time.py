@@ -286,14 +286,7 @@ def _exchange(step: RankStep) -> Exchange:
     # Groups of copies that hold different parts of the model send over the same network at once.
     crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
     reduced = exchange_of_gradients(
-        trace,
-        sums.time_s,
-        sums.backward_s,
-        gpu,
-        copies,
-        slowdown=slowdown,
-        crowd=crowd,
-        copied=step.copies,
+        trace, sums.time_s, sums.backward_s, gpu, copies, slowdown=slowdown, crowd=crowd, copied=step.copies
     )
     model = shared_model(trace, crowd)
     shared = exchange_of_zero(

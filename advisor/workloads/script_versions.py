@@ -106,10 +106,7 @@ class Version:
 
 
 def as_written(
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
-    corrections: Mapping[str, Correction] | None = None,
+    trace: Trace, gpus: Mapping[str, GpuSpec], job: Job, corrections: Mapping[str, Correction] | None = None
 ) -> Version:
     """The script as it is.
 
@@ -128,12 +125,7 @@ def as_written(
 
     def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
         return predict_counts(
-            trace,
-            gpus[gpu],
-            layouts,
-            share_of=length.steps.share,
-            correction=known.get(gpu),
-            split=job.split,
+            trace, gpus[gpu], layouts, share_of=length.steps.share, correction=known.get(gpu), split=job.split
         )
 
     return _version(AS_WRITTEN, trace, gpus, job, length, predicted)
@@ -189,10 +181,7 @@ def changed(
 
 
 def divided(
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
-    corrections: Mapping[str, Correction] | None = None,
+    trace: Trace, gpus: Mapping[str, GpuSpec], job: Job, corrections: Mapping[str, Correction] | None = None
 ) -> Iterator[tuple[Version, ...]]:
     """The script with its model divided, in every way that it can be: first what takes fewer changes of it.
 

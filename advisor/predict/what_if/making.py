@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    EditScript,
-    NoGain,
-    RetuneLearningRate,
-    WhatIf,
-)
+from advisor.core.findings.about_estimates import EditScript, NoGain, RetuneLearningRate, WhatIf
 from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION

@@ -20,12 +20,7 @@ from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
 
 KERNEL = Kernel(
-    name="k",
-    grid=(1, 2, 3),
-    block=(4, 5, 6),
-    registers_per_thread=32,
-    shared_bytes=None,
-    duration_s=1e-6,
+    name="k", grid=(1, 2, 3), block=(4, 5, 6), registers_per_thread=32, shared_bytes=None, duration_s=1e-6
 )
 SHAPES = st.lists(st.integers(0, 1000), max_size=4).map(tuple)
 ATTRIBUTES = st.dictionaries(

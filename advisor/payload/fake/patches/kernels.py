@@ -101,14 +101,7 @@ def install_attention(session: Session) -> None:
     ) -> object:
         if not _is_on_gpu(session, query) or query.dim() != 4:
             return original(
-                query,
-                key,
-                value,
-                attn_mask,
-                dropout_p,
-                is_causal,
-                scale=scale,
-                enable_gqa=enable_gqa,
+                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
         query, key, value = to_autocast(query, key, value)
         if attn_mask is None and _flash_can(session, query, key, value):

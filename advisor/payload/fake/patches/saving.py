@@ -169,10 +169,7 @@ _WRITES = {
     "peft.peft_model": {"PeftModel.save_pretrained": _FOLDER},
     "diffusers.models.modeling_utils": {"ModelMixin.save_pretrained": _FOLDER},
     "diffusers.pipelines.pipeline_utils": {"DiffusionPipeline.save_pretrained": _FOLDER},
-    "accelerate.accelerator": {
-        "Accelerator.save_state": "output_dir",
-        "Accelerator.save_model": _FOLDER,
-    },
+    "accelerate.accelerator": {"Accelerator.save_state": "output_dir", "Accelerator.save_model": _FOLDER},
     "lightning.fabric.plugins.io.torch_io": {"TorchCheckpointIO.save_checkpoint": "path"},
     "lightning_fabric.plugins.io.torch_io": {"TorchCheckpointIO.save_checkpoint": "path"},
     "lightning.fabric.loggers.csv_logs": {"_ExperimentWriter.__init__": "log_dir"},
