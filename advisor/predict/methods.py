@@ -217,7 +217,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
         columns=columns,
-        time_s=columns.counts * call_s,
+        time_s=columns.counts * call_s * trace.mean_step.work,
         sigma=sigma,
         step_sigma=learned.step_sigma,
         methods=methods,
