@@ -2,9 +2,9 @@
 
 They ran NVIDIA's DeepLearningExamples of those years. ResNet-50 keeps its channels first and runs under
 autocast or apex O1; on older boards, and in all other networks, half precision is apex O2: a half model whose
-optimizer keeps FP32 masters. BERT answers questions on 384 tokens, with attention by single operators; in FP32
-its optimizer goes from tensor to tensor and reads each gradient's norm on the host (``bert_adam.py``). FP32
-products and convolutions use TF32 where a board has it, as those containers let them.
+optimizer keeps FP32 masters. BERT answers questions on 384 tokens, with attention by single operators; in
+FP32 its optimizer goes from tensor to tensor and reads each gradient's norm on the host (``bert_adam.py``).
+FP32 products and convolutions use TF32 where a board has it, as those containers let them.
 
     python -m research.lambda_networks
 

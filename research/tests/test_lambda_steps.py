@@ -42,8 +42,8 @@ def test_rows_are_medians_of_one_board_without_loaders(table: Path) -> None:
     assert rows[Work("gnmt", "tf32"), "A40"].step_s == pytest.approx(512 * 56 / 50000)
 
 
-# Multiply-adds of a sample's forward pass: ResNet-50's 4.09e9 (He et al.); of BERT the 24 or 12 layers' weights
-# by 384 tokens, and its scores.
+# Multiply-adds of a sample's forward pass: ResNet-50's 4.09e9 (He et al.); of BERT the weights of 24 or 12
+# layers by 384 tokens, and its scores.
 @pytest.mark.parametrize(
     ("work", "batch", "macs", "parameters"),
     [
