@@ -247,9 +247,9 @@ Left out, since the script is not known well enough to repeat: SSD (most rows st
 (Lambda's A100 runs at 0.56 of what NVIDIA states for the same network, board and precision), Tacotron 2,
 WaveGlow, NCF; systems that read images through PyTorch's loader; laptops' boards and the Quadro RTX 5000.
 GNMT's sentences are taken to have 28 tokens. The software of 2020 is slower than that of 2022 on the same
-board: BERT on an A100-SXM-40GB by 22 % in half precision, by 45 % in TF32. p10..p90 judges where nothing chose
-it: it holds 29 of 33 published throughputs, 37 of 39 steps of an H100, 88 % of timm's steps of families left
-out.
+board: BERT on an A100-SXM-40GB by 22 % in half precision, by 45 % in TF32. p10..p90 is judged where nothing
+chose it: it holds 29 of 33 published throughputs, 37 of 39 steps of an H100, and 88 % of timm's steps of
+families left out.
 """
 
 
