@@ -317,6 +317,7 @@ class _Known:
         self._has_floor = np.array([share is not None for share in shares])
         self.floor_share = np.array([USUAL_FLOOR if share is None else share for share in shares])
         self._kept: dict[object, tuple[int, Array] | None] = {}
+        self._places: dict[object, Sequence[tuple[float, tuple[str, str]]]] = {}
 
     def floors(self, members: Sequence[int]) -> Array:
         """Logarithms of the least that a price may be [n]: of those offers whose provider states a floor."""
@@ -332,7 +333,11 @@ class _Known:
         offer = self.offers[i]
         key = offer.provider, offer.instance_type, offer.region, offer.zone
         if key not in self._kept:
-            logs = self.prices.others(offer, self._list)
+            machine = offer.provider, offer.instance_type, math.isnan(self.base[i])
+            if machine not in self._places:
+                self._places[machine] = self.prices.places_of(offer, self._list)
+            own = offer.region, offer.zone or ""
+            logs = [log for log, place in self._places[machine] if place != own]
             self._kept[key] = (len(logs), _deciles(logs)) if logs else None
         ratios = self._kept[key]
         if ratios is None or math.isnan(self.base[i]):
