@@ -134,8 +134,7 @@ def is_community_host(provider: str, region: str) -> bool:
 def known_form(provider: str, instance_type: str) -> str | None:
     """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
     return next(
-        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)),
-        None,
+        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)), None
     )
 
 

@@ -208,11 +208,7 @@ def comparison_document(answer: CompareAnswer) -> Document:
     groups = tuple(groups_of(comparison))
     return Document(
         facts={**_facts(comparison, groups), **warnings_json(answer.warnings)},
-        blocks=(
-            _headline(comparison.verdict),
-            _table(groups),
-            *_notes(comparison),
-        ),
+        blocks=(_headline(comparison.verdict), _table(groups), *_notes(comparison)),
         sheet=lambda: _sheet(groups),
         is_letter=True,
         title=f"{_name(comparison.a)} beside {_name(comparison.b)}",

@@ -201,11 +201,7 @@ def confirmed_fact(confirmation: Confirmation) -> Fact:
 
 
 def _remedy(remedy: Remedy) -> str:
-    facts = {
-        "changes": remedy.changes,
-        "needed_bytes": remedy.need_bytes.p50,
-        "slower": remedy.slower.p50,
-    }
+    facts = {"changes": remedy.changes, "needed_bytes": remedy.need_bytes.p50, "slower": remedy.slower.p50}
     likely = ", likely" if remedy.fit is Fit.LIKELY else ""
     return f"{remedy_text(facts)}{likely}"
 
@@ -238,11 +234,7 @@ def _named(holding: Sequence[str], names: Sequence[str]) -> str:
     return f"all but {', '.join(others)}" if len(others) < len(holding) else ", ".join(holding)
 
 
-_LABELS = {
-    True: "fits in memory",
-    None: "unknown whether it fits in memory",
-    False: "does not fit in memory",
-}
+_LABELS = {True: "fits in memory", None: "unknown whether it fits in memory", False: "does not fit in memory"}
 _TONES = {True: None, None: Tone.DOUBTFUL, False: Tone.FAINT}
 
 

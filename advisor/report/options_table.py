@@ -37,9 +37,7 @@ from advisor.report.options import (
     where,
     work_lines,
 )
-from advisor.report.options import (
-    place as place_of,
-)
+from advisor.report.options import place as place_of
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, worth_for
 
@@ -239,12 +237,7 @@ _MERITS = {
 }
 # What the column of work says already of the recommended row.
 _OF_WORK = ("as it is", "with work")
-_SHORT = (
-    Column("Why"),
-    Column("#", PLAIN, wraps=False),
-    Column("GPUs, and where"),
-    Column("To do first"),
-)
+_SHORT = (Column("Why"), Column("#", PLAIN, wraps=False), Column("GPUs, and where"), Column("To do first"))
 _TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
 _COST = Column("Cost (p90)", USD, wraps=False)
 
