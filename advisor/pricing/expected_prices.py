@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import parse_date, positive, read_rows, read_table
 from advisor.pricing.price_lists import OnDemand, PriceList, SpotQuotes
 from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.protocol import DERIVED
@@ -125,23 +125,18 @@ def read_price_model(drift: Path, ratios: Path) -> PriceModel:
 
 
 def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
-    ratios: dict[tuple[str, str], Interval] = {}
-
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[tuple[str, str], Interval]:
         provider, gpu, p10, p50, p90, n, source, as_of = row
         _check_origin(n, source, as_of)
-        if (provider, gpu) in ratios:
-            raise ValueError(f"{provider} {gpu} is listed twice")
         low, mid, high = (
             positive(name, float(text))
             for name, text in zip(("p10", "p50", "p90"), (p10, p50, p90), strict=True)
         )
         if not low <= mid <= high <= 1:
             raise ValueError("p10, p50 and p90 must ascend to 1 at most")
-        ratios[provider, gpu] = Interval(p10=low, p50=mid, p90=high)
+        return (provider, gpu), Interval(p10=low, p50=mid, p90=high)
 
-    read_rows(path, RATIO_COLUMNS, read_row)
-    return ratios
+    return read_table(path, RATIO_COLUMNS, read_row)
 
 
 def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[str, float]]:
