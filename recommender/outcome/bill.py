@@ -125,6 +125,11 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     these never is.
     """
     rent = plan.usd_per_h or 0.0
-    rises = [price_rise(plan, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
+    price = plan.price
+    rises = (
+        [1.0] * (1 + len(Price.RUN_DAYS))
+        if price is None
+        else [p90 / price.usd_per_h.p50 for p90 in price.p90s]
+    )
     counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
     return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)

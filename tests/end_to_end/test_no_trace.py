@@ -19,7 +19,7 @@ from tests.end_to_end.profile_scripts import LOOP
 from tests.end_to_end.test_profile import wait_for_end
 from tests.machine import needs
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 SAVES = (
     LOOP
@@ -71,7 +71,6 @@ def write(folder: Path, code: str) -> Path:
     return script
 
 
-@pytest.mark.usefixtures("warm_children")
 def test_checkpoints_are_read_back_and_the_owners_stay(folder, tmp_path):
     (folder / "best.pt").write_text("weeks of work")
     trace = profile(write(folder, SAVES))
@@ -100,7 +99,6 @@ for step, (inputs, labels) in enumerate(loader, 100):
 )
 
 
-@pytest.mark.usefixtures("warm_children")
 def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     (folder / "steps").mkdir()
     names = [f"{step:03}.pt" for step in range(90, 96)]
@@ -111,6 +109,7 @@ def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     assert any("were kept" in warning for warning in sentences(trace.warnings))
 
 
+@pytest.mark.usefixtures("cold_children")
 @pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGHUP, signal.SIGTERM]])
 def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, tmp_path):
     write(folder, STUBBORN)
@@ -146,6 +145,7 @@ def failed_in_sandbox(script: Path) -> str:
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_nothing_can_be_written(folder):
     text = failed_in_sandbox(write(folder, WRITES))
     assert "Read-only file system: 'notes.txt'" in text
@@ -170,6 +170,7 @@ for inputs, labels in loader:
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_folders_for_what_is_saved_are_thrown_away(folder):
     """Was: Hugging Face's Trainer, which makes its output folder, could not be profiled there."""
     assert profile(write(folder, MAKES_FOLDERS), sandbox=True).batch_size == 8
@@ -177,11 +178,13 @@ def test_in_the_sandbox_folders_for_what_is_saved_are_thrown_away(folder):
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_there_is_no_network(folder):
     assert "Network is unreachable" in failed_in_sandbox(write(folder, CONNECTS))
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_the_trace_is_the_same(folder, tmp_path):
     script = write(folder, SAVES)
     inside, outside = profile(script, sandbox=True), profile(script)

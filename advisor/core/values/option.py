@@ -223,6 +223,12 @@ class Price:
             run_p90_usd_per_h=tuple(p90 * num_nodes for p90 in self.run_p90_usd_per_h),
         )
 
+    @property
+    def p90s(self) -> tuple[float, ...]:
+        """p90 at the start, and of the mean over each of `RUN_DAYS`."""
+        p90 = self.usd_per_h.p90
+        return p90, *(self.run_p90_usd_per_h or (p90,) * len(self.RUN_DAYS))
+
     def p90_over(self, run_days: float) -> float:
         """p90 of the mean over a run, on the log scale straight between `RUN_DAYS`, beyond them no wider."""
         days, usd = 0.0, self.usd_per_h.p90
