@@ -14,7 +14,7 @@ from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.receipts import enter_left_behind
+from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
