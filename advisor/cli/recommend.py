@@ -10,6 +10,7 @@ import typer
 
 from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
+from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
@@ -34,6 +35,7 @@ from advisor.cli.options import (
     with_groups,
 )
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
+from advisor.cli.scripts import script_request
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.values import Job
@@ -48,17 +50,14 @@ if TYPE_CHECKING:
 
 RecordOption = Annotated[
     bool | None,
-    typer.Option(
+    option(
+        "Keep what is recommended in the database, and print its id.",
         "--record/--no-record",
-        help="Keep what is recommended in the database, and print its id.",
         show_default=False,
     ),
 ]
 ProjectOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="Project whose budget it counts against, for --record.", show_default=False
-    ),
+    str, option("Project whose budget it counts against, for --record.", metavar="NAME", show_default=False)
 ]
 
 
@@ -96,17 +95,15 @@ def recommend(
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
     from advisor.service.recommend.recommending import recommend as recommended
-    from advisor.service.traces import TraceRequest
 
     view.check()
     subject = Subject(source=source, recipe=recipe, sizes=sizes)
-    with subject.script(samples=script.samples, offline=offers.offline) as path:
-        trace = TraceRequest(
-            source=path,
-            arguments=tuple(arguments or ()),
-            origin_gpu=origin_gpu,
-            world_size=subject.world(script.world),
-        )
+    with (
+        subject.script(samples=script.samples, offline=offers.offline) as path,
+        script_request(
+            path, arguments, world_size=subject.world(script.world), origin_gpu=origin_gpu
+        ) as trace,
+    ):
         request = RecommendRequest(
             trace=trace,
             job=subject.job(job.job()),
@@ -153,8 +150,7 @@ def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Forma
 
 
 ConfirmOption = Annotated[
-    bool,
-    typer.Option("--confirm", help="Profile the script again with the largest batch that fits; for one GPU."),
+    bool, option("Profile the script again with the largest batch that fits; for one GPU.", "--confirm")
 ]
 
 
@@ -177,20 +173,13 @@ def predict(
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
     from advisor.service.predicting import predict as predicted
-    from advisor.service.traces import TraceRequest
 
-    trace = TraceRequest(
-        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
-    )
-    request = PredictRequest(
-        trace=trace, gpus=tuple(gpu or ()), split=parse_split(suppose or (), "--suppose"), confirm=confirm
-    )
-    check(request)
-    config = settings_with(
-        input__loader_s_per_sample=loader_s_per_sample,
-        **script.settings(),
-    )
-    answer = predicted(request, config, TERMINAL)
+    split = parse_split(suppose or (), "--suppose")
+    with script_request(source, arguments, world_size=script.world, origin_gpu=origin_gpu) as trace:
+        request = PredictRequest(trace=trace, gpus=tuple(gpu or ()), split=split, confirm=confirm)
+        check(request)
+        config = settings_with(input__loader_s_per_sample=loader_s_per_sample, **script.settings())
+        answer = predicted(request, config, TERMINAL)
     warn(sentences((*answer.trace.warnings, *answer.doubts)))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
     print_document(document, chosen_format(output, as_json))
@@ -203,20 +192,17 @@ def profile(
     ] = None,
     arguments: ArgumentsArgument = None,
     *,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write the trace; default: SCRIPT.trace.json.gz.")
-    ] = None,
+    out: Annotated[Path | None, option("Where to write the trace; default: SCRIPT.trace.json.gz.")] = None,
     from_kineto: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead: a profile that torch.profiler exported."),
+        Path | None, option("Instead: a profile that torch.profiler exported.", metavar="FILE")
     ] = None,
     origin_gpu: OriginGpuOption = None,
     as_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "The GPU that the script sees; A100-SXM-80GB by default.",
             "--as",
             metavar="GPU",
-            help="The GPU that the script sees; A100-SXM-80GB by default.",
             autocompletion=gpu_names,
         ),
     ] = None,
@@ -228,7 +214,7 @@ def profile(
     from advisor.formats.trace_files import write_trace
     from advisor.report.estimates import trace_document
     from advisor.report.words import in_names, sentences
-    from advisor.service.traces import TraceRequest, profile_script, read_export
+    from advisor.service.traces import profile_script, read_export
 
     config = settings_with(**how.settings())
     source = from_kineto or script
@@ -236,16 +222,14 @@ def profile(
         raise InputError("give either a script or --from-kineto FILE.")
     if from_kineto and how.world is not None:
         raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
-    path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
-    if from_kineto is None:
-        request = TraceRequest(
-            source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=how.world
-        )
-        trace = profile_script(request, config.settings.profile, TERMINAL)
-    else:
-        trace = read_export(from_kineto, origin_gpu, TERMINAL)
+    with script_request(source, arguments, world_size=how.world, pretended_gpu=as_) as request:
+        path = out or Path(f"{Path(str(request.source)).name.partition('.')[0]}.trace.json.gz")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
+        if from_kineto is None:
+            trace = profile_script(request, config.settings.profile, TERMINAL)
+        else:
+            trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)
     warn(sentences(trace.warnings))
     print_document(trace_document(trace, path), chosen_format(output, as_json))
@@ -312,12 +296,11 @@ def diff(
     head: Annotated[str, typer.Argument(metavar="HEAD", help="The same after, such as train.py.")],
     arguments: ArgumentsArgument = None,
     *,
-    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs a run trains.")] = None,
+    epochs: Annotated[float | None, option("How many epochs a run trains.", metavar="N")] = None,
     iterations: IterationsOption = None,
     iterations_per_epoch: IterationsPerEpochOption = None,
     fail_above: Annotated[
-        str | None,
-        typer.Option(metavar="PERCENT", help="Exit with 5 if a run gets dearer by more than this: 10%."),
+        str | None, option("Exit with 5 if a run gets dearer by more than this: 10%.", metavar="PERCENT")
     ] = None,
     gpu: GpusOption = None,
     offers: OfferOptions,

@@ -6,11 +6,30 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from advisor.core.findings import Finding
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
-from advisor.report.cells import BYTES, COUNT, DURATION, NOTHING, TEXT, USD, Cell, Kind, Value
-from advisor.report.document import Block, Column, Document, Row, Section, Table, Tone, columns
+from advisor.report.document import (
+    BYTES,
+    COUNT,
+    DURATION,
+    NOTHING,
+    TEXT,
+    USD,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Kind,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+    facts_of,
+)
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
@@ -73,7 +92,12 @@ _PLACE: _Rows = (
     ("id", "Plan", TEXT, lambda o: o.plan.id),
     ("gpus", "GPUs", TEXT, gpus),
     ("num_nodes", "Nodes", COUNT, lambda o: o.plan.num_nodes),
-    ("status", "Does the job", TEXT, lambda o: _status(o)),
+    (
+        "status",
+        "Does the job",
+        TEXT,
+        lambda o: f"no: {STATUS_OF_REMOVAL[o.removed_by[0]]}" if o.removed_by else "yes",
+    ),
 )
 _ITERATION: _Rows = (
     ("iteration_s_p50", "Time of one, median", DURATION, lambda o: o.estimate.iteration_s.p50),
@@ -163,10 +187,6 @@ def _whole(comparison: PlanComparison) -> Iterator[Line]:
     yield Line(key="total_usd", name=f"Both, an hour at {hour}", a=a.total_usd, b=b.total_usd, kind=USD)
 
 
-def _status(option: Option) -> str:
-    return "no: " + STATUS_OF_REMOVAL[option.removed_by[0]] if option.removed_by else "yes"
-
-
 def _source(option: Option) -> str | None:
     offer = option.plan.offer
     return None if offer is None else f"{offer.source}, {offer.retrieved_at:%Y-%m-%d}"
@@ -186,18 +206,18 @@ def comparison_document(answer: CompareAnswer) -> Document:
     """What decides, every line, and the notes on either plan."""
     comparison = answer.comparison
     groups = tuple(groups_of(comparison))
-    verdict = sentence(comparison.verdict)
     return Document(
         facts={**_facts(comparison, groups), **warnings_json(answer.warnings)},
-        blocks=(
-            Section(f"{verdict[:1].upper()}{verdict[1:]}.", ()),
-            _table(groups),
-            *_notes(comparison),
-        ),
+        blocks=(_headline(comparison.verdict), _table(groups), *_notes(comparison)),
         sheet=lambda: _sheet(groups),
         is_letter=True,
         title=f"{_name(comparison.a)} beside {_name(comparison.b)}",
     )
+
+
+def _headline(finding: Finding) -> Section:
+    text = sentence(finding)
+    return Section(f"{text[:1].upper()}{text[1:]}.", ())
 
 
 def _name(option: Option) -> str:
@@ -263,25 +283,17 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
     return {
         "a": option_alone(comparison.a, comparison.worth),
         "b": option_alone(comparison.b, comparison.worth),
-        "lines": [_line_json(group, line) for group in groups for line in group.lines],
-        "p_a_cheaper": comparison.p_a_cheaper,
-        "p_a_sooner": comparison.p_a_sooner,
+        "lines": [
+            {"group": group.title, "line": line.key, **facts_of(line, "a b difference ratio")}
+            for group in groups
+            for line in group.lines
+        ],
+        **facts_of(comparison, "p_a_cheaper p_a_sooner"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},
         "verdict": sentence(comparison.verdict),
         "verdict_finding": finding_json(comparison.verdict),
-    }
-
-
-def _line_json(group: Group, line: Line) -> Mapping[str, object]:
-    return {
-        "group": group.title,
-        "line": line.key,
-        "a": line.a,
-        "b": line.b,
-        "difference": line.difference,
-        "ratio": line.ratio,
     }
 
 
@@ -315,7 +327,7 @@ _CHANGEABLE = (
 def diff_document(answer: DiffAnswer) -> Document:
     """What a change of a script costs."""
     findings = change_findings(answer.change)
-    blocks: list[Block] = [Section(f"{_capital(sentence(one))}.", ()) for one in findings]
+    blocks: list[Block] = [_headline(one) for one in findings]
     blocks += _machines(answer.change.machines)
     blocks += _parts(answer)
     blocks += _script(answer.base, answer.head)
@@ -330,10 +342,6 @@ def diff_document(answer: DiffAnswer) -> Document:
         is_letter=True,
         title=f"What a change of {answer.head.script or 'this script'} costs",
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _machines(machines: Sequence[MachineChange]) -> Iterator[Table]:
@@ -436,8 +444,7 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
         "base": summary(answer.base),
         "head": summary(answer.head),
         "change": {
-            "measure": change.measure,
-            "relative": change.relative,
+            **facts_of(change, "measure relative"),
             "base": _option_json(change.base),
             "same": _option_json(change.same),
             "head": _option_json(change.head),
@@ -449,26 +456,17 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
 
 
 def _machine_json(machine: MachineChange) -> Mapping[str, object]:
-    return {
-        "gpu": machine.gpu,
-        "num_gpus": machine.num_gpus,
-        "base": _option_json(machine.base),
-        "head": _option_json(machine.head),
-    }
+    sides = {"base": _option_json(machine.base), "head": _option_json(machine.head)}
+    return {**facts_of(machine, "gpu num_gpus"), **sides}
 
 
 def _option_json(option: Option | None) -> Mapping[str, object] | None:
     if option is None:
         return None
-    estimate = option.estimate
     return {
         "id": option.plan.id,
-        "feasible": option.feasible,
-        "removed_by": option.removed_by,
-        "iterations": option.iterations,
-        "iteration_s": asdict(estimate.iteration_s),
-        "memory_bytes": estimate.memory_bytes,
-        "fits_memory": estimate.fits_memory,
+        **facts_of(option, "feasible removed_by iterations"),
+        **facts_of(option.estimate, "iteration_s memory_bytes fits_memory"),
         "time_s": asdict(option.time_s),
         "cost_usd": None if option.plan.usd_per_h is None else asdict(option.cost_usd),
     }

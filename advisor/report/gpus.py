@@ -14,7 +14,7 @@ from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
 from advisor.predict.calibrating import Calibration
-from advisor.report.cells import (
+from advisor.report.document import (
     BYTES,
     COUNT,
     DECIMALS,
@@ -25,8 +25,13 @@ from advisor.report.cells import (
     ROUNDED,
     SHARE,
     Cell,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Table,
+    columns,
 )
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from advisor.report.words import warnings_json
 
 COLUMNS = (
@@ -104,10 +109,7 @@ def calibration_document(calibration: Calibration, path: Path) -> Document:
     )
     return Document(
         facts={"calibration": {"path": str(path), **facts}, **warnings_json(calibration.warnings)},
-        blocks=(
-            Table(columns=_COLUMNS, rows=rows),
-            Lines((f"{calibration.gpu}: written to {path}",)),
-        ),
+        blocks=(Table(columns=_COLUMNS, rows=rows), Lines((f"{calibration.gpu}: written to {path}",))),
     )
 
 

@@ -9,11 +9,25 @@ from dataclasses import asdict
 from advisor.core.findings import Finding
 from advisor.core.units import HOUR_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
-from advisor.report.cells import COUNT, DECIMALS, FOUR_DIGITS, INTERVAL, SHARE, SHORT_DURATION, Cell, Kind
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.document import (
+    COUNT,
+    DECIMALS,
+    FOUR_DIGITS,
+    INTERVAL,
+    SHARE,
+    SHORT_DURATION,
+    Cell,
+    Column,
+    Document,
+    Kind,
+    Lines,
+    Row,
+    Table,
+    columns,
+)
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
-from advisor.service.spot_history import FittedMachine
+from advisor.service.waits import FittedMachine
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
 
@@ -95,11 +109,9 @@ def basis(alike: WaitBin, size_unit: str) -> str:
 
 
 def _bins(bins: Sequence[WaitBin]) -> Table:
-    return Table(columns=BIN_COLUMNS, rows=tuple(Row(_cells(one)) for one in bins))
-
-
-def _cells(one: WaitBin) -> tuple[Cell, ...]:
-    return *(ANY if name is None else name for name in one.key), one.num_jobs, one.p50_s, one.p90_s
+    keys = [tuple(ANY if name is None else name for name in one.key) for one in bins]
+    rows = tuple(Row((*key, one.num_jobs, one.p50_s, one.p90_s)) for key, one in zip(keys, bins, strict=True))
+    return Table(columns=BIN_COLUMNS, rows=rows)
 
 
 def _in_words(wait_s: float) -> str:

@@ -162,11 +162,7 @@ def _facts_of_rented(parts: Sequence[str], pricing: PricingSettings, listener: L
     counted = _COUNTED.fullmatch(machine)
     num_nodes, instance_type = (int(counted[1]), counted[2]) if counted else (1, machine)
     known = Facts(
-        provider=provider,
-        instance_type=instance_type,
-        region=place,
-        market=market.value,
-        num_nodes=num_nodes,
+        provider=provider, instance_type=instance_type, region=place, market=market.value, num_nodes=num_nodes
     )
     offer = cheapest_at(pricing, provider, instance_type, place, market, listener)
     if offer is not None:
@@ -265,9 +261,8 @@ class Place:
         missing = [called(name) for name in ("provider", "gpu") if not getattr(self, name)]
         if self.provider is None or self.gpu is None or missing:
             raise InputError(
-                f"where did it run? {' and '.join(missing)} missing: give"
-                f" {called('recommendation')} ID, {called('plan')} ID, or {called('provider')},"
-                f" {called('gpu')} and {called('market')}."
+                f"where did it run? {' and '.join(missing)} missing: give {called('recommendation')} ID,"
+                f" {called('plan')} ID, or {called('provider')}, {called('gpu')} and {called('market')}."
             )
         is_own = self.provider in {"local", *(cluster.name for cluster in clusters)}
         if is_own and self.market is not None:

@@ -36,7 +36,7 @@ _DLPERF_GPU, _DLPERF_NETWORK_BYTES_PER_S = "V100-SXM-16GB", 12.5e9
 # BERT was pre-trained in batches of 8,192 to 65,536 sequences: so many passes make a step.
 _PASSES = 128
 _GNMT = "Translation/GNMT"
-# Batches of sentences vary: fitted to the rows of these networks that fit.
+# Batches of sentences vary by so much: chosen on these rows.
 _SENTENCES, _VARIATION = ("Translation/",), 0.08
 
 

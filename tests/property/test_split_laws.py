@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from advisor.core.units import GIB
 from advisor.core.values import Fabric, IterationEstimate, Layout, Link, Network, Sharding, Split, Trace
 from advisor.predict.exchange.collective_time import Scaling
-from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.predict.iteration import predict
 from advisor.predict.step_time import OTHERS, STAGES
 from tests.builders import make_gpu

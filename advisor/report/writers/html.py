@@ -20,9 +20,10 @@ from markupsafe import Markup
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Interval, Quantiles
-from advisor.report.cells import TEXT, Cell, Worded, cell_lines, day_text
 from advisor.report.document import (
+    TEXT,
     Block,
+    Cell,
     Chart,
     Column,
     Document,
@@ -35,6 +36,9 @@ from advisor.report.document import (
     Sum,
     Table,
     Tone,
+    Worded,
+    cell_lines,
+    day_text,
 )
 from advisor.report.plain import Shown, shown
 from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still
@@ -260,7 +264,7 @@ def to_page(document: Document) -> Shown:
         page.render(
             title=document.title or _NAMELESS,
             lead=lead,
-            body=BlockWriter(draw=_figure, inline=False, heading=2).html(blocks[len(lead) :]),
+            body=BlockWriter(draw=figure_html, inline=False, heading=2).html(blocks[len(lead) :]),
             style=ours(style),
             scripts=map(ours, scripts),
             policy=_policy(style, scripts),
@@ -272,11 +276,6 @@ def to_page(document: Document) -> Shown:
 
 def _is_sentence(block: Block) -> bool:
     return isinstance(block, Section) and not block.entries
-
-
-def _figure(chart: Chart) -> Markup:
-
-    return figure_html(chart)
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from advisor.core.findings.about_options import (
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
-from recommender.ranking.shortlist import nearest_rows, shortlist
+from recommender.ranking.choice import nearest_rows, shortlist
 from recommender.ranking.variants import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts
@@ -130,11 +130,7 @@ def test_what_is_named_as_assumed_is_no_warning(capsys):
 
 @pytest.mark.parametrize(
     ("recommended", "named"),
-    [
-        ("FAST", ["Cheapest", "Safest"]),
-        ("CHEAP", ["Fastest"]),
-        ("MIDDLE", ["Cheapest", "Fastest", "Safest"]),
-    ],
+    [("FAST", ["Cheapest", "Safest"]), ("CHEAP", ["Fastest"]), ("MIDDLE", ["Cheapest", "Fastest", "Safest"])],
 )
 def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
     out, _ = shown(capsys, answer(recommended=recommended), assumptions=True)
@@ -363,7 +359,7 @@ def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
         (
             "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended"
             " (--what-if all)."
-        ),
+        )
     ]
 
 

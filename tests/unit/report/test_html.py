@@ -13,7 +13,7 @@ from advisor.core import notebook
 from advisor.core.findings.about_options import RemovedByBudget
 from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.python_face import html_of
-from recommender.ranking.shortlist import MOST_LISTED
+from recommender.ranking.choice import MOST_LISTED
 from tests.builders import make_plan, make_trace
 from tests.findings import texts
 from tests.recommendations import make_option, many_options, removed
@@ -87,8 +87,7 @@ def test_names_are_text_and_never_code(where: str) -> None:
     provider = EVIL if where == "provider" else "lab"
     plan = make_plan(EVIL if where == "gpu" else "X", offer=None, provider=provider, id="it")
     recommendation = replace(
-        of_one(make_option("X", 1, 1, plan=plan), "it"),
-        warnings=texts(EVIL) if where == "warning" else (),
+        of_one(make_option("X", 1, 1, plan=plan), "it"), warnings=texts(EVIL) if where == "warning" else ()
     )
     html = recommendation._repr_html_()
     page = Page(html)
