@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 from advisor.core.values import Z90
 from advisor.predict.exchange.collective_time import Scaling
@@ -13,21 +14,21 @@ from research.chosen.fit import of_one_more
 from research.scaling.cases import Case, Judged, judged
 
 BOARDS = "Lambda"
-_GRIDS: Mapping[str, Sequence[float]] = {
-    "spread_of_steps": (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06),
-    "slowdown": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
-    "spread": (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06),
-}
+_SLOWDOWNS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+_SPREADS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
+_OF_STEPS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.06)
 
 
 def fitted(cases: Sequence[Case]) -> Scaling:
     """The constants of the least mean absolute error on the rows that fit, and the spread of what is left."""
-    fit, best = [case for case in cases if case.is_fitted], replace(Scaling(), sigma=0.0)
-    # One after the other: each says something of its own, and all combinations would take an hour.
-    for name, values in _GRIDS.items():
-        # NVIDIA's loaders decode and pad what eight processes wait for; Lambda's input is none or in memory.
-        boards = [case for case in fit if case.source == BOARDS] if name == "spread_of_steps" else []
-        best = _best(boards or fit, [replace(best, **{name: value}) for value in values])
+    fit = [case for case in cases if case.is_fitted]
+    # NVIDIA's loaders decode and pad what eight processes wait for; Lambda's input is none or in memory.
+    boards = [case for case in fit if case.source == BOARDS] or fit
+    best = _best(boards, [Scaling(spread_of_steps=value, sigma=0.0) for value in _OF_STEPS])
+    grid = [
+        replace(best, slowdown=slowdown, spread=spread) for slowdown, spread in product(_SLOWDOWNS, _SPREADS)
+    ]
+    best = _best(fit, grid)
     return replace(best, sigma=_left([judged(case, best) for case in fit]))
 
 
@@ -36,7 +37,7 @@ def boards_left_out(cases: Sequence[Case]) -> list[Judged]:
     rows = []
     for group in {case.group for case in cases}:
         others = [case for case in cases if case.group != group and case.is_known]
-        grid = [replace(Scaling(), spread_of_steps=value) for value in _GRIDS["spread_of_steps"]]
+        grid = [replace(Scaling(), spread_of_steps=value) for value in _OF_STEPS]
         scaling = _best(others, grid)
         rows += [judged(case, scaling) for case in cases if case.group == group]
     return rows
