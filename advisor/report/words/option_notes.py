@@ -125,6 +125,11 @@ def _(it: about_options.GpuInUse) -> str:
 
 
 @in_names.register
+def _(it: about_options.TimedOnCpu) -> str:
+    return f"this machine's CPU ({it.cpu}, {it.num_vcpus} threads): {it.num_steps} steps were timed on it"
+
+
+@in_names.register
 def _(it: about_options.MemoryTight) -> str:
     need, most, has = map(format_bytes, (it.needed_bytes, it.needed_p90_bytes, it.available_bytes))
     return f"may not fit: needs {need}, in one of ten cases {most}, and the GPU has {has}"

@@ -12,6 +12,7 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
+from advisor.service.recommend.cpu_steps import with_cpu
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest, what_if_names
 from advisor.service.recommend.script_patch import check_patchable, script_patch
@@ -80,6 +81,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
 
     places, warnings = places_of(request, config, listener)
     trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
+    places = with_cpu(places, trace, request, config, listener)
     ranked = ranked_on(places, warnings, trace, request, config.pricing)
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
