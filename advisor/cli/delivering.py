@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -19,22 +19,21 @@ from advisor.report.printing import Format, print_document
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings
     from advisor.config.settings import Settings, StoreSettings
-    from advisor.delivery.message import Message
+    from advisor.delivery.channel import Message
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
 
 
 ToOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Send the answer to this channel of the settings instead of printing it. Repeatable.",
         "--to",
         metavar="CHANNEL",
-        help="Send the answer to this channel of the settings instead of printing it. Repeatable.",
     ),
 ]
 PreviewOption = Annotated[
-    bool,
-    typer.Option("--preview", help="Print exactly what --to would send, without secrets, and send nothing."),
+    bool, option("Print exactly what --to would send, without secrets, and send nothing.", "--preview")
 ]
 
 

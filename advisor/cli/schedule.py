@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import Click, WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
+from advisor.core.errors import DeliveryError, InputError
 from advisor.core.values import DeliverWhen, Scheduler
 from advisor.report.plain import print_lines, print_progress, print_text
 from advisor.report.printing import Format, print_document
+from advisor.schedule.schedulable import schedulable
 
 if TYPE_CHECKING:
-    from advisor.config.settings import Settings
+    from collections.abc import Callable
+
+    from advisor.config.delivery_settings import DeliverySettings
+    from advisor.config.settings import Settings, StoreSettings
+    from advisor.delivery.posting import Delivery
+    from advisor.service.schedule.running import Outgoing
     from advisor.service.schedule.serving import Voice
+
 
 app = typer.Typer(
     cls=WholeLines,
@@ -43,24 +52,20 @@ def add(
         list[str] | None,
         typer.Argument(metavar="-- COMMAND", help="What to run, as after advisor: -- prices refresh."),
     ] = None,
-    zone: Annotated[
-        str, typer.Option("--tz", metavar="ZONE", help="Time zone, such as Europe/Zurich.")
-    ] = "UTC",
+    zone: Annotated[str, option("Time zone, such as Europe/Zurich.", "--tz", metavar="ZONE")] = "UTC",
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; default: after the command.")
+        str | None, option("What to call it; default: after the command.", metavar="NAME")
     ] = None,
     channel: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="CHANNEL", help="Who gets what it prints; report has a --to of its own."
-        ),
+        option("Who gets what it prints; report has a --to of its own.", "--to", metavar="CHANNEL"),
     ] = None,
     when: Annotated[
         DeliverWhen,
-        typer.Option(
-            metavar="always|ok|fails|changes",
-            help="Send it always, with exit code 0, with any other, or when exit code or recommended option"
+        option(
+            "Send it always, with exit code 0, with any other, or when exit code or recommended option"
             " changed.",
+            metavar="always|ok|fails|changes",
             case_sensitive=False,
         ),
     ] = DeliverWhen.ALWAYS,
@@ -71,7 +76,6 @@ def add(
 
     Its words are checked now. Secrets belong into the environment or a settings file.
     """
-    from advisor.cli.scheduling import check_command_line
     from advisor.report.deliveries import added_document
     from advisor.service.schedule.managing import ScheduleRequest, add_schedule
 
@@ -128,9 +132,7 @@ def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: Js
 
 
 @app.command("run")
-def run(
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now, and end.")] = False,
-) -> None:
+def run(once: Annotated[bool, option("Run what is due now, and end.", "--once")] = False) -> None:
     """Run schedules when they are due, until Ctrl-C or SIGTERM; several such services share the work.
 
     After a while without any service, the latest time of each schedule is caught up (schedule.catch_up).
@@ -152,17 +154,17 @@ def run(
 @app.command("export")
 def export(
     scheduler: Annotated[
-        Scheduler, typer.Option("--to", metavar="cron|systemd|github-actions|kubernetes", help="Who runs it.")
+        Scheduler, option("Who runs it.", "--to", metavar="cron|systemd|github-actions|kubernetes")
     ],
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Of a schedule, as list shows it.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All schedules.")] = False,
+    all_: Annotated[bool, option("All schedules.", "--all")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where files are written; default: to stdout.")
+        Path | None, option("Where files are written; default: to stdout.", metavar="FOLDER")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For kubernetes: an image that holds advisor.")
+        str | None, option("For kubernetes: an image that holds advisor.", metavar="NAME")
     ] = None,
 ) -> None:
     """Write schedules for cron, systemd, GitHub Actions or Kubernetes, which run them without the service.
@@ -182,7 +184,6 @@ def export(
 
 
 def _voice(settings: Settings) -> Voice:
-    from advisor.cli.scheduling import sender
     from advisor.service.schedule.serving import Voice
 
     return Voice(deliver=sender(settings.delivery, settings.store), log=_log)
@@ -192,3 +193,77 @@ def _log(line: str) -> None:
     from datetime import UTC, datetime
 
     print_progress(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {line}")
+
+
+def check_command_line(root: Click, words: Sequence[str]) -> None:
+    """Refuse what advisor would refuse when the time has come.
+
+    Args:
+        root: advisor's own command, as typer made it.
+        words: what follows ``advisor``.
+
+    Raises:
+        InputError: there is no such command, or it may not be scheduled.
+        UsageError: typer's, for an option or a value that the command does not take.
+    """
+    name = schedulable(words)
+    command = root
+    for part in name.split():
+        command = getattr(command, "commands", {}).get(part)
+        if command is None:
+            raise InputError(f"this advisor has no command {name!r} yet.")
+    context = command.make_context(f"advisor {name}", list(words[len(name.split()) :]))
+    # A group parses what stands before its command, and leaves the rest.
+    rest = [*getattr(context, "_protected_args", ()), *context.args]
+    if rest:
+        raise InputError(f"{f'{name} {rest[0]}'!r} cannot be scheduled, or options stand before {rest[0]!r}.")
+
+
+_CUT_OFF = "a service ended in the middle of sending it"
+
+
+def sender(delivery: DeliverySettings, database: StoreSettings) -> Callable[[Outgoing], str]:
+    """A function that sends to the channels of the settings and returns a few words about it.
+
+    It raises ``DeliveryError`` where the output did not arrive and may arrive later.
+    """
+
+    def send(outgoing: Outgoing) -> str:
+        from advisor.report.deliveries import output_document
+        from advisor.report.writers.mail import message_of
+        from advisor.service.delivering import DeliveryRequest, deliver
+        from advisor.service.listening import Silence
+
+        subject = f"{outgoing.schedule.name}: {outgoing.ended.outcome}"
+        message = message_of(output_document(outgoing.schedule, outgoing.ended), subject)
+        request = DeliveryRequest(channels=(outgoing.channel,), command="schedule", key=outgoing.key)
+        (sent,) = deliver(message, request, delivery, database=database, listener=Silence())
+        return in_words(sent)
+
+    return send
+
+
+def in_words(delivery: Delivery) -> str:
+    """What became of a delivery.
+
+    Raises:
+        DeliveryError: it did not arrive, and may arrive later.
+    """
+    from advisor.delivery.posting import Outcome
+
+    name = delivery.channel
+    match delivery.outcome:
+        case Outcome.SENT if delivery.is_resumed:
+            return f"sent to {name}, perhaps twice: {_CUT_OFF}"
+        case Outcome.SENT:
+            return f"sent to {name}" + (f", but {delivery.error}" if delivery.error else "")
+        case Outcome.SENT_BEFORE:
+            return f"sent to {name} before"
+        case Outcome.PERHAPS:
+            return (
+                f"perhaps sent to {name}: {delivery.error or 'a service ended in the middle of sending it'}"
+            )
+        case Outcome.BUSY:
+            raise DeliveryError(f"{name}: another process is sending it")
+        case _:
+            raise DeliveryError(f"{name}: {delivery.error or delivery.outcome}")

@@ -297,28 +297,18 @@ def plans_of_offers(
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
         return extras_at(provider, region, terms, rates, num_nodes)
 
-    plans = [
+    return [
         _cloud_plan(
             offer,
             price,
             terms,
             extras(offer.provider, offer.region, num_nodes),
-            over_quota(offer, quotas, num_nodes),
+            quotas,
             num_nodes,
         )
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
-    return [_naming_quota(plan, quotas) for plan in plans]
-
-
-def _naming_quota(plan: Plan, quotas: Sequence[Quota]) -> Plan:
-    """The plan with the quota that it needs, where the user did not tell what the account may start."""
-    offer = plan.offer
-    if offer is None or any(is_among(offer, quota) for quota in quotas):
-        return plan
-    note = quota_note(offer, plan.num_nodes)
-    return plan if note is None else replace(plan, notes=(*plan.notes, note))
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:
@@ -330,10 +320,14 @@ def _cloud_plan(
     price: Price | None,
     terms: CloudTerms,
     extras: Extras,
-    blocked: Finding | None,
+    quotas: Sequence[Quota],
     num_nodes: int,
 ) -> Plan:
-    """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
+    """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them.
+
+    It names the quota that it needs, where the user did not tell what the account may start.
+    """
+    quota = None if any(is_among(offer, one) for one in quotas) else quota_note(offer, num_nodes)
     wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
     machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
@@ -356,8 +350,8 @@ def _cloud_plan(
         transfer_gib=extras.transfer_gib,
         read_gib=terms.dataset_gib,
         rates=extras.rates,
-        notes=(*notes, *extras.notes),
-        blocked=blocked,
+        notes=(*notes, *extras.notes, *(() if quota is None else (quota,))),
+        blocked=over_quota(offer, quotas, num_nodes),
     )
 
 

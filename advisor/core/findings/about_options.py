@@ -136,11 +136,6 @@ class ReadOnce(Note):
     time_s: float
 
 
-class DataInPlace(Note):
-    place: str
-    gib: float
-
-
 class Reading(Note):
     gib: float
     read_s: float
@@ -294,8 +289,11 @@ class WaitAssumed(Note):
     as_of: str
 
 
-class WaitOfAnySize(Caution):
-    enough_jobs: int
+class WaitUnsure(Caution):
+    why: Literal["any-size", "other-unit"]
+    enough_jobs: int = 0
+    size_unit: str = ""
+    size: float = 0.0
 
 
 class WaitOfLog(Note):
@@ -304,11 +302,6 @@ class WaitOfLog(Note):
     size_unit: str
     walltime: str | None
     queue: str | None
-
-
-class WaitOfOtherUnit(Caution):
-    size_unit: str
-    size: float
 
 
 class WaitOfStarts(Note):

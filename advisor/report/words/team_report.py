@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.core.findings import about_reports
 from advisor.core.units import format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 
 def _runs(num: int, what: str = "run") -> str:
@@ -48,10 +48,8 @@ def _(it: about_reports.SavingFound) -> str:
     )
     return (
         f"the {it.rhythm} job {it.script}{whose} is {it.share:.0%} cheaper on {machine} in {it.place}"
-        f" ({it.market}):"
-        f" {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
-        f" {format_duration(it.time_p90_s)} at"
-        f" p90, {kept}"
+        f" ({it.market}): {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
+        f" {format_duration(it.time_p90_s)} at p90, {kept}"
     )
 
 
@@ -59,30 +57,27 @@ def _(it: about_reports.SavingFound) -> str:
 def _(it: about_reports.LeakIdle) -> str:
     return (
         f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
-        " explain"
-        f"{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on, or runs"
-        " that"
-        " were not recorded"
+        f" explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on,"
+        " or runs that were not recorded"
     )
 
 
 @in_names.register
-def _(it: about_reports.BillRowsLeftOut) -> str:
+def _(it: about_reports.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
-    return (
-        f"{it.bill}: {_runs(it.num_left_out, 'row')} cannot be read and {_were(it.num_left_out)} left out,"
-        " beside"
-        f" {it.num_read:,} that could: {'; '.join(it.first)}{more}"
-    )
+    what, why = (
+        ("record", "cannot be true") if it.num_read is None
+        else ("row", f"cannot be read, beside {it.num_read:,} that could")
+    )  # fmt: skip
+    return f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}: {'; '.join(it.first)}{more}"
 
 
 @in_names.register
 def _(it: about_reports.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
-        " of"
-        " different accounts, these charges count twice"
+        " of different accounts, these charges count twice"
     )
 
 
@@ -90,8 +85,7 @@ def _(it: about_reports.BillsOverlap) -> str:
 def _(it: about_reports.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
-        " converted and"
-        f" {'is' if it.num_charges == 1 else 'are'} not included"
+        f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
     )
 
 
@@ -102,76 +96,24 @@ def _(it: about_reports.RunCostsUnknown) -> str:
     return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
 
 
-@in_names.register
-def _(it: about_reports.RecordsImpossible) -> str:
-    num_more = it.num_records - len(it.first)
-    more = f"; and {num_more:,} more" if num_more else ""
-    return (
-        f"{_runs(it.num_records, 'record')} of the database cannot be true and {_were(it.num_records)} left"
-        " out:"
-        f" {'; '.join(it.first)}{more}"
-    )
-
-
-@in_names.register
-def _(it: about_reports.RunCostsEstimated) -> str:
-    return f"the cost of {_runs(it.num_runs)} is price x time, and no bill"
-
-
-@in_names.register
-def _(it: about_reports.RunMachinesUnknown) -> str:
-    return (
-        f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
-        " and"
-        f" explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
-    )
-
-
-@in_names.register
-def _(it: about_reports.PricesNotRemembered) -> str:
-    return (
-        f"no price of {', '.join(it.gpus)} is remembered for this period: `advisor prices refresh` pulls them"
-    )
-
-
-@in_names.register
-def _(it: about_reports.JobsUnpriced) -> str:
-    some = f"{', '.join(it.scripts)}{', ...' if it.num_jobs > len(it.scripts) else ''}"
-    return (
-        f"{_runs(it.num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation has"
-        " their time on other GPUs (`advisor recommend --record` does), or nothing quoted is for rent"
-        " on their terms"
-    )
-
-
-@in_names.register
-def _(it: about_reports.LongCharges) -> str:
-    return (
-        f"{_charges(it.num_charges)} cover{'s' if it.num_charges == 1 else ''} more than a day and count"
-        f"{'s' if it.num_charges == 1 else ''} whole on the first of it"
-    )
-
-
-@in_names.register
-def _(it: about_reports.ChargesUntagged) -> str:
-    return f"{format_usd(it.usd)} of charges name no project, so they count for no team (report.project_tag)"
-
-
-@in_names.register
-def _(it: about_reports.TaxApart) -> str:
-    return f"{format_usd(it.usd)} of tax was billed besides: all sums are before tax"
-
-
 def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
 TEXTS[about_reports.ReportGap] = {
-    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
-    " recorded"
+    "estimated": "some costs are price x time, and no bill (runs: {num:,})",
+    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",
+    "long-charges": "charges that cover more than a day count whole on the first of it (charges: {num:,})",
+    "machines": "runs on billed clouds that name no instance type explain no charge (runs: {num:,}):"
+    " `advisor run -- COMMAND` records it",
+    "prices": "no price of {names} is remembered for this period: `advisor prices refresh` pulls them",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
+    "tax": "{usd:usd} of tax was billed besides: all sums are before tax",
+    "unpriced-jobs": "recurring jobs cannot be priced elsewhere (jobs: {num:,}, such as {names}): no"
+    " recommendation has their time on other GPUs (`advisor recommend --record` does), or nothing quoted is"
+    " for rent on their terms",
 }
 
 
@@ -191,3 +133,9 @@ def _(it: about_reports.Leak) -> str:
             return f"{runs} for {cost} followed no recommendation{mostly}: {advice}"
         case _:
             return f"{runs} cost more than predicted at p90, by {format_usd(it.usd)}{mostly}"
+
+
+TEXTS |= {
+    about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    " (report.project_tag)",
+}
