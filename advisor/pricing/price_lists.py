@@ -60,20 +60,19 @@ class PriceList:
                     each.append(usd / machine.num_gpus)
         return by_machine, by_gpu
 
-    def others(self, offer: Offer, listed: OnDemand) -> Sequence[float]:
-        """Spot prices of the machine in its other places, ascending: logarithms over their list prices.
+    def places_of(self, offer: Offer, listed: OnDemand) -> Sequence[tuple[float, tuple[str, str]]]:
+        """Spot prices of the machine in all its places, ascending: logarithms over their list prices.
 
         Over nothing where the offer's own list price is unknown.
         """
-        own = offer.region, offer.zone or ""
         provider, name = key = offer.provider, offer.instance_type
-        places = self.spot.get(key, {})
+        places = self.spot.get(key, {}).items()
         if _key(offer) not in listed:
-            return sorted(math.log(usd) for place, usd in places.items() if place != own)
+            return sorted((math.log(usd), place) for place, usd in places)
         return sorted(
-            math.log(usd / base)
-            for place, usd in places.items()
-            if place != own and (base := listed.get((provider, name, place[0]))) is not None
+            (math.log(usd / base), place)
+            for place, usd in places
+            if (base := listed.get((provider, name, place[0]))) is not None
         )
 
 

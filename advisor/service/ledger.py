@@ -284,8 +284,7 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
         impossible = impossible_runs(store, since=start, project=request.project)
         listener.warn([f"{why}. It is in no total." for why in impossible])
         return RecordedRuns(
-            runs=runs(store, since=start, project=request.project),
-            num_left_out=num_refused + len(impossible),
+            runs=runs(store, since=start, project=request.project), num_left_out=num_refused + len(impossible)
         )
 
 

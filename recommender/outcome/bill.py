@@ -70,11 +70,7 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
     run_h = (plan.startup_s + train_s) / HOUR_S
     usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
     parts = {"training": usd_per_s * train_s, "start-up": usd_per_s * plan.startup_s}
-    extras = {
-        STORAGE: plan.storage_usd_per_h * run_h,
-        RESULT: plan.egress_usd,
-        MOVING: plan.transfer_usd,
-    }
+    extras = {STORAGE: plan.storage_usd_per_h * run_h, RESULT: plan.egress_usd, MOVING: plan.transfer_usd}
     parts |= {name: usd for name, usd in extras.items() if usd}
     if rise_usd > TOLERANCE * cost_p50_usd:
         parts["price rise"] = rise_usd

@@ -40,6 +40,7 @@ class Behaviour:
         always: fault of all other calls.
         latency_s: added to each call, for benchmarks.
         calls: queries so far, and headers of each.
+        called: set by each call.
     """
 
     skus: Sequence[dict[str, Any]]
@@ -48,6 +49,7 @@ class Behaviour:
     latency_s: float = 0.0
     calls: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    called: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     largest_page: int = 5000
 
@@ -80,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault = behaviour.faults.get(len(behaviour.calls), behaviour.always)
         behaviour.calls.append(query)
         behaviour.headers.append(dict(self.headers.items()))
+        behaviour.called.set()
         time.sleep(behaviour.latency_s)
         if address.path != PATH:
             self._send(404, b"{}")

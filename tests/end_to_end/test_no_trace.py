@@ -62,7 +62,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.chdir(home)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return home
 
 
@@ -72,6 +71,7 @@ def write(folder: Path, code: str) -> Path:
     return script
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_checkpoints_are_read_back_and_the_owners_stay(folder, tmp_path):
     (folder / "best.pt").write_text("weeks of work")
     trace = profile(write(folder, SAVES))
@@ -100,6 +100,7 @@ for step, (inputs, labels) in enumerate(loader, 100):
 )
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     (folder / "steps").mkdir()
     names = [f"{step:03}.pt" for step in range(90, 96)]
@@ -110,9 +111,7 @@ def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     assert any("were kept" in warning for warning in sentences(trace.warnings))
 
 
-@pytest.mark.parametrize(
-    "numbers", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGHUP, signal.SIGTERM]]
-)
+@pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGHUP, signal.SIGTERM]])
 def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, tmp_path):
     write(folder, STUBBORN)
     command = subprocess.Popen(

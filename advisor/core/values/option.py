@@ -174,6 +174,9 @@ class QuoteKind(StrEnum):
     DERIVED = "derived"
 
 
+_DOUBT_OF = {kind: doubt for doubt, kind in enumerate(QuoteKind)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """What an hour of an offer will cost, and the quote that says so.
@@ -204,7 +207,7 @@ class Price:
     @property
     def doubt(self) -> tuple[int, float]:
         """Of equal prices the surer and newer one comes first."""
-        return list(QuoteKind).index(self.kind), self.age_days
+        return _DOUBT_OF[self.kind], self.age_days
 
     @property
     def counted_usd_per_h(self) -> float:
