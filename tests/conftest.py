@@ -92,6 +92,14 @@ def no_public_prices() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_steps_on_this_cpu() -> Iterator[None]:
+    """How fast this machine's CPU is decides no test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test is as wide as it says: whoever runs several at once sets the width for all."""

@@ -112,6 +112,7 @@ from advisor.core.findings.about_options import (
     RiskPreemption,
     ScalingAssumed,
     Tie,
+    TimedOnCpu,
     WaitAssumed,
     WaitOfLog,
     WaitOfStarts,
@@ -365,6 +366,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
     NearTie: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
     CommunityHost: {"provider": "vast"},
     PriceDerived: {"source": "derived from x"},
+    TimedOnCpu: {"cpu": "AMD EPYC 7B13", "num_vcpus": 4, "num_steps": 8},
     RateUnknown: {
         "line": "storage",
         "provider": "aws",

@@ -268,6 +268,9 @@ class LocalSettings(Section):
         None,
         description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds",
     )
+    cpu: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="time some steps of a small script on this machine's CPU, which is an option then"
+    )
 
 
 class ClusterSettings(Section):

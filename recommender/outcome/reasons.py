@@ -74,7 +74,7 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
         needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
-    if version is None:
+    if version is None and gpu.compute_capability:
         needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
         needed.append(EditScript(what="install-aarch64"))

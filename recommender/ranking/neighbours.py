@@ -176,7 +176,7 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
 def _kind(option: Option) -> object:
     plan = option.plan
     owner = plan.provider if plan.offer is None else plan.offer.market
-    return owner, *dict.fromkeys(change.code for change in option.script_changes)
+    return owner, option.work
 
 
 def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:

@@ -10,6 +10,12 @@ from advisor.core.findings import Caution, Finding, Note, Removal
 # Why an option is removed, in the order in which `Option.removed_by` names them.
 
 
+class TimedOnCpu(Note):
+    cpu: str
+    num_vcpus: int
+    num_steps: int
+
+
 class RemovedByMemory(Removal, code="memory"):
     needed_bytes: float
     available_bytes: float

@@ -265,6 +265,9 @@ def _(it: about_prices.PricesStale) -> str:
     )
 
 
+TEXTS[about_options.TimedOnCpu] = (
+    "this machine's CPU ({cpu}, {num_vcpus} threads): {num_steps} steps were timed on it"
+)
 TEXTS[about_options.Unknown] = {
     "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
     "cluster-wait": (
