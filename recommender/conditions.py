@@ -3,12 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from advisor.core.values import Plan
+from advisor.core.values import Option, Plan, Tier
 from advisor.pricing.spot import Interruptions
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
-from recommender.policy.facts import Spent
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at, terms_of_plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """US dollars that the ledger holds since the first of the month, and how many runs of unknown cost."""
+
+    all_usd: float
+    project_usd: float
+    all_num_unknown: int = 0
+    project_num_unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What rules look at; None is unknown. Own machines have no instance type, region or market.
+
+    Attributes:
+        num_gpus: of the whole plan, all nodes together.
+        usd_per_h: of the whole plan.
+        usd_per_job: what 9 of 10 runs stay under.
+        saves_checkpoints: None if nobody said.
+        preemptions_per_h: of a spot machine while it runs.
+    """
+
+    tier: Tier = Tier.CLOUD
+    provider: str | None = None
+    instance_type: str | None = None
+    region: str | None = None
+    market: str | None = None
+    gpu: str | None = None
+    num_gpus: int | None = None
+    num_nodes: int | None = None
+    usd_per_h: float | None = None
+    usd_per_job: float | None = None
+    spent: Spent | None = None
+    saves_checkpoints: bool | None = None
+    preemptions_per_h: float | None = None
+
+
+def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
+    """All that is known before anything is computed.
+
+    A machine of one's own without a configured cost counts as free, as everywhere; the option says so.
+    """
+    offer, at = plan.offer, terms_at(plan, spot, None)
+    return Facts(
+        tier=plan.tier,
+        provider=plan.provider,
+        instance_type=offer.instance_type if offer else None,
+        region=offer.region if offer else None,
+        market=offer.market if offer else None,
+        gpu=plan.gpu,
+        num_gpus=plan.num_gpus,
+        num_nodes=plan.num_nodes,
+        usd_per_h=plan.usd_per_h or 0.0,
+        saves_checkpoints=spot.checkpoint_interval_h is not None,
+        preemptions_per_h=at.preemptions_per_h,
+    )
+
+
+def facts_of_option(option: Option, spot: SpotTerms, spent: Spent) -> Facts:
+    """The same, with what the job costs at p90 and what was spent before it."""
+    return replace(facts_of_plan(option.plan, spot), usd_per_job=option.cost_usd.p90, spent=spent)
+
+
+def start_of_month(now: datetime) -> datetime:
+    """When the current month began, in the time zone of ``now``: since then a ledger counts."""
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,9 +36,8 @@ from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import SpotTerms
-from recommender.ranking.choice import Ranking, best_of, rank
+from recommender.ranking.choice import Ranking, best_of, nearest_rows, rank, shortlist
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
-from recommender.ranking.shortlist import nearest_rows, shortlist
 from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ import numpy as np
 from advisor.core.values import Quantiles
 from recommender.outcome.draws import waits as drawn
 from recommender.queue.grids import LEVELS, Array, grid_of, level_index, to_log_minutes, to_waits_s
-from recommender.queue.jobs import JobLog, QueuedJob
 from recommender.queue.scoring import FROZEN_EVERY_S, HORIZON_S, TRAINED_SHARE, Score, Tally
-from recommender.queue.waits import ALL, FEWEST_JOBS, WINDOW_JOBS, Bin, bin_of, widened
+from recommender.queue.waits import ALL, FEWEST_JOBS, WINDOW_JOBS, Bin, JobLog, QueuedJob, bin_of, widened
 
 ENOUGH_JOBS = 40
 STEPS = np.array([0.05, 0.1])

@@ -18,8 +18,8 @@ from typing import Any
 from advisor.core.units import DAY_S
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue import grids, waits
-from recommender.queue.jobs import JobLog
 from recommender.queue.scoring import check
+from recommender.queue.waits import JobLog
 from research.former_queue_waits import former_scores
 
 ROOT = Path(__file__).resolve().parents[1]

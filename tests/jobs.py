@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from recommender.queue.jobs import JobLog, QueuedJob
+from recommender.queue.waits import JobLog, QueuedJob
 
 BEGINNING_S = 1_700_000_000.0
 SACCT_COLUMNS = "JobID|Submit|Start|End|Elapsed|Timelimit|ReqTRES|NCPUS|NNodes|Partition|State"

@@ -8,8 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from advisor.core.values import Interval, Market, PricePoint, Recommendation
 from advisor.pricing.price_history import series_of
-from advisor.report.cells import DAY, SHORT_DURATION, TEXT, USD
 from advisor.report.document import (
+    DAY,
+    SHORT_DURATION,
+    TEXT,
+    USD,
     Axis,
     Chart,
     Column,

@@ -22,7 +22,7 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
-from recommender.ranking.shortlist import shortlist
+from recommender.ranking.choice import shortlist
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_price
 from tests.findings import sample
 from tests.recommending import make_script

@@ -107,7 +107,7 @@ class ScriptCommand(LongCommand):
 
 def _script_hint(option: str) -> str:
     if option == "-m":
-        return "Give the path of the module's file, such as pkg/train.py: relative imports work."
+        return "Give the whole command after --: advisor recommend -- python -m pkg.train ..."
     return f"Arguments of the script follow `--`, such as: train.py -- {option} ..."
 
 

@@ -19,7 +19,7 @@ from advisor.report.printing import Format, print_document
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings
     from advisor.config.settings import Settings, StoreSettings
-    from advisor.delivery.message import Message
+    from advisor.delivery.channel import Message
     from advisor.delivery.posting import Delivery
     from advisor.report.document import Document
 

@@ -115,9 +115,19 @@ class PlainGroup(WholeLines):
     """Commands whose usage errors are those of our tree."""
 
     def make_context(self, *args: Click, **extra: Click) -> Click:
-        """Parse what stands before the command."""
+        """Parse what stands before the command; ``-h`` is ``--help`` for all of them."""
         with _plain_errors():
-            return super().make_context(*args, **extra)
+            return super().make_context(*args, help_option_names=["--help", "-h"], **extra)
+
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
+        """The command; ``help COMMAND`` is ``COMMAND --help``."""
+        if args[0] == "help" and "help" not in self.commands:
+            args = [*args[1:], "--help"]
+        return super().resolve_command(ctx, args) if args[0] != "--help" else self._own_help(ctx)
+
+    def _own_help(self, ctx: Click) -> Click:
+        typer.echo(self.get_help(ctx))
+        ctx.exit()
 
     def invoke(self, ctx: Click) -> Click:
         """Parse and run the command."""

@@ -141,6 +141,6 @@ def fit_spot(
 ) -> None:
     """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
     from advisor.report.logs import spot_fit_document as fit_document
-    from advisor.service.spot_history import fit_spot
+    from advisor.service.waits import fit_spot
 
     print_document(fit_document(fit_spot(log, out, TERMINAL)), chosen_format(output, as_json))

@@ -34,6 +34,7 @@ from advisor.cli.options import (
     with_groups,
 )
 from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
+from advisor.cli.scripts import script_request
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
 from advisor.core.values import Job
@@ -96,17 +97,15 @@ def recommend(
     from advisor.service.recommend.question import RecommendRequest
     from advisor.service.recommend.recommending import check
     from advisor.service.recommend.recommending import recommend as recommended
-    from advisor.service.traces import TraceRequest
 
     view.check()
     subject = Subject(source=source, recipe=recipe, sizes=sizes)
-    with subject.script(samples=script.samples, offline=offers.offline) as path:
-        trace = TraceRequest(
-            source=path,
-            arguments=tuple(arguments or ()),
-            origin_gpu=origin_gpu,
-            world_size=subject.world(script.world),
-        )
+    with (
+        subject.script(samples=script.samples, offline=offers.offline) as path,
+        script_request(
+            path, arguments, world_size=subject.world(script.world), origin_gpu=origin_gpu
+        ) as trace,
+    ):
         request = RecommendRequest(
             trace=trace,
             job=subject.job(job.job()),
@@ -177,20 +176,13 @@ def predict(
     from advisor.report.words import sentences
     from advisor.service.predicting import PredictRequest, check
     from advisor.service.predicting import predict as predicted
-    from advisor.service.traces import TraceRequest
 
-    trace = TraceRequest(
-        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
-    )
-    request = PredictRequest(
-        trace=trace, gpus=tuple(gpu or ()), split=parse_split(suppose or (), "--suppose"), confirm=confirm
-    )
-    check(request)
-    config = settings_with(
-        input__loader_s_per_sample=loader_s_per_sample,
-        **script.settings(),
-    )
-    answer = predicted(request, config, TERMINAL)
+    split = parse_split(suppose or (), "--suppose")
+    with script_request(source, arguments, world_size=script.world, origin_gpu=origin_gpu) as trace:
+        request = PredictRequest(trace=trace, gpus=tuple(gpu or ()), split=split, confirm=confirm)
+        check(request)
+        config = settings_with(input__loader_s_per_sample=loader_s_per_sample, **script.settings())
+        answer = predicted(request, config, TERMINAL)
     warn(sentences((*answer.trace.warnings, *answer.doubts)))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts, answer.confirmed)
     print_document(document, chosen_format(output, as_json))
@@ -228,7 +220,7 @@ def profile(
     from advisor.formats.trace_files import write_trace
     from advisor.report.estimates import trace_document
     from advisor.report.words import in_names, sentences
-    from advisor.service.traces import TraceRequest, profile_script, read_export
+    from advisor.service.traces import profile_script, read_export
 
     config = settings_with(**how.settings())
     source = from_kineto or script
@@ -236,16 +228,14 @@ def profile(
         raise InputError("give either a script or --from-kineto FILE.")
     if from_kineto and how.world is not None:
         raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
-    path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
-    if from_kineto is None:
-        request = TraceRequest(
-            source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=how.world
-        )
-        trace = profile_script(request, config.settings.profile, TERMINAL)
-    else:
-        trace = read_export(from_kineto, origin_gpu, TERMINAL)
+    with script_request(source, arguments, world_size=how.world, pretended_gpu=as_) as request:
+        path = out or Path(f"{Path(str(request.source)).name.partition('.')[0]}.trace.json.gz")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
+        if from_kineto is None:
+            trace = profile_script(request, config.settings.profile, TERMINAL)
+        else:
+            trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path, words=in_names)
     warn(sentences(trace.warnings))
     print_document(trace_document(trace, path), chosen_format(output, as_json))

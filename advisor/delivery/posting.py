@@ -20,13 +20,13 @@ from advisor.core.redaction import error_in_words
 from advisor.core.units import format_duration
 from advisor.delivery.channel import (
     Channel,
+    Message,
     Parcel,
     PermanentError,
     SendingError,
     TemporaryError,
     UncertainError,
 )
-from advisor.delivery.message import Message
 from advisor.delivery.secret_values import SecretError
 from advisor.store import outbox
 from advisor.store.handle import Store

@@ -124,6 +124,9 @@ def check_trace(trace: Trace) -> None:
     _check_seconds("loader_cpu_s_per_sample", trace.loader_cpu_s_per_sample)
     # A ratio, but what holds for seconds holds for it.
     _check_seconds("batch_variation", trace.batch_variation)
+    for step in trace.steps:
+        _check_seconds("work of a step", step.work, positive=True, optional=False)
+        _check_seconds("calls of a step", step.calls, positive=True, optional=False)
     _check_words(trace)
 
 

@@ -30,6 +30,7 @@ from advisor.core.values import (
     Phase,
     Precision,
     RankWork,
+    RecordedStep,
     TensorSpec,
     Trace,
 )
@@ -132,6 +133,13 @@ class CheckpointsJson(TypedDict):
     loads: list[str]
 
 
+class RecordedStepJson(TypedDict):
+    """A `RecordedStep`."""
+
+    work: float
+    calls: float
+
+
 class WarningJson(TypedDict):
     """A warning's `Finding`, which has its sentence at the same place of ``warnings``."""
 
@@ -172,6 +180,7 @@ class TraceJson(TypedDict):
     batch_variation: NotRequired[float | None]
     parallel_by: NotRequired[str | None]
     checkpoints: NotRequired[CheckpointsJson | None]
+    steps: NotRequired[list[RecordedStepJson]]
 
 
 T = TypeVar("T")
@@ -337,6 +346,7 @@ def _trace(members: TraceJson) -> Trace:
         parallel_by=members.get("parallel_by"),
         # Nor those from before scripts were read for them.
         checkpoints=checkpoints_from_json(members.get("checkpoints")),
+        steps=tuple(RecordedStep(**entry) for entry in _tuple(members.get("steps", []))),
     )
 
 

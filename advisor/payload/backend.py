@@ -100,6 +100,8 @@ class End:
     def on_span(self, iterations: Iterations) -> None:
         """Called at the end of each span."""
         measurement, span = self._measurement, iterations.last
+        if measurement is None and iterations.is_steady:
+            span = iterations.typical()
         if span is None:
             return
         if measurement is None:

@@ -228,6 +228,10 @@ class Iteration(TypedDict, total=False):
     compile_mode: Name | None
     parallel_by: Name | None
     awaits_reductions: bool
+    # Where steps differ: all operators of several, how often each step calls each, which one is recorded.
+    step_operators: list[Operator]
+    step_counts: list[list[int]]
+    typical_step: int
     # A real GPU adds them.
     iteration_s: float
     device_name: Name
@@ -414,6 +418,6 @@ class MeasuringJob(Job):
 
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 9
+VERSION = 10
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"

@@ -106,21 +106,25 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
     }
     if status is not None:
         return status, details
-    if iterations.last is None or session.backend == "cuda":
+    span = iterations.typical()
+    if span is None or session.backend == "cuda":
         return Status.NO_ITERATION, details
-    session.warn(Warned.ITERATION_SEEN, of="ended-early", num=iterations.num_spans)
-    return found(session, iterations, iterations.last)
+    if span is iterations.last:
+        session.warn(Warned.ITERATION_SEEN, of="ended-early", num=iterations.num_spans)
+    return found(session, iterations, span)
 
 
 def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Details]:
     """How the script failed; no status where it came to an end."""
     from .backend import watched
     from .progress import StopProfiling
+    from .recording.steps import seed_all
     from .script import start_script
     from .torch_names import MissingNameError
 
     try:
         sys.argv[:] = [job["script"], *job["arguments"]]
+        seed_all()
         with watched(session):
             start_script(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:

@@ -16,13 +16,14 @@ from .protocol import Details, Origin, Status
 
 # How a script is started: as ``python train.py`` or, inside a package, as ``python -m pkg.train``.
 #
-# A file with relative imports works only as a module of its package, so it is started as one.
+# A file with relative imports works only as a module of its package, so it is started as one; and so is one
+# that imports a package that does not lie beside it, but beside its own.
 
 
 def start_script(script: str, source: bytes) -> None:
     """Run the script as ``__main__``."""
     path = Path(script).resolve()
-    root = _package_root(path) if _has_relative_imports(source) else None
+    root = _package_root(path) if _needs_package(path, source) else None
     if root is None:
         sys.path.insert(0, str(path.parent))
         runpy.run_path(script, run_name="__main__")
@@ -32,8 +33,22 @@ def start_script(script: str, source: bytes) -> None:
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
-def _has_relative_imports(source: bytes) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(ast.parse(source)))
+def _needs_package(path: Path, source: bytes) -> bool:
+    """Whether what the script imports is found only where its package lies."""
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    if any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in imports):
+        return True
+    root = _package_root(path)
+    if root is None:
+        return False
+    names = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in imports if isinstance(node, ast.ImportFrom)]
+    whole = {name.partition(".")[0] for name in names}
+    return any(_lies_in(root, name) and not _lies_in(path.parent, name) for name in whole)
+
+
+def _lies_in(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").is_file()
 
 
 def _package_root(path: Path) -> Path | None:

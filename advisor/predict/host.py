@@ -132,7 +132,8 @@ def launching(trace: Trace, stepping: float = 1.0) -> Mapping[Phase, float]:
         stepping: calls of the optimizer, over those of the trace.
     """
     costs = host_costs()
-    by_phase = {phase: costs.seconds(calls) for phase, calls in calls_of(trace.ops, trace.launch).items()}
+    calls, repeats = calls_of(trace.ops, trace.launch), trace.mean_step.calls
+    by_phase = {phase: costs.seconds(of_phase) * repeats for phase, of_phase in calls.items()}
     by_phase[Phase.OPTIMIZER] *= stepping
     whole_s, measured_s = sum(by_phase.values()), _waited_s(trace)
     if measured_s is None:

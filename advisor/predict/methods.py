@@ -213,7 +213,11 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         used[i], call_s[i] = time.constant, time.time_s
         sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
-        columns=columns, time_s=columns.counts * call_s, sigma=sigma, methods=methods, constants=used
+        columns=columns,
+        time_s=columns.counts * call_s * trace.mean_step.work,
+        sigma=sigma,
+        methods=methods,
+        constants=used,
     )
 
 

@@ -272,7 +272,8 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
         step.share.sigma * gpu_s,
         step.power_sigma * gpu_s * (not is_measured),
         SIGMA_COMPILED * alone_s * is_joined,
-        batch_variation(trace) * step.sums.passes_s * (not is_measured),
+        # A mean of several steps is as much surer as there are more of them.
+        batch_variation(trace) / math.sqrt(max(len(trace.steps), 1)) * step.sums.passes_s * (not is_measured),
         step.scaling.sigma * device_s * is_several,
         SIGMA_COMMUNICATION * gpu_s * are_gradients_unknown,
         sigma_of_split(step.rank.split, step.layout) * device_s,

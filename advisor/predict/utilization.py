@@ -165,7 +165,7 @@ def step_work(rank: Rank, gpu: GpuSpec, layout: Layout, share: float) -> StepWor
     batch_size = None if _share_samples(trace) else trace.batch_size
     return StepWork(
         num_samples=None if batch_size is None else batch_size * share * copies,
-        model_flops=None if products is None else products.flops * share,
+        model_flops=None if products is None else products.flops * share * trace.mean_step.work,
         peak_flops_per_s=None if products is None else data_sheet_flops_per_s(products.rate, gpu),
     )
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -214,6 +214,7 @@ class Job:
         skip_patches: left out, for tests.
         shortcuts: what repeats is recognised; False works it out each time, for tests.
         handed_on: names of variables that the script gets although scripts do not need them.
+        variables: of the environment, as a launcher sets them.
     """
 
     script: str
@@ -225,6 +226,7 @@ class Job:
     skip_patches: tuple[str, ...] = field(default=())
     shortcuts: bool = True
     handed_on: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
@@ -252,7 +254,7 @@ def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
         },
         "fake_data": job.fake_data,
         "world_size": job.world_size,
-        "withheld": list(withheld(os.environ, job.handed_on)),
+        "withheld": list(withheld(os.environ, (*job.handed_on, *job.variables))),
         "skip_patches": list(job.skip_patches),
         "shortcuts": job.shortcuts,
     }
@@ -316,7 +318,7 @@ def _attempt(
         job_path = folder / "job.json"
         job_path.write_text(json.dumps(whole), encoding="utf-8")
         environment = child_environment(os.environ, folder / TEMPORARY_NAME, handed_on=job.handed_on)
-        environment |= visible_devices(job.backend, os.environ)
+        environment |= {**job.variables, **visible_devices(job.backend, os.environ)}
         command: list[str | Path] = [interpreter, CHILD, job_path]
         inside = None
         if limits.sandbox:

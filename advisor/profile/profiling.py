@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -126,6 +126,7 @@ def profile(
     sandbox: bool = False,
     sandbox_read: Sequence[Path] = (),
     env: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -145,6 +146,7 @@ def profile(
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
         sandbox_read: files and folders that it reads there besides what every script does (docs/sandbox.md).
         env: names of variables that the script gets beside those that training needs; secrets only so.
+        variables: of the environment, which the command that starts the script sets.
         progress: gets each line that the run tells; ``advisor.profile.profiling.parse_event`` reads it.
 
     Raises:
@@ -169,6 +171,7 @@ def profile(
         fake_data=_fed(fake_data, num_samples),
         world_size=world_size,
         handed_on=tuple(env),
+        variables=variables or {},
     )
     limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
@@ -246,8 +249,8 @@ def _check_script(script: Path) -> None:
         )
     if script.suffix == ".ipynb":
         raise InputError(
-            f"{str(script)!r} is a notebook, not a script: convert it first with"
-            " jupyter nbconvert --to script."
+            f"{str(script)!r} is a notebook: the command line takes it as it is (advisor recommend"
+            " notebook.ipynb); here, convert it first with jupyter nbconvert --to script."
         )
     if script.suffix.lower() in _NO_SCRIPTS:
         raise InputError(

@@ -10,7 +10,9 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import mul
 from pathlib import Path
+from statistics import fmean
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -29,10 +31,10 @@ from typing_extensions import TypedDict, is_typeddict
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Finding, Text
-from advisor.core.findings.about_traces import KernelsLeftOut
+from advisor.core.findings.about_traces import KernelsLeftOut, StepsDiffer
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
-from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
+from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, RecordedStep, Trace
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
 from advisor.formats.trace_files import (
     SCHEMA_VERSION,
@@ -357,6 +359,7 @@ def _trace_of(
     recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None
 ) -> Trace:
     ops, unknown = operators_of(recording["operators"])
+    steps = _steps_of(recording)
     if timeline is None:
         ops = _followed(ops, recording["flows"])
     else:
@@ -386,6 +389,7 @@ def _trace_of(
         warnings=(
             *(warning_of(known_warning(one["code"]) or Text, one["facts"]) for one in recording["warnings"]),
             *loading.warnings,
+            *_differences(steps),
             *unknown,
         ),
         world_size=recording["world_size"],
@@ -396,7 +400,35 @@ def _trace_of(
         awaits_reductions=recording["awaits_reductions"],
         batch_variation=loading.batch_variation,
         checkpoints=checkpoints_from_json(cast("CheckpointsJson | None", recording.get("checkpoints"))),
+        steps=steps,
     )
+
+
+# FLOPs per byte at which GPUs of today are as busy computing as reading: 60 (FP32) to 300 (BF16).
+_RIDGE = 100
+
+
+def _steps_of(recording: Recording) -> tuple[RecordedStep, ...]:
+    """What recorded steps that differ did, over what the one in the trace did."""
+    if "step_counts" not in recording:
+        return ()
+    ops, _ = operators_of(recording["step_operators"])
+    cost = [max(op.flops / _RIDGE, op.bytes) for op in ops]
+    work = [sum(map(mul, cost, counts)) for counts in recording["step_counts"]]
+    calls = [sum(counts) for counts in recording["step_counts"]]
+    of_trace = recording["typical_step"]
+    return tuple(
+        RecordedStep(work=one / work[of_trace], calls=num / calls[of_trace])
+        for one, num in zip(work, calls, strict=True)
+    )
+
+
+def _differences(steps: Sequence[RecordedStep]) -> list[Finding]:
+    if not steps:
+        return []
+    work = [step.work for step in steps]
+    mean = fmean(work)
+    return [StepsDiffer(num_steps=len(work), lightest=min(work) / mean, heaviest=max(work) / mean)]
 
 
 def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Finding]]:

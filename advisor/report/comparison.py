@@ -9,8 +9,26 @@ from dataclasses import asdict, dataclass
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
-from advisor.report.cells import BYTES, COUNT, DURATION, NOTHING, TEXT, USD, Cell, Kind, Value
-from advisor.report.document import Block, Column, Document, Row, Section, Table, Tone, columns
+from advisor.report.document import (
+    BYTES,
+    COUNT,
+    DURATION,
+    NOTHING,
+    TEXT,
+    USD,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Kind,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+    facts_of,
+)
 from advisor.report.estimates import summary, trace_texts
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, option_alone, quote_text, where
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
@@ -264,8 +282,7 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "a": option_alone(comparison.a, comparison.worth),
         "b": option_alone(comparison.b, comparison.worth),
         "lines": [_line_json(group, line) for group in groups for line in group.lines],
-        "p_a_cheaper": comparison.p_a_cheaper,
-        "p_a_sooner": comparison.p_a_sooner,
+        **facts_of(comparison, "p_a_cheaper p_a_sooner"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
         "whole": {name: asdict(whole) for name, whole in zip(("a", "b"), comparison.whole, strict=True)},
@@ -275,14 +292,7 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
 
 
 def _line_json(group: Group, line: Line) -> Mapping[str, object]:
-    return {
-        "group": group.title,
-        "line": line.key,
-        "a": line.a,
-        "b": line.b,
-        "difference": line.difference,
-        "ratio": line.ratio,
-    }
+    return {"group": group.title, "line": line.key, **facts_of(line, "a b difference ratio")}
 
 
 MOST_MACHINES, MOST_PARTS = 8, 8
@@ -436,8 +446,7 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
         "base": summary(answer.base),
         "head": summary(answer.head),
         "change": {
-            "measure": change.measure,
-            "relative": change.relative,
+            **facts_of(change, "measure relative"),
             "base": _option_json(change.base),
             "same": _option_json(change.same),
             "head": _option_json(change.head),
@@ -449,26 +458,17 @@ def _diff_facts(answer: DiffAnswer) -> Mapping[str, object]:
 
 
 def _machine_json(machine: MachineChange) -> Mapping[str, object]:
-    return {
-        "gpu": machine.gpu,
-        "num_gpus": machine.num_gpus,
-        "base": _option_json(machine.base),
-        "head": _option_json(machine.head),
-    }
+    sides = {"base": _option_json(machine.base), "head": _option_json(machine.head)}
+    return {**facts_of(machine, "gpu num_gpus"), **sides}
 
 
 def _option_json(option: Option | None) -> Mapping[str, object] | None:
     if option is None:
         return None
-    estimate = option.estimate
     return {
         "id": option.plan.id,
-        "feasible": option.feasible,
-        "removed_by": option.removed_by,
-        "iterations": option.iterations,
-        "iteration_s": asdict(estimate.iteration_s),
-        "memory_bytes": estimate.memory_bytes,
-        "fits_memory": estimate.fits_memory,
+        **facts_of(option, "feasible removed_by iterations"),
+        **facts_of(option.estimate, "iteration_s memory_bytes fits_memory"),
         "time_s": asdict(option.time_s),
         "cost_usd": None if option.plan.usd_per_h is None else asdict(option.cost_usd),
     }

@@ -10,8 +10,23 @@ from typing import TYPE_CHECKING
 
 from advisor.core.values import Occurrence, OccurrenceState, Schedule
 from advisor.delivery.posting import Delivery, Outcome
-from advisor.report.cells import COUNT, PLAIN, SHORT_DURATION, Cell
-from advisor.report.document import NARROW, Column, Document, Fact, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import (
+    COUNT,
+    NARROW,
+    PLAIN,
+    SHORT_DURATION,
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Lines,
+    Row,
+    Section,
+    Table,
+    Tone,
+    columns,
+    facts_of,
+)
 from advisor.schedule.recurrence import zone_of
 from advisor.service.delivering import ChannelState
 from advisor.store.outbox import Posted
@@ -132,9 +147,7 @@ def _last(state: ChannelState) -> str:
 
 def _channel_json(state: ChannelState) -> dict[str, object]:
     return {
-        "name": state.name,
-        "kind": state.kind,
-        "target": state.target,
+        **facts_of(state, "name kind target"),
         "settings": dict(state.settings),
         "secrets": [{"name": name, "problem": problem} for name, problem in state.secrets],
         "last": None if state.last is None else _last_json(state.last),

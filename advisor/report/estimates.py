@@ -22,11 +22,16 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.predict.fitting import arguments_of_largest
-from advisor.report.cells import BYTES, DURATION, INTERVAL, PLAIN, TEXT, Cell, interval_text
 from advisor.report.document import (
+    BYTES,
+    DURATION,
+    INTERVAL,
     NARROW,
+    PLAIN,
+    TEXT,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,
@@ -38,6 +43,8 @@ from advisor.report.document import (
     Table,
     Tone,
     columns,
+    facts_of,
+    interval_text,
     warnings_of,
 )
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
@@ -72,15 +79,10 @@ def summary(trace: Trace) -> dict[str, object]:
     return {
         "script": trace.script,
         "arguments": list(trace.arguments),
-        "backend": trace.backend,
-        "origin_gpu": trace.origin_gpu,
-        "batch_size": trace.batch_size,
-        "samples_per_epoch": trace.samples_per_epoch,
-        "iterations_per_epoch": trace.iterations_per_epoch,
-        "accumulation": trace.accumulation,
-        "data_loading_s": trace.data_loading_s,
-        "loader_cpu_s_per_sample": trace.loader_cpu_s_per_sample,
-        "num_workers": trace.num_workers,
+        **facts_of(
+            trace, "backend origin_gpu batch_size samples_per_epoch iterations_per_epoch accumulation"
+        ),
+        **facts_of(trace, "data_loading_s loader_cpu_s_per_sample num_workers"),
         **asdict(trace.precision),
         "compile_mode": trace.compile_mode,
         **calls,
@@ -342,11 +344,7 @@ def _table(estimates: Sequence[IterationEstimate]) -> Table:
 
 def confirmation_json(confirmed: Confirmation) -> Mapping[str, object]:
     """The largest batch as it was profiled."""
-    return {
-        "arguments": confirmed.arguments,
-        "batch_size": confirmed.batch_size,
-        "estimate": estimate_json(confirmed.estimate),
-    }
+    return {**facts_of(confirmed, "arguments batch_size"), "estimate": estimate_json(confirmed.estimate)}
 
 
 def _memory(
@@ -377,25 +375,13 @@ def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
 def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     """One estimate; seconds and bytes."""
     return {
-        "gpu": estimate.gpu,
-        "num_gpus": estimate.num_gpus,
+        **facts_of(estimate, "gpu num_gpus"),
         "split": estimate.split.name or None,
-        "num_nodes": estimate.layout.num_nodes,
-        "gpus_per_node": estimate.layout.gpus_per_node,
-        "iteration_s": asdict(estimate.iteration_s),
-        "samples_per_s": estimate.samples_per_s,
-        "mfu": estimate.mfu,
-        "communication_s": estimate.communication_s,
-        "loading_s": estimate.loading_s,
-        "input_s": asdict(estimate.input_s) if estimate.input_s else None,
-        "binds": estimate.binds,
-        "memory_bytes": estimate.memory_bytes,
-        "memory_limit_bytes": estimate.memory_limit_bytes,
-        "fits_memory": estimate.fits_memory,
+        **facts_of(estimate.layout, "num_nodes gpus_per_node"),
+        **facts_of(estimate, "iteration_s samples_per_s mfu communication_s loading_s input_s binds"),
+        **facts_of(estimate, "memory_bytes memory_limit_bytes fits_memory"),
         "memory": memory_json(estimate),
-        "by_family": estimate.by_family,
-        "by_method": estimate.by_method,
-        "by_operator": estimate.by_operator,
+        **facts_of(estimate, "by_family by_method by_operator"),
         "assumptions": sentences(estimate.assumptions),
         "assumption_findings": list(map(finding_json, estimate.assumptions)),
     }

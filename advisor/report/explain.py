@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Fabric, Offer, Option, Quantiles, Recommendation
 from advisor.predict.exchange.data_parallel import COMMUNICATION
-from advisor.report.cells import interval_text
 from advisor.report.document import (
     BLANK,
     Block,
@@ -19,6 +18,7 @@ from advisor.report.document import (
     Words,
     clock,
     dollars,
+    interval_text,
     rounded,
     short_times,
     with_rest,

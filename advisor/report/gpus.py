@@ -14,7 +14,7 @@ from advisor.core.values import GpuSpec
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
 from advisor.predict.calibrating import Calibration
-from advisor.report.cells import (
+from advisor.report.document import (
     BYTES,
     COUNT,
     DECIMALS,
@@ -25,8 +25,13 @@ from advisor.report.cells import (
     ROUNDED,
     SHARE,
     Cell,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Table,
+    columns,
 )
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from advisor.report.words import warnings_json
 
 COLUMNS = (

@@ -9,11 +9,25 @@ from dataclasses import asdict
 from advisor.core.findings import Finding
 from advisor.core.units import HOUR_S, format_duration, format_duration_short
 from advisor.core.values import Interval, Quantiles
-from advisor.report.cells import COUNT, DECIMALS, FOUR_DIGITS, INTERVAL, SHARE, SHORT_DURATION, Cell, Kind
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.document import (
+    COUNT,
+    DECIMALS,
+    FOUR_DIGITS,
+    INTERVAL,
+    SHARE,
+    SHORT_DURATION,
+    Cell,
+    Column,
+    Document,
+    Kind,
+    Lines,
+    Row,
+    Table,
+    columns,
+)
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
-from advisor.service.spot_history import FittedMachine
+from advisor.service.waits import FittedMachine
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score
 

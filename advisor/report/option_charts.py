@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from advisor.core.findings.about_options import RemovedByBudget, RemovedByDeadline
 from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, Plan, Quantiles, Recommendation
-from advisor.report.cells import COUNT, SHORT_DURATION, TEXT, USD, Cell, Kind
 from advisor.report.document import (
     BLANK,
+    COUNT,
     NARROW,
+    SHORT_DURATION,
+    TEXT,
+    USD,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,
     Document,
+    Kind,
     Lines,
     Point,
     Range,
@@ -28,6 +32,7 @@ from advisor.report.document import (
     Table,
     Tone,
     columns,
+    facts_of,
 )
 from advisor.report.options import STATUS_OF_REMOVAL, gpus, quote_text, ranked, selection, status, where
 from advisor.report.words import finding_json, sentence, warnings_json
@@ -275,12 +280,8 @@ def _point_json(point: CurvePoint) -> Mapping[str, object]:
     option = point.option
     saved = point.usd_per_h_saved
     return {
-        "id": option.plan.id,
-        "gpu": option.plan.gpu,
-        "num_gpus": option.plan.num_gpus,
-        "num_nodes": option.plan.num_nodes,
-        "time_s": asdict(option.time_s),
-        "cost_usd": asdict(option.cost_usd),
+        **facts_of(option.plan, "id gpu num_gpus num_nodes"),
+        **facts_of(option, "time_s cost_usd"),
         "usd_per_h_saved": None if saved is None or math.isinf(saved) else saved,
         "total_usd": point.total_usd,
         "feasible": option.feasible,

@@ -18,9 +18,10 @@ from advisor.core.findings.about_options import (
 )
 from advisor.core.units import HOUR_S, format_usd
 from advisor.core.values import Job, Option, PickName, Plan, Price, QuoteKind, Recommendation, Script, Steps
+from advisor.report.document import facts_of
 from advisor.report.estimates import estimate_json, memory_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
-from advisor.report.words.table import named_work
+from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, change_s, change_usd, worth_for
 
 # Of these the age says nothing.
@@ -305,15 +306,11 @@ def _work(option: Option, worth: Worth) -> Mapping[str, object]:
 def _machines(plan: Plan) -> Mapping[str, object]:
     offer = plan.offer
     return {
-        "id": plan.id,
-        "tier": plan.tier,
-        "provider": plan.provider,
+        **facts_of(plan, "id tier provider"),
         "instance_type": offer.instance_type if offer else None,
         "region": offer.region if offer else None,
         "zone": offer.zone if offer else None,
-        "gpu": plan.gpu,
-        "num_gpus": plan.num_gpus,
-        "num_nodes": plan.num_nodes,
+        **facts_of(plan, "gpu num_gpus num_nodes"),
         "gpus_per_node": plan.layout.gpus_per_node,
         "market": offer.market if offer else None,
     }
@@ -337,31 +334,19 @@ def _rent(plan: Plan) -> Mapping[str, object]:
 
 
 def _training(option: Option) -> Mapping[str, object]:
-    plan, estimate = option.plan, option.estimate
     return {
         "iterations": option.iterations,
-        "iteration_s": asdict(estimate.iteration_s),
-        "samples_per_s": estimate.samples_per_s,
-        "mfu": estimate.mfu,
-        "input_s": asdict(estimate.input_s) if estimate.input_s else None,
-        "binds": estimate.binds,
-        "vcpus_per_gpu": plan.vcpus_per_gpu,
+        **facts_of(option.estimate, "iteration_s samples_per_s mfu input_s binds"),
+        "vcpus_per_gpu": option.plan.vcpus_per_gpu,
     }
 
 
 def _outcome(option: Option) -> Mapping[str, object]:
     return {
-        "wait_s": asdict(option.wait_s) if option.wait_s else None,
-        "train_s": asdict(option.train_s),
-        "time_s": asdict(option.time_s),
-        "cost_usd": asdict(option.cost_usd),
-        "counted_usd": option.counted_usd,
-        "expected": asdict(option.expected),
+        **facts_of(option, "wait_s train_s time_s cost_usd counted_usd expected"),
         "cost_breakdown": option.cost_breakdown_usd,
-        "p_within_budget": option.p_within_budget,
-        "p_within_deadline": option.p_within_deadline,
-        "memory_bytes": option.estimate.memory_bytes,
-        "fits_memory": option.estimate.fits_memory,
+        **facts_of(option, "p_within_budget p_within_deadline"),
+        **facts_of(option.estimate, "memory_bytes fits_memory"),
         "memory": memory_json(option.estimate),
     }
 

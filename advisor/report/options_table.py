@@ -10,8 +10,21 @@ from functools import partial
 from advisor.core.findings.about_options import Alike
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Listed, Merit, Option, Recommendation
-from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded, with_p90
-from advisor.report.document import NARROW, Column, Row, Table, Tone, columns
+from advisor.report.document import (
+    DURATION,
+    NARROW,
+    PLAIN,
+    SHORT_DURATION,
+    USD,
+    Cell,
+    Column,
+    Row,
+    Table,
+    Tone,
+    Worded,
+    columns,
+    with_p90,
+)
 from advisor.report.options import (
     gpus,
     has_figures,
@@ -27,7 +40,7 @@ from advisor.report.options import (
 from advisor.report.options import (
     place as place_of,
 )
-from advisor.report.words.table import named_work
+from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, worth_for
 
 # Below this many characters all columns side by side would break the names of machines.

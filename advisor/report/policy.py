@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from advisor.report.cells import PLAIN
-from advisor.report.document import NARROW, Column, Document, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import NARROW, PLAIN, Column, Document, Lines, Row, Section, Table, Tone, columns
 
 if TYPE_CHECKING:
     from advisor.site_files.policy_files import Checked

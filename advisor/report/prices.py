@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Finding
 from advisor.core.values import Offer, Price, Quantiles
 from advisor.pricing.price_history import Series
-from advisor.report.cells import COUNT, DAY, PLAIN, USD_PER_H, Cell
 from advisor.report.document import (
+    COUNT,
+    DAY,
     NARROW,
+    PLAIN,
+    USD_PER_H,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Detail,
@@ -25,6 +29,7 @@ from advisor.report.document import (
     Row,
     Table,
     columns,
+    facts_of,
 )
 from advisor.report.document import Series as Curve
 from advisor.report.options import price_json, quote_text
@@ -196,19 +201,10 @@ def _narrow(one: Series, until: datetime) -> tuple[Cell, ...]:
 
 def _json(one: Series, until: datetime) -> dict[str, object]:
     return {
-        "provider": one.provider,
-        "instance_type": one.instance_type,
-        "region": one.region,
-        "zone": one.zone,
-        "market": one.market,
-        "source": one.source,
-        "lowest_usd_per_h": one.lowest_usd_per_h,
+        **facts_of(one, "provider instance_type region zone market source lowest_usd_per_h"),
         "median_usd_per_h": one.median_usd_per_h(until),
         "highest_usd_per_h": one.highest_usd_per_h,
-        "points": [
-            {"observed_at": point.observed_at.isoformat(), "usd_per_h": point.usd_per_h}
-            for point in one.points
-        ],
+        "points": [facts_of(point, "observed_at usd_per_h") for point in one.points],
     }
 
 
@@ -241,16 +237,8 @@ def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> 
 
 
 def _state_json(state: SourceState) -> Mapping[str, object]:
-    return {
-        "name": state.name,
-        "is_live": state.is_live,
-        "providers": state.providers,
-        "offers": state.num_offers,
-        "newest": state.newest.isoformat() if state.newest else None,
-        "oldest": state.oldest.isoformat() if state.oldest else None,
-        "gaps": state.gaps,
-        "credentials": state.credentials,
-    }
+    named = facts_of(state, "name is_live providers")
+    return {**named, "offers": state.num_offers, **facts_of(state, "newest oldest gaps credentials")}
 
 
 def _state_cells(state: SourceState) -> tuple[Cell, ...]:
@@ -376,24 +364,10 @@ def offers_document(
 
 def _offer_json(offer: Offer, price: Price) -> Mapping[str, object]:
     return {
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region,
-        "zone": offer.zone,
-        "gpu": offer.gpu,
-        "num_gpus": offer.num_gpus,
-        "market": offer.market,
-        "usd_per_h": offer.usd_per_h,
+        **facts_of(offer, "provider instance_type region zone gpu num_gpus market usd_per_h"),
         "price": price_json(price),
-        "list_usd_per_h": offer.list_usd_per_h,
-        "contracted_usd_per_h": offer.contracted_usd_per_h,
-        "effective_usd_per_h": offer.effective_usd_per_h,
-        "spot_usd_per_h": None if offer.spot_usd_per_h is None else asdict(offer.spot_usd_per_h),
-        "includes": offer.includes,
-        "architecture": offer.architecture,
-        "minimum_billed_s": offer.minimum_billed_s,
-        "retrieved_at": offer.retrieved_at.isoformat(),
-        "source": offer.source,
+        **facts_of(offer, "list_usd_per_h contracted_usd_per_h effective_usd_per_h spot_usd_per_h includes"),
+        **facts_of(offer, "architecture minimum_billed_s retrieved_at source"),
     }
 
 

@@ -13,10 +13,12 @@ from advisor.core.findings.about_options import Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommendation
 from advisor.edits.patch import Patch
-from advisor.report.cells import CENTS, PLAIN, Cell, Worded
 from advisor.report.document import (
     BLANK,
+    CENTS,
+    PLAIN,
     Block,
+    Cell,
     Column,
     Document,
     Late,
@@ -25,6 +27,7 @@ from advisor.report.document import (
     Section,
     Table,
     Tone,
+    Worded,
     warnings_of,
 )
 from advisor.report.option_charts import time_over_cost
@@ -39,7 +42,7 @@ from advisor.report.options import (
 from advisor.report.options_table import options_sheet, options_table, page_table, short_table
 from advisor.report.plain import shown_code
 from advisor.report.words import finding_json, rule_text, sentence, sentences, warnings_json
-from advisor.report.words.table import named_work
+from advisor.report.words.sentences import named_work
 from recommender.ranking.value import work_alone_decides, worth_for
 
 if TYPE_CHECKING:

@@ -7,9 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration
-from advisor.report.cells import CENTS, DAY, DURATION, USD, USD_PER_H
 from advisor.report.document import (
     BLANK,
+    CENTS,
+    DAY,
+    DURATION,
+    USD,
+    USD_PER_H,
     Axis,
     Block,
     Chart,
@@ -23,6 +27,7 @@ from advisor.report.document import (
     Table,
     Tone,
     columns,
+    facts_of,
 )
 from advisor.report.review_tables import (
     SAVINGS,
@@ -98,9 +103,7 @@ def _usd(amount: Decimal) -> float:
 def _share(share: Share) -> dict[str, object]:
     return {
         "usd": None if share.is_unknown else _usd(share.usd),
-        "num_runs": share.num_runs,
-        "num_unknown": share.num_unknown,
-        "gpu_h": share.gpu_h,
+        **facts_of(share, "num_runs num_unknown gpu_h"),
     }
 
 
@@ -117,8 +120,7 @@ def _billing(billing: Billing) -> dict[str, object]:
         "by_service": _billed(billing.by_service),
         "machines": [
             {
-                "provider": machine.provider,
-                "instance_type": machine.instance_type,
+                **facts_of(machine, "provider instance_type"),
                 "billed_usd": _usd(machine.billed_usd),
                 "explained_usd": _usd(machine.explained_usd),
                 "idle_usd": _usd(machine.idle_usd),
@@ -144,8 +146,7 @@ def _comparison(one: Comparison) -> dict[str, object]:
     return {
         "run": one.run.id,
         "recommendation": one.run.recommendation_id,
-        "gpu": one.run.gpu,
-        "num_gpus": one.run.num_gpus,
+        **facts_of(one.run, "gpu num_gpus"),
         "predicted_s": _quantiles(one.predicted_s),
         "actual_s": one.actual_s,
         "predicted_usd": _quantiles(one.predicted_usd),
@@ -177,19 +178,10 @@ def _move(move: Move) -> dict[str, object]:
     series = move.series
     return {
         "gpu": move.gpu,
-        "provider": series.provider,
-        "instance_type": series.instance_type,
-        "region": series.region,
-        "zone": series.zone,
-        "market": series.market,
-        "source": series.source,
-        "first_usd_per_h": move.first_usd_per_h,
-        "last_usd_per_h": move.last_usd_per_h,
-        "lowest_usd_per_h": series.lowest_usd_per_h,
-        "highest_usd_per_h": series.highest_usd_per_h,
-        "change": series.change,
-        "usd_per_h": asdict(move.usd_per_h),
-        "is_used": move.is_used,
+        **facts_of(series, "provider instance_type region zone market source"),
+        **facts_of(move, "first_usd_per_h last_usd_per_h"),
+        **facts_of(series, "lowest_usd_per_h highest_usd_per_h change"),
+        **facts_of(move, "usd_per_h is_used"),
     }
 
 
@@ -198,16 +190,13 @@ def _saving(saving: Saving) -> dict[str, object]:
 
     one = saving_finding(saving)
     return {
-        "project": saving.job.project,
-        "script": saving.job.script,
+        **facts_of(saving.job, "project script"),
         "num_runs": len(saving.job.runs),
         "usd_per_run": saving.job.usd,
         "plan": saving.plan.id,
         "usd": _quantiles(saving.usd),
         "time_s": _quantiles(saving.time_s),
-        "deadline_s": saving.deadline_s,
-        "share": saving.share,
-        "period_usd": saving.period_usd,
+        **facts_of(saving, "deadline_s share period_usd"),
         "command": command_of(saving),
         "words": sentence(one),
         "finding": finding_json(one),

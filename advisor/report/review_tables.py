@@ -12,8 +12,22 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Finding
 from advisor.core.findings.about_reports import SavingFound
 from advisor.core.values import Interval
-from advisor.report.cells import CENTS, COUNT, DECIMALS, PLAIN, SHARE, USD_PER_H, Cell, Kind
-from advisor.report.document import Column, Row, Table, Tone, columns, rounded
+from advisor.report.document import (
+    CENTS,
+    COUNT,
+    DECIMALS,
+    PLAIN,
+    SHARE,
+    USD_PER_H,
+    Cell,
+    Column,
+    Kind,
+    Row,
+    Table,
+    Tone,
+    columns,
+    rounded,
+)
 from advisor.report.words import sentence
 from advisor.review.savings import rhythm
 from advisor.review.spending import cost_of

@@ -7,8 +7,21 @@ from dataclasses import asdict
 
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import CostKind, Interval, Layout, RunStatus
-from advisor.report.cells import DURATION, USD, Cell, day_text, interval_text
-from advisor.report.document import Block, Column, Document, Lines, Row, Section, Table, columns
+from advisor.report.document import (
+    DURATION,
+    USD,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Section,
+    Table,
+    columns,
+    day_text,
+    interval_text,
+)
 from advisor.service.receipts import Receipt
 from advisor.store.ledger import Run
 

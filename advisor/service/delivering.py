@@ -16,8 +16,7 @@ from advisor.core.units import format_duration
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import ChannelSettings, DeliverySettings
     from advisor.config.settings import StoreSettings
-    from advisor.delivery.channel import Channel
-    from advisor.delivery.message import Message
+    from advisor.delivery.channel import Channel, Message
     from advisor.delivery.posting import Clock, Delivery
     from advisor.delivery.secret_values import Secrets
     from advisor.service.listening import Listener, Step

@@ -14,7 +14,7 @@ from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.receipt_keeping import enter_left_behind
+from advisor.service.receipts import enter_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,9 +169,8 @@ def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) 
             if entry is not None:
                 return entry
     raise InputError(
-        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is recorded."
-        f"{did_you_mean(wanted, ids)}"
-        " `advisor recommend --record` prints the id."
+        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is"
+        f" recorded.{did_you_mean(wanted, ids)} `advisor recommend --record` prints the id."
     )
 
 

@@ -265,9 +265,8 @@ class Place:
         missing = [called(name) for name in ("provider", "gpu") if not getattr(self, name)]
         if self.provider is None or self.gpu is None or missing:
             raise InputError(
-                f"where did it run? {' and '.join(missing)} missing: give"
-                f" {called('recommendation')} ID, {called('plan')} ID, or {called('provider')},"
-                f" {called('gpu')} and {called('market')}."
+                f"where did it run? {' and '.join(missing)} missing: give {called('recommendation')} ID,"
+                f" {called('plan')} ID, or {called('provider')}, {called('gpu')} and {called('market')}."
             )
         is_own = self.provider in {"local", *(cluster.name for cluster in clusters)}
         if is_own and self.market is not None:

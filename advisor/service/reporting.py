@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from advisor.spend.charges import Bill
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
+    from recommender.conditions import Facts
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy
-    from recommender.policy.facts import Facts
 
 WEEK_S = 7 * 86400.0
 
@@ -176,7 +176,7 @@ def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], boo
 
 
 def _facts(run: Run, *, own: bool) -> Facts:
-    from recommender.policy.facts import Facts
+    from recommender.conditions import Facts
 
     tier = Tier.CLOUD
     if own:

@@ -30,7 +30,7 @@ from advisor.site_files.log_rows import (
     rows_of,
     times_of,
 )
-from recommender.queue.jobs import GPUS, JobLog, QueuedJob
+from recommender.queue.waits import GPUS, JobLog, QueuedJob
 
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
 LONGEST_WAIT_S = 366 * DAY_S

@@ -11,8 +11,8 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_options import ApprovalNeeded, RemovedByPolicy
 from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
+from recommender.conditions import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
-from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.policy.merge import Policy
 from recommender.policy.rules import ApprovalRule, Effect, Judgement, Rule
 

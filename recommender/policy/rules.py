@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from advisor.core.units import exact_duration, format_duration, format_usd
 from advisor.core.values import Market, Option, Tier
-from recommender.policy.facts import Facts
+from recommender.conditions import Facts
 from recommender.policy.model import Layer, matches
 
 

@@ -12,12 +12,13 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import WaitOfAnySize, WaitOfOtherUnit
 from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
-from recommender.queue.jobs import GPUS, JobLog
 from recommender.queue.waits import (
     ALL,
     FEWEST_JOBS,
+    GPUS,
     WIDER_BIN_JOBS,
     Bin,
+    JobLog,
     Waits,
     replay,
     size_bin,

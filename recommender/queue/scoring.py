@@ -13,8 +13,7 @@ from advisor.core.errors import InputError
 from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Quantiles
 from recommender.queue.grids import CELL_ENDS, Array, Reading, cells_of, level_index, to_log_minutes
-from recommender.queue.jobs import JobLog, QueuedJob
-from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, Waits, bin_of, replay
+from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, JobLog, QueuedJob, Waits, bin_of, replay
 
 _P50, _P90 = level_index(0.5), level_index(0.9)
 _TAILS = np.array([0.1, 0.99])

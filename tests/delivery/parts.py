@@ -10,9 +10,8 @@ from pydantic import TypeAdapter
 
 from advisor.config.delivery_settings import ChannelSettings
 from advisor.config.layers import Config, load_config
-from advisor.delivery.channel import Channel, Parcel
+from advisor.delivery.channel import Channel, File, Html, Message, Parcel, Picture
 from advisor.delivery.channels.channel_kinds import open_channel
-from advisor.delivery.message import File, Html, Message, Picture
 from advisor.delivery.posting import Clock
 from advisor.delivery.secret_values import Secrets
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from advisor.cli.scheduling import in_words
-from advisor.delivery.channel import Parcel
-from advisor.delivery.message import Message
+from advisor.cli.schedule import in_words
+from advisor.delivery.channel import Message, Parcel
 from advisor.delivery.posting import Clock, Patience, Post
 from advisor.delivery.secret_values import Secrets
 from advisor.service.schedule.child_commands import Command, Ending, Ran

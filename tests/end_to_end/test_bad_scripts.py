@@ -172,7 +172,7 @@ def test_a_module_of_a_package_is_started_as_one(shell, with_init):
     [
         ("missing.py", ["no script at 'missing.py'", ".py file"]),
         ("folder", ["'folder' is a folder", ".py file"]),
-        ("notes.ipynb", ["is a notebook", "nbconvert"]),
+        ("notes.ipynb", ["'notes.ipynb' is no Jupyter notebook"]),
         ("broken_link.py", ["no script at 'broken_link.py'"]),
         ("pipe.py", ["'pipe.py' is a pipe or a device"]),
         ("huge.py", ["'huge.py' is larger than 16 MiB"]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from advisor.formats.trace_files import write_trace
+from advisor.formats.trace_files import read_trace, write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.findings import texts
@@ -27,6 +28,12 @@ def test_version_and_help(shell: Shell) -> None:
         assert command in shell.run("--help").out
 
 
+@pytest.mark.parametrize("words", ["-h", "help", "help prices", "prices -h", "recommend -h"])
+def test_help_as_people_ask_for_it(shell: Shell, words: str) -> None:
+    command = " ".join(word for word in words.split() if word not in ("-h", "help"))
+    assert shell.run(*words.split()).out == shell.run(*command.split(), "--help").out
+
+
 def test_no_command_prints_help(shell: Shell) -> None:
     answer = shell.run()
     assert "Usage:" in answer.out + answer.err
@@ -41,7 +48,7 @@ def test_unknown_command(shell: Shell) -> None:
     [
         (("train.py", "--lr", "0.1"), ("No such option: --lr", "train.py -- --lr")),
         (("train.py", "--fake-dat", "3"), ("--fake-data", "follow `--`")),
-        (("-m", "pkg.train"), ("pkg/train.py", "relative imports")),
+        (("-m", "pkg.train"), ("the whole command after --", "-- python -m pkg.train")),
     ],
 )
 @pytest.mark.parametrize("command", ["profile", "predict", "recommend"])
@@ -51,7 +58,7 @@ def test_options_of_the_script_have_a_place(
     assert_plain_error(shell.run(command, *arguments), 2, *words)
 
 
-@pytest.mark.parametrize("name", ["train.csv", "notes.TXT", "model.pt", "run.sh"])
+@pytest.mark.parametrize("name", ["train.csv", "notes.TXT", "model.pt"])
 def test_data_is_not_run_as_a_script(shell: Shell, name: str) -> None:
     shell.write(name, "1, 2\n")
     for command in ("profile", "predict"):
@@ -261,3 +268,30 @@ def test_doctor_with_broken_settings(shell: Shell) -> None:
     assert answer.code == 1
     assert "broken" in answer.out
     assert "not in working order: settings" in answer.err
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
+def test_the_command_that_people_have(shell: Shell) -> None:
+    """A module of a package without __init__.py, a shell script, a notebook beside its module."""
+    shell.write("tools/model.py", "import torch\n\n\ndef net():\n    return torch.nn.Linear(8, 4).cuda()\n")
+    source = (
+        "import os, sys, torch\nfrom {}model import net\n"
+        "model = net()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(9):\n"
+        "    model(torch.randn(16, 8, device='cuda')).sum().backward()\n    optimizer.step()\n"
+    )
+    shell.write("scripts/go.py", "import os\nassert os.environ['SEED'] == '3'\n" + source.format("tools."))
+    shell.write("run.sh", 'N=2\nenv SEED=3 torchrun --nproc-per-node $N -m scripts.go --lr 1 "$@"\n')
+    cells = [{"cell_type": "code", "source": ["%pip install torch\n", source.format("")]}]
+    shell.write("tools/train.ipynb", json.dumps({"cells": cells}))
+    for words, script, arguments in (
+        (("--", "env", "SEED=3", "python", "-m", "scripts.go"), "scripts/go.py", []),
+        (("run.sh", "--", "--more"), "scripts/go.py", ["--lr", "1", "--more"]),
+        (("tools/train.ipynb",), "train.py", []),
+    ):
+        answer = shell.run("profile", "--json", "--out", "t.json.gz", *words)
+        assert answer.code == 0, answer.err
+        trace = read_trace(shell.folder / "t.json.gz")
+        assert (trace.script.endswith(script), list(trace.arguments)) == (True, arguments)
+        assert trace.ops

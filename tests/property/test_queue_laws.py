@@ -21,9 +21,17 @@ from advisor.site_files.job_logs import read_job_log
 from recommender.outcome.draws import waits as drawn
 from recommender.queue.fitted import WaitQuantiles, fit
 from recommender.queue.grids import LEVELS, grid_of, to_log_minutes, to_waits_s
-from recommender.queue.jobs import QueuedJob
 from recommender.queue.scoring import check, pinball
-from recommender.queue.waits import ALL, WALLTIME_BINS, Waits, replay, size_bin, walltime_bin, widened
+from recommender.queue.waits import (
+    ALL,
+    WALLTIME_BINS,
+    QueuedJob,
+    Waits,
+    replay,
+    size_bin,
+    walltime_bin,
+    widened,
+)
 from tests.jobs import BEGINNING_S, job_log, make_job
 
 WAITS = st.one_of(st.just(0.0), st.floats(0, 1e6))

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from advisor.schedule.github_actions import in_utc
+from advisor.schedule.exports import in_utc
 from advisor.schedule.recurrence import Cron, next_after, parse_cron, times_after
 from tests.schedules import make_schedule, next_by_manual
 

@@ -23,7 +23,7 @@ from advisor.pricing.sources.aws.survey import Region, catalog_machines
 from advisor.pricing.sources.gcp import client
 from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
 from advisor.pricing.sources.gcp.skus import load_machines, part_of, rates_of
-from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
+from advisor.pricing.sources.gpuhunt import Retrieval, offers_of
 from advisor.pricing.sources.protocol import OfferQuery, Part
 from tests.clouds.aws_replies import EC2
 from tests.clouds.aws_world import NOW, Block, small_world

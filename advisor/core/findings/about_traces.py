@@ -119,6 +119,12 @@ class SizesAssumed(TraceWarning):
     assumptions: Sequence[str]
 
 
+class StepsDiffer(TraceWarning):
+    num_steps: int
+    lightest: float
+    heaviest: float
+
+
 class StepTaken(TraceWarning):
     step: str
     num_steps: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from statistics import fmean
 
 from advisor.core.findings import Finding
 from advisor.core.notebook import html_of
@@ -190,6 +191,19 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedStep:
+    """What one of several recorded steps did, over what the trace's operators do.
+
+    Attributes:
+        work: time on a GPU, by its FLOPs and bytes.
+        calls: of operators, which the host launches.
+    """
+
+    work: float
+    calls: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One steady iteration (one optimizer step) of a training script, and what an epoch holds.
 
@@ -220,6 +234,8 @@ class Trace:
             pixels), 0 where all are alike; None if unknown.
         checkpoints: what the script's text does with them; None where nobody looked, or where a library that
             we do not know has the loop.
+        steps: recorded ones, where they differ (layerdrop, sequences of any length); ``ops`` are of the one
+            nearest to their mean. Empty where all are alike, or nobody looked.
     """
 
     schema_version: int
@@ -251,11 +267,21 @@ class Trace:
     parallel_by: str | None = None
     awaits_reductions: bool = False
     checkpoints: Checkpoints | None = None
+    steps: tuple[RecordedStep, ...] = ()
 
     @property
     def flops(self) -> int:
         """Floating-point operations of the iteration."""
-        return sum(op.flops * op.count for op in self.ops)
+        return round(sum(op.flops * op.count for op in self.ops) * self.mean_step.work)
+
+    @property
+    def mean_step(self) -> RecordedStep:
+        """Of the steps, over what the trace's operators do."""
+        if not self.steps:
+            return RecordedStep(work=1.0, calls=1.0)
+        return RecordedStep(
+            work=fmean(step.work for step in self.steps), calls=fmean(step.calls for step in self.steps)
+        )
 
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""

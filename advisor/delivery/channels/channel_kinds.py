@@ -15,12 +15,10 @@ from advisor.config.delivery_settings import (
     WebhookChannel,
 )
 from advisor.delivery.channel import Channel
-from advisor.delivery.channels.gcs import Gcs
+from advisor.delivery.channels.bucket import S3, Gcs
 from advisor.delivery.channels.local import LocalFile, Stdout
-from advisor.delivery.channels.s3 import S3
-from advisor.delivery.channels.slack import Slack
 from advisor.delivery.channels.smtp import Smtp
-from advisor.delivery.channels.webhook import Webhook
+from advisor.delivery.channels.webhook import Slack, Webhook
 from advisor.delivery.secret_values import Secrets
 
 

@@ -9,8 +9,7 @@ from pathlib import Path, PurePath
 
 from advisor.config.delivery_settings import FileChannel, StdoutChannel
 from advisor.core.files import write_atomically
-from advisor.delivery.channel import Parcel, PermanentError, UncertainError
-from advisor.delivery.message import File
+from advisor.delivery.channel import File, Parcel, PermanentError, UncertainError
 from advisor.delivery.secret_values import Secrets
 
 

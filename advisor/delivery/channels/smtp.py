@@ -18,6 +18,7 @@ from email.utils import format_datetime
 
 from advisor.config.delivery_settings import SmtpChannel
 from advisor.delivery.channel import (
+    Message,
     Parcel,
     PermanentError,
     SendingError,
@@ -25,7 +26,6 @@ from advisor.delivery.channel import (
     UncertainError,
     quoted_words,
 )
-from advisor.delivery.message import Message
 from advisor.delivery.secret_values import Secrets
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}

@@ -20,6 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import replace
 from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
+from .steps import Steps
 
 if TYPE_CHECKING:
     from ..composite import Args, Kwargs
@@ -306,6 +307,10 @@ class Iterations:
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
         self._evaluations = Evaluations()
+        # A real GPU's steps are timed instead, and calls of a function are each an iteration.
+        self._steps = None if by_call or session.backend == "cuda" else Steps()
+        # On the CPU dropout draws from it, too.
+        self._draws = self._steps.draws if self._steps and session.backend == "fake" else None
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self._depth = 0
         self._first_call = 0
@@ -448,11 +453,22 @@ class Iterations:
         }
         self.nominal_batch = nominal_batch(sys._getframe())
         self.warnings = self._warnings()
-        self.is_steady = self._seems_steady(self.last)
+        self.is_steady = self._is_enough(self.last)
         self.start_span()
         if self._position is not None:
             self._position.stepped(self.num_spans)
         self._on_span(self.num_spans)
+
+    def typical(self) -> Iteration | None:
+        """The iteration that stands for all: the newest, or the most typical of several that differ."""
+        return (None if self._steps is None else self._steps.typical()) or self.last
+
+    def _is_enough(self, span: Iteration) -> bool:
+        is_steady = self._seems_steady(span)
+        if self._steps is None:
+            return is_steady
+        is_clean = self.num_spans > 1 and not self._evaluations.num_passes
+        return self._steps.add(span, is_clean=is_clean, is_steady=is_steady)
 
     def _seems_steady(self, span: Iteration) -> bool:
         samples = samples_of(span)
@@ -545,6 +561,8 @@ class Iterations:
         compiled = self._session.compiled
         compiled.enter(compiled.mode_of(module))
         if self._depth == 0:
+            if self._draws is not None and torch.is_grad_enabled():
+                self._draws.begin()
             self._models[id(module)] = module
             self._first_call = self._session.recorder.next_call
         self._depth += 1
@@ -553,6 +571,8 @@ class Iterations:
         self._depth = max(0, self._depth - 1)
         session = self._session
         session.compiled.leave()
+        if self._depth == 0 and self._draws is not None:
+            self._draws.end()
         if self._depth > 0 or torch.is_grad_enabled():
             return
         if self._position is not None:

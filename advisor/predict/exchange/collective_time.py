@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -452,11 +452,13 @@ class Scaling:
 
 
 def batch_variation(trace: Trace) -> float:
-    """Standard deviation over the mean of what the batches of one step hold: passes even out.
+    """Standard deviation over the mean of what steps do, or of what their batches hold: passes even out.
 
     A profiler's trace does not tell; ``spread`` and ``sigma`` hold what published jobs had of it.
     """
-    return (trace.batch_variation or 0.0) / math.sqrt(trace.accumulation)
+    of_batches = (trace.batch_variation or 0.0) / math.sqrt(trace.accumulation)
+    work = [step.work for step in trace.steps]
+    return max(of_batches, stdev(work) / fmean(work)) if len(work) > 1 else of_batches
 
 
 @cache

@@ -5,13 +5,13 @@ from advisor.report.words import answers, estimates, option_notes, script_notes,
 from advisor.report.words.sentences import (
     error_text,
     finding_json,
+    in_names,
     rule_text,
     sentence,
     sentences,
     text_of,
     warnings_json,
 )
-from advisor.report.words.table import in_names
 
 __all__ = [
     "error_text",

@@ -5,32 +5,7 @@ from __future__ import annotations
 from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout
-from advisor.report.words.table import TEXTS, effort, in_names, named_work
-
-
-@in_names.register
-def _(it: about_answers.OptInRegions) -> str:
-    return (
-        f"{it.num_offers:,} offers are left out, in regions that an account must enable first"
-        f" ({', '.join(it.regions)}): include them with --region NAME or cloud.opt_in_regions"
-    )
-
-
-TEXTS[about_answers.CloudWaitAssumed] = (
-    "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
-    " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
-)
-TEXTS[about_answers.DataRegionUnknown] = (
-    "region of {place} unknown: assumed to be the one of {provider} that costs most to leave, far"
-    " from"
-    " every machine (write {place}@REGION)"
-)
-TEXTS[about_answers.RatesUnknown] = (
-    "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer:"
-    " that of"
-    " their place is unknown (see their notes; rates in the settings replace it)"
-)
-
+from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
 
 # Between these odds of being the faster one, predictions do not tell two plans apart.
 _UNSURE = (0.1, 0.9)
@@ -44,8 +19,7 @@ def _(it: about_answers.ComparedBetter) -> str:
     counted = _counted(it.change_usd, it.slower, it.faster)
     return (
         f"{it.faster} is on average {gains} than {it.slower}{counted}: take {it.faster}, whatever an hour is"
-        " worth"
-        f"{_sure(it.p_sooner)}"
+        f" worth{_sure(it.p_sooner)}"
     )
 
 
@@ -56,10 +30,8 @@ def _(it: about_answers.ComparedTrade) -> str:
     counted = _counted(it.change_usd, it.faster, it.slower)
     return (
         f"{it.faster} is on average {time} and {cost} than {it.slower}{counted}: worth it where an hour until"
-        " the"
-        f" job is done is worth more than {format_usd(it.even_usd_per_h)}. At"
-        f" {format_usd(it.value_usd_per_h)}"
-        f" (--value-of-time) take {it.take}{_sure(it.p_sooner)}"
+        f" the job is done is worth more than {format_usd(it.even_usd_per_h)}. At"
+        f" {format_usd(it.value_usd_per_h)} (--value-of-time) take {it.take}{_sure(it.p_sooner)}"
     )
 
 
@@ -71,21 +43,6 @@ def _(it: about_answers.ComparedByTime) -> str:
         f"{than}; what {' and '.join(it.unpriced)} costs is unknown, so time alone"
         f" decides{_sure(it.p_sooner)}"
     )
-
-
-@in_names.register
-def _(it: about_answers.ComparedOne) -> str:
-    return f"only {it.take} does the job: {it.other} does not ({in_names(it.why)})"
-
-
-@in_names.register
-def _(it: about_answers.ComparedNeither) -> str:
-    return f"neither does the job: not A ({in_names(it.why_a)}), nor B ({in_names(it.why_b)})"
-
-
-@in_names.register
-def _(it: about_answers.ComparedSame) -> str:
-    return f"A and B come to the same: {format_usd(it.usd)} and {format_duration(it.time_s)}"
 
 
 def _times(times: float | None, amount: str, than: str) -> str:
@@ -141,10 +98,6 @@ def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
     return f" ({format_usd(abs(change_usd))} to change the script{place} counted)"
 
 
-TEXTS[about_answers.CurveOfNone] = "no number of these GPUs does the job"
-TEXTS[about_answers.CurveOfOne] = "there is one number alone that does the job: {machine}"
-
-
 @in_names.register
 def _(it: about_answers.Machine) -> str:
     gpus = Layout(gpus_per_node=it.num_gpus // it.num_nodes, num_nodes=it.num_nodes).of(it.gpu)
@@ -191,10 +144,6 @@ def _told_apart(longer_s: float, expected_s: float) -> str:
     return format_duration(longer_s)
 
 
-TEXTS[about_answers.NothingTips] = "nothing that is in doubt: no other option comes close"
-TEXTS[about_answers.SummaryDoubt] = "What would change this advice: {tipped_by}"
-
-
 @in_names.register
 def _(it: about_answers.EpochLengthUnknown) -> str:
     why = "its data has no length" if it.has_loader else "it uses no torch DataLoader"
@@ -204,19 +153,8 @@ def _(it: about_answers.EpochLengthUnknown) -> str:
         why, instead = "a profile does not show it", ""
     return (
         f"how many iterations an epoch of {it.script!r} has is unknown ({why}): add --iterations-per-epoch N,"
-        " or"
-        f" give --iterations N instead of --epochs{instead}"
+        f" or give --iterations N instead of --epochs{instead}"
     )
-
-
-TEXTS[about_answers.NothingToChooseFrom] = (
-    "there is nothing to choose from: no local GPU, no cluster and no offer matches. Widen --gpu,"
-    " --provider, --region or --market, or give --local-gpu NAME"
-)
-TEXTS[about_answers.TooManyEpochs] = (
-    "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than {most_iterations:,}"
-    " iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end"
-)
 
 
 @in_names.register
@@ -256,3 +194,28 @@ def _condition(it: about_answers.Tipping) -> str:
             return f"if the data is in {it.data_region} of {it.data_provider} (--data)"
         case _:
             return "if the policy's objective were the best value"
+
+
+TEXTS |= {
+    about_answers.OptInRegions: "{num_offers:,} offers are left out, in regions that an account must enable"
+    " first ({regions}): include them with --region NAME or cloud.opt_in_regions",
+    about_answers.CloudWaitAssumed: "the wait for a machine is assumed for {num_assumed} of {num_rented}"
+    " rented options, from open traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for"
+    " spot",
+    about_answers.DataRegionUnknown: "region of {place} unknown: assumed to be the one of {provider} that"
+    " costs most to leave, far from every machine (write {place}@REGION)",
+    about_answers.RatesUnknown: "{num_unknown} of {num_options} options pay the dearest known rate of disks"
+    " or data transfer: that of their place is unknown (see their notes; rates in the settings replace it)",
+    about_answers.ComparedOne: "only {take} does the job: {other} does not ({why})",
+    about_answers.ComparedNeither: "neither does the job: not A ({why_a}), nor B ({why_b})",
+    about_answers.ComparedSame: "A and B come to the same: {usd:usd} and {time_s:duration}",
+    about_answers.CurveOfNone: "no number of these GPUs does the job",
+    about_answers.CurveOfOne: "there is one number alone that does the job: {machine}",
+    about_answers.NothingTips: "nothing that is in doubt: no other option comes close",
+    about_answers.SummaryDoubt: "What would change this advice: {tipped_by}",
+    about_answers.NothingToChooseFrom: "there is nothing to choose from: no local GPU, no cluster and no"
+    " offer matches. Widen --gpu, --provider, --region or --market, or give --local-gpu NAME",
+    about_answers.TooManyEpochs: "{epochs:,g} epochs of {iterations_per_epoch:,} iterations are more than"
+    " {most_iterations:,} iterations: give fewer --epochs, or --iterations-per-epoch N where the epoch has"
+    " no real end",
+}

@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.core.findings import about_estimates, about_options
 from advisor.core.units import HOUR_S, MIB, format_bytes, format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 _CHANGES = {
     "accumulation": "smaller batches with accumulation",
@@ -82,8 +82,7 @@ def _(it: about_options.RemovedBySpot) -> str:
         better = f"; with one every {interval}: {_hours(hours)} and {format_usd(it.best['cost_usd'])}"
     return (
         f"refused: {_hours(it.training_h)} of training and {format_usd(it.cost_usd)} are expected {every},"
-        " against"
-        f" {_hours(it.on_demand_h)} on demand{better}"
+        f" against {_hours(it.on_demand_h)} on demand{better}"
     )
 
 
@@ -92,33 +91,12 @@ def _hours(hours: float) -> str:
 
 
 @in_names.register
-def _(it: about_options.RemovedByBudget) -> str:
-    return (
-        f"over budget: {format_usd(it.cost_usd)} in the median, within {format_usd(it.budget_usd)} with p"
-        f" {it.p:.2f}"
-    )
-
-
-@in_names.register
 def _(it: about_options.RemovedByAttention) -> str:
     allowed = " or ".join(it.backends) if it.backends else "no kernel"
     return (
         f"the script allows attention by {allowed} alone, which cannot run it on {it.gpu} ({it.dtype}, heads"
-        " of"
-        f" {it.head_size}): PyTorch would raise an error; allow math or another kernel (sdpa_kernel)"
+        f" of {it.head_size}): PyTorch would raise an error; allow math or another kernel (sdpa_kernel)"
     )
-
-
-@in_names.register
-def _(it: about_options.RemovedByDeadline) -> str:
-    median, limit = format_duration(it.time_s), format_duration(it.deadline_s)
-    return f"too late: {median} in the median, within {limit} with p {it.p:.2f}"
-
-
-TEXTS[about_options.RemovedBySoftware] = (
-    "no PyTorch 2 build for CUDA 12 or later runs on compute capability {compute_capability}"
-)
-TEXTS[about_options.RemovedByPolicy] = "{rule} ({file}): {detail}"
 
 
 @in_names.register
@@ -154,20 +132,11 @@ def _(it: about_estimates.RooflineConstants) -> str:
 
 
 @in_names.register
-def _(it: about_estimates.Supposed) -> str:
-    return (
-        f"supposes a script that divides its model ({it.split}): the one that was profiled does not, and its"
-        " time is worked out, not profiled"
-    )
-
-
-@in_names.register
 def _(it: about_estimates.DataParallel) -> str:
     return (
         f"data parallel: gradients are all-reduced in {it.bucket_bytes / MIB:g} MiB buckets as backward"
         f" completes them, kernels run {it.slowdown * 100:.0f} % slower meanwhile; passes of single GPUs vary"
-        " by"
-        f" {it.spread * 100:.0f} %, and all wait for the slowest"
+        f" by {it.spread * 100:.0f} %, and all wait for the slowest"
     )
 
 
@@ -202,15 +171,6 @@ def _(it: about_estimates.Launching) -> str:
 
 
 @in_names.register
-def _(it: about_estimates.MemoryByPart) -> str:
-    return (
-        f"memory: tracked peak + {it.fragmentation_p50:.0%} fragmentation ({it.fragmentation_p90:.0%} at"
-        " worst)"
-        " + workspaces + CUDA context"
-    )
-
-
-@in_names.register
 def _(it: about_estimates.PowerLimited) -> str:
     draws = f"each GPU may draw {it.limit_w:g} of {it.tdp_w:g} W"
     if it.slowdown is None:
@@ -222,14 +182,6 @@ def _(it: about_estimates.PowerLimited) -> str:
 def _(it: about_estimates.NotLearned) -> str:
     named = [f"some {family}" if family in it.partly else family for family in it.families]
     return f"by the roofline, not learned: {', '.join(named)}"
-
-
-@in_names.register
-def _(it: about_estimates.RecurrentOfUnknownSize) -> str:
-    return (
-        f"recurrent layers of unknown sizes: at {it.share_of_rate * 100:.0f} % of the rate of products, not"
-        " measured"
-    )
 
 
 @in_names.register
@@ -245,39 +197,12 @@ def _(it: about_estimates.CorrectedByReceipts) -> str:
 
 
 @in_names.register
-def _(it: about_estimates.WhatIfNotFeasible) -> str:
-    return f"then not feasible on {it.gpu}: {', '.join(it.removed_by)}"
-
-
-@in_names.register
 def _(it: about_estimates.Drift) -> str:
     took = f"{abs(it.ratio - 1):.0%} {'longer' if it.ratio > 1 else 'shorter'}"
     return (
         f"the last {it.num_runs} runs on {it.gpu} took {took} than predicted (median), {it.num_outside} of"
-        " them"
-        " outside their intervals: look for a change of the machines or of the software"
+        " them outside their intervals: look for a change of the machines or of the software"
     )
-
-
-TEXTS[about_estimates.AttentionUnfused] = (
-    "no fused kernel runs the script's attention on {gpu} ({dtype}, heads of {head_size}), so PyTorch"
-    " keeps the matrix of scores: time and memory are of a fused kernel, and too low"
-)
-TEXTS[about_estimates.EmulatedRate] = "{rate} is emulated at the fp32 rate"
-TEXTS[about_estimates.Fp16OnCudaCores] = "fp16 without tensor cores"
-TEXTS[about_estimates.LearnedRates] = (
-    "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)"
-)
-TEXTS[about_estimates.RecurrentStepwise] = "recurrent layers: modelled step by step, not measured"
-TEXTS[about_estimates.StateShared] = (
-    "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the others;"
-    " nothing of that hides"
-)
-TEXTS[about_estimates.StepCompiled] = (
-    "compiled (torch.compile, mode {mode}): operators were recorded in eager mode, and chains of what"
-    " streams through memory are counted as one kernel each"
-)
-TEXTS[about_estimates.TimeOfUnsupportedGpu] = "{gpu}: {why}; its time is what the hardware could do"
 
 
 @in_names.register
@@ -322,27 +247,15 @@ def _sample(kind: str) -> str:
     return sized.get(kind, "a sample of its size")
 
 
-@in_names.register
-def _(it: about_options.MoreVcpus) -> str:
-    return (
-        f"what if more vCPUs: {it.instance_type} has {it.vcpus_per_gpu:g} for each of the same GPUs,"
-        f" {format_duration(it.time_s)} for {format_usd(it.cost_usd)} instead of"
-        f" {format_duration(it.instead_of_time_s)} for {format_usd(it.instead_of_cost_usd)}"
-    )
-
-
 TEXTS[about_estimates.NoGain] = {
     "already": "the script does so already",
     "batch-not-seen": "the shapes of its operators do not show the {batch_size:,} samples of a step: it may"
-    " take"
-    " several"
-    " batches, as with two optimizers",
+    " take several batches, as with two optimizers",
     "batch-unknown": "how many samples a step takes is unknown",
     "bf16-instead": "bf16 is as fast on {gpu} and needs no gradient scaler",
     "copied": "the plan copies the data to the machine's own disks already",
     "graph-breaks": "values decide a shape {num_breaks:,} times an iteration, where the graph breaks: what it"
-    " saves"
-    " is unknown",
+    " saves is unknown",
     "no-machine": "no machine is recommended for the script as it is",
     "no-rate": "{gpu} has no tensor cores for {rate}",
     "not-copied": "the machine's own disks do not hold the data, or a copy there saves no time",
@@ -353,8 +266,7 @@ TEXTS[about_estimates.NoGain] = {
 
 TEXTS[about_estimates.WhatIf] = {
     "autocast": "what if: the forward pass and the loss under autocast to {dtype}; casts and what is kept for"
-    " the"
-    " backward pass follow from the operators; not profiled so",
+    " the backward pass follow from the operators; not profiled so",
     "fed-faster": "what if: the input pipeline was changed on paper, the script was not run so",
     "rewritten": "what if: {change}, written into the trace by its rules; not profiled so",
     "tf32": "what if: products in TF32 instead of FP32; not profiled so",
@@ -381,3 +293,37 @@ def _(it: about_estimates.Constant) -> str:
             return f"median of the measured {whose} {side} {it.slot_power_w:g} W"
         case "half-rate":
             return "as of two GeForce boards, whose tensor cores add in FP32 at half rate, too"
+
+
+TEXTS |= {
+    about_options.RemovedByBudget: "over budget: {cost_usd:usd} in the median, within {budget_usd:usd} with"
+    " p {p:.2f}",
+    about_options.RemovedByDeadline: "too late: {time_s:duration} in the median, within"
+    " {deadline_s:duration} with p {p:.2f}",
+    about_options.RemovedBySoftware: "no PyTorch 2 build for CUDA 12 or later runs on compute capability"
+    " {compute_capability}",
+    about_options.RemovedByPolicy: "{rule} ({file}): {detail}",
+    about_estimates.Supposed: "supposes a script that divides its model ({split}): the one that was profiled"
+    " does not, and its time is worked out, not profiled",
+    about_estimates.MemoryByPart: "memory: tracked peak + {fragmentation_p50:.0%} fragmentation"
+    " ({fragmentation_p90:.0%} at worst) + workspaces + CUDA context",
+    about_estimates.RecurrentOfUnknownSize: "recurrent layers of unknown sizes: at {share_of_rate:percent}"
+    " of the rate of products, not measured",
+    about_estimates.WhatIfNotFeasible: "then not feasible on {gpu}: {removed_by}",
+    about_estimates.AttentionUnfused: "no fused kernel runs the script's attention on {gpu} ({dtype}, heads"
+    " of {head_size}), so PyTorch keeps the matrix of scores: time and memory are of a fused kernel, and too"
+    " low",
+    about_estimates.EmulatedRate: "{rate} is emulated at the fp32 rate",
+    about_estimates.Fp16OnCudaCores: "fp16 without tensor cores",
+    about_estimates.LearnedRates: "learned from, or fitted to, published kernels of P4 to GB200"
+    " (docs/accuracy)",
+    about_estimates.RecurrentStepwise: "recurrent layers: modelled step by step, not measured",
+    about_estimates.StateShared: "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and"
+    " sends it to the others; nothing of that hides",
+    about_estimates.StepCompiled: "compiled (torch.compile, mode {mode}): operators were recorded in eager"
+    " mode, and chains of what streams through memory are counted as one kernel each",
+    about_estimates.TimeOfUnsupportedGpu: "{gpu}: {why}; its time is what the hardware could do",
+    about_options.MoreVcpus: "what if more vCPUs: {instance_type} has {vcpus_per_gpu:g} for each of the same"
+    " GPUs, {time_s:duration} for {cost_usd:usd} instead of {instead_of_time_s:duration} for"
+    " {instead_of_cost_usd:usd}",
+}

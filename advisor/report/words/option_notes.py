@@ -6,7 +6,7 @@ from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_prices
 from advisor.core.units import format_bytes, format_duration, format_usd
-from advisor.report.words.table import TEXTS, effort, in_names, named_work
+from advisor.report.words.sentences import TEXTS, effort, in_names, named_work
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
@@ -43,24 +43,6 @@ def _(it: about_options.Reading) -> str:
 
 
 @in_names.register
-def _(it: about_options.CopiedLocally) -> str:
-    return (
-        f"{it.gib:,.10g} GiB of data are copied to the machine's own disks at each start, in"
-        f" {format_duration(it.time_s)}, and read there in {format_duration(it.read_s)} per iteration"
-        " (assumed):"
-        " over its network each epoch may take longer"
-    )
-
-
-@in_names.register
-def _(it: about_options.ReadOnce) -> str:
-    return (
-        f"{it.gib:,.10g} GiB of data are read once at each start, in {format_duration(it.time_s)} (assumed):"
-        " the machine's memory holds them after that"
-    )
-
-
-@in_names.register
 def _(it: about_options.DataMoved) -> str:
     paid = f" for {format_usd(it.usd)}" if it.usd else ""
     return (
@@ -75,8 +57,7 @@ def _(it: about_options.GangAssumed) -> str:
     )
     return (
         f"{it.num_nodes} nodes must be there at once: assumed that {finds}the wait is {it.times_of_one:.2g}"
-        " times"
-        " that for one"
+        " times that for one"
     )
 
 
@@ -125,19 +106,12 @@ def _(it: about_options.GpuInUse) -> str:
 
 
 @in_names.register
-def _(it: about_options.MemoryTight) -> str:
-    need, most, has = map(format_bytes, (it.needed_bytes, it.needed_p90_bytes, it.available_bytes))
-    return f"may not fit: needs {need}, in one of ten cases {most}, and the GPU has {has}"
-
-
-@in_names.register
 def _(it: about_options.LaterStart) -> str:
     start = datetime.fromisoformat(it.start_at)
     return (
         f"a start {it.delay_h} h later ({start:%H:%M} {start.tzname()}) was cheaper over the last"
-        f" {it.num_days}"
-        f" days: {format_usd(it.saving_usd)} less than {format_usd(it.usd)} on average, give or take"
-        f" {format_usd(it.spread_usd)} from day to day"
+        f" {it.num_days} days: {format_usd(it.saving_usd)} less than {format_usd(it.usd)} on average, give or"
+        f" take {format_usd(it.spread_usd)} from day to day"
     )
 
 
@@ -179,16 +153,6 @@ def _(it: about_options.WaitOfLog) -> str:
 
 
 @in_names.register
-def _(it: about_options.WaitAssumed) -> str:
-    half, most = format_duration(it.later_p50_s), format_duration(it.later_p90_s)
-    return (
-        f"wait assumed: {100 * it.p_at_once:.0f} % of starts find a machine at once, half of the others"
-        " within"
-        f" {half}, 9 of 10 of them within {most} ({it.basis} from {it.num_traces} {it.source}, {it.as_of})"
-    )
-
-
-@in_names.register
 def _(it: about_options.PlaceContended) -> str:
     if it.is_taken_back:
         return "AWS takes back more than 20 % of these machines a month here: starts are assumed to be rare"
@@ -205,33 +169,6 @@ def _(it: about_options.QueueAssumed) -> str:
         f"wait assumed: that of {it.num_jobs:,} jobs of {it.size} GPUs or nodes{asking} on {it.num_logs}"
         " other clusters; no deadline relies on it (set wait_p50 and wait_p90, or wait_log)"
     )
-
-
-@in_names.register
-def _(it: about_options.WaitOfStarts) -> str:
-    return (
-        f"wait from your log of {it.watched_h:,.0f} h: {100 * it.p_at_once:.0f} % of starts find a machine at"
-        " once"
-    )
-
-
-TEXTS[about_options.ApprovalNeeded] = "needs approval by {by}: {detail} ({file})"
-TEXTS[about_options.CommunityHost] = (
-    "community host: a third party's machine listed on {provider}; speed and security depend on its"
-    " owner, so bring no secrets"
-)
-TEXTS[about_options.DataInPlace] = "the data set ({place}) is in this region: moving it costs nothing"
-TEXTS[about_options.QuotaNeeded] = (
-    "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts start with little or"
-    " none: request it from {provider} first"
-)
-TEXTS[about_options.PriceDerived] = "price never quoted, {source}: it counts at its p90"
-TEXTS[about_options.WaitOfAnySize] = (
-    "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
-)
-TEXTS[about_options.WaitOfOtherUnit] = (
-    "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}"
-)
 
 
 @in_names.register
@@ -271,10 +208,6 @@ def _if_unknown(is_cost_known: bool) -> str:
     return "" if is_cost_known else ", which is unknown and counts as 0"
 
 
-TEXTS[about_answers.CostOfPickUnknown] = "{rule}; what it costs is unknown"
-TEXTS[about_answers.ObjectiveOfPolicy] = "the policy's objective: {reason}"
-
-
 @in_names.register
 def _(it: about_options.RiskPreemption) -> str:
     gang = f" of any of {it.num_nodes} nodes, which stops all" if it.num_nodes > 1 else ""
@@ -291,27 +224,7 @@ def _(it: about_options.RiskPreemption) -> str:
 def _(it: about_options.RatePublished) -> str:
     return (
         f"{'floor' if it.is_floor else 'assumed'}; {it.source} of {it.as_of}: {it.low_pct} to {it.high_pct} %"
-        " of machines"
-        f" taken back in a month, at least {it.least_preemptions_per_h:.1g} per hour"
-    )
-
-
-TEXTS[about_options.RateAssumed] = "assumed ({basis} from {num_traces} {source}, {as_of})"
-TEXTS[about_options.RateConfigured] = "configured"
-TEXTS[about_options.RateOfLog] = "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows"
-
-
-@in_names.register
-def _(it: about_prices.GpuFamily) -> str:
-    return f"{it.name} is a family: taken as {', '.join(it.gpus)}"
-
-
-@in_names.register
-def _(it: about_prices.PricesComputed) -> str:
-    return (
-        f"{it.num_computed} of {it.num_prices} prices were never quoted but computed from others; their"
-        " source"
-        f" begins with {it.source_begins!r}"
+        f" of machines taken back in a month, at least {it.least_preemptions_per_h:.1g} per hour"
     )
 
 
@@ -346,8 +259,7 @@ def _(it: about_prices.PricesStale) -> str:
     what = "stand in, of the day that they show" if it.is_kept else "are older than allowed and left out"
     return (
         f"the last pull could not price {named}: {it.num_prices} stale prices of {', '.join(it.sources)}"
-        f" {what};"
-        " `advisor prices sources` says why"
+        f" {what}; `advisor prices sources` says why"
     )
 
 
@@ -366,27 +278,19 @@ TEXTS[about_options.Unknown] = {
     "memory-of-profile": "memory: the profile does not show how much the script needs, so nothing was"
     " excluded",
     "loading": "loading takes less than 1 ms per iteration, too little to time, and is not counted: an"
-    " iteration"
-    " as"
-    " short as this one may wait for it",
+    " iteration as short as this one may wait for it",
     "gradients": "data parallel: the size of the gradients is unknown and their exchange not counted; record"
-    " with"
-    " record_shapes=True",
+    " with record_shapes=True",
     "wave-resources": "wave scaling: registers or shared memory of some kernels are unknown, so they are"
-    " taken not to"
-    " limit"
-    " occupancy",
+    " taken not to limit occupancy",
     "reading": "how many iterations an epoch has is unknown: what reading the data set takes is not counted",
     "sharing": "no DataLoader shows how several GPUs would share a step: they count as no faster than one."
     " Set --scaling weak if each takes a batch of its own",
     "local-wait": "GPUs of this machine are in use: the wait until they are free counts as 0",
     "data-place": "data set location unknown: assumed to be outside the clouds, from where transfer is not"
-    " billed"
-    " (set --data)",
+    " billed (set --data)",
     "data-size": "data set size unknown: copying, storing and reading it are not included (set --dataset-gb"
-    " N; 0"
-    " if"
-    " nothing is copied)",
+    " N; 0 if nothing is copied)",
     "curve-cost": "what an hour of these GPUs costs is unknown, and so is where more of them stop paying",
     "calibration": "calibrated with networks of another version, so not corrected: run advisor calibrate"
     " again",
@@ -399,4 +303,37 @@ TEXTS[about_options.Risk] = {
     "capacity": "capacity not checked",
     "none": "none known",
     "wait": "wait",
+}
+
+TEXTS |= {
+    about_options.CopiedLocally: "{gib:,.10g} GiB of data are copied to the machine's own disks at each"
+    " start, in {time_s:duration}, and read there in {read_s:duration} per iteration (assumed): over its"
+    " network each epoch may take longer",
+    about_options.ReadOnce: "{gib:,.10g} GiB of data are read once at each start, in {time_s:duration}"
+    " (assumed): the machine's memory holds them after that",
+    about_options.MemoryTight: "may not fit: needs {needed_bytes:bytes}, in one of ten cases"
+    " {needed_p90_bytes:bytes}, and the GPU has {available_bytes:bytes}",
+    about_options.WaitAssumed: "wait assumed: {p_at_once:percent} of starts find a machine at once, half of"
+    " the others within {later_p50_s:duration}, 9 of 10 of them within {later_p90_s:duration} ({basis} from"
+    " {num_traces} {source}, {as_of})",
+    about_options.WaitOfStarts: "wait from your log of {watched_h:,.0f} h: {p_at_once:percent} of starts"
+    " find a machine at once",
+    about_options.ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
+    about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
+    " security depend on its owner, so bring no secrets",
+    about_options.DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
+    about_options.QuotaNeeded: "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts"
+    " start with little or none: request it from {provider} first",
+    about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",
+    about_options.WaitOfAnySize: "the log has fewer than {enough_jobs} jobs of this size: the wait is that"
+    " of jobs of any size",
+    about_options.WaitOfOtherUnit: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
+    about_answers.CostOfPickUnknown: "{rule}; what it costs is unknown",
+    about_answers.ObjectiveOfPolicy: "the policy's objective: {reason}",
+    about_options.RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",
+    about_options.RateConfigured: "configured",
+    about_options.RateOfLog: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it shows",
+    about_prices.GpuFamily: "{name} is a family: taken as {gpus}",
+    about_prices.PricesComputed: "{num_computed} of {num_prices} prices were never quoted but computed from"
+    " others; their source begins with {source_begins!r}",
 }

@@ -4,32 +4,9 @@ from __future__ import annotations
 
 from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
-from advisor.report.words.table import TEXTS, in_names
-
-
-@in_names.register
-def _(it: about_estimates.ClocksDrifted) -> str:
-    seen = f"the same product took up to {it.drift:.0%} longer at times: the clocks changed"
-    return f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"
-
-
-@in_names.register
-def _(it: about_estimates.KernelsDisagree) -> str:
-    return (
-        f"{it.constant}: the {it.num_kernels} kernels differ by {it.spread:.0%} from each other"
-        " in how far predictions are off; the constant is a compromise"
-    )
-
+from advisor.report.words.sentences import TEXTS, in_names
 
 _CHECK_LOSS = "check that the loss still falls as before"
-
-
-@in_names.register
-def _(it: about_estimates.RetuneLearningRate) -> str:
-    return (
-        f"retune the learning rate: a step takes {it.global_batch_size:,} samples instead of"
-        f" {it.batch_size:,}"
-    )
 
 
 @in_names.register
@@ -95,12 +72,6 @@ def _(it: about_estimates.StartWithTorchrun) -> str:
     return f"start it with torchrun{named}: {it.library} wraps the model and shares out the data by itself"
 
 
-TEXTS[about_estimates.Accumulate] = (
-    "add up the gradients of {passes} batches before each step of the optimizer"
-)
-TEXTS[about_estimates.EnlargeBatch] = "make the batch {factor} times as large"
-
-
 @in_names.register
 def _(it: about_answers.ChangeCosts) -> str:
     more = _more(it.measure, it.relative, it.base_usd, it.head_usd, it.base_s, it.head_s)
@@ -116,8 +87,7 @@ def _(it: about_answers.ChangeRulesOut) -> str:
     because = "" if it.why is None else f" ({in_names(it.why)})"
     return (
         f"{more} per run: {in_names(it.machine)} no longer does the job{because}; the one to take is"
-        f" {in_names(it.instead)}:"
-        f" {_from_to(it.base_usd, it.head_usd, it.base_s, it.head_s)}"
+        f" {in_names(it.instead)}: {_from_to(it.base_usd, it.head_usd, it.base_s, it.head_s)}"
     )
 
 
@@ -184,8 +154,7 @@ def _(it: about_traces.BatchesDiffer) -> str:
     of_size = "an unknown number" if it.batch_size is None else f"{it.batch_size:,}"
     return (
         f"the script's batches differ in size, {it.smallest:,} to {it.largest:,} samples so far: time and"
-        " memory"
-        f" are of an iteration with {of_size}"
+        f" memory are of an iteration with {of_size}"
     )
 
 
@@ -198,6 +167,14 @@ def _(it: about_traces.BatchesWarmUp) -> str:
     if it.factor is None:
         return f"{begins}: the measured iteration is of the first steps"
     return f"{begins}: the trace is of the latter, its passes counted {it.factor} times"
+
+
+@in_names.register
+def _(it: about_traces.StepsDiffer) -> str:
+    return (
+        f"steps differ: of {it.num_steps} recorded ones the lightest does {it.lightest:.0%} and the heaviest"
+        f" {it.heaviest:.0%} of their mean, which is taken; memory is that of the largest"
+    )
 
 
 @in_names.register
@@ -242,14 +219,6 @@ def _(it: about_traces.OffloadUncounted) -> str:
 
 
 @in_names.register
-def _(it: about_traces.OptimizerIdle) -> str:
-    return (
-        f"an optimizer ({', '.join(it.optimizers)}) made no step while another made {it.num_steps}: the"
-        " recorded iteration is without it"
-    )
-
-
-@in_names.register
 def _(it: about_traces.SeveralLoaders) -> str:
     beside = ", ".join(map(_batches, it.others))
     return (
@@ -280,25 +249,6 @@ def _(it: about_traces.TorchUntested) -> str:
     return f"torch {it.version} is older than what advisor is tested with ({it.tested}): compare with care"
 
 
-@in_names.register
-def _(it: about_traces.VariablesWithheld) -> str:
-    return (
-        f"the script asked for variables of yours that scripts do not get ({', '.join(it.names)}): hand on"
-        " what"
-        " it needs by name with `profile.env`"
-    )
-
-
-TEXTS[about_traces.CredentialsInSight] = (
-    "the sandbox does not hide {path!r}, where credentials may be: the script or what it needs is there"
-)
-TEXTS[about_traces.ProfiledWithoutGpu] = "profiled without the GPU: {reason}"
-TEXTS[about_traces.SamplerWithoutLength] = (
-    "the script's sampler has no length: {num_iterations:,} iterations, one pass over the data set,"
-    " count as an epoch; `iterations_per_epoch` says otherwise"
-)
-TEXTS[about_traces.StepTaken] = "{step} was taken, the median of {num_steps} recorded steps"
-
 TEXTS[about_estimates.EditScript] = {
     "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
     "allow-tf32": f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
@@ -311,8 +261,7 @@ TEXTS[about_estimates.EditScript] = {
     "install-for-cuda-12": "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {name}",
     "install-for-vendor": "install a PyTorch build for {name}: CUDA extensions will not run",
     "pack-data": "store the samples as training wants them (decoded and resized, or tokenised), so that"
-    " workers"
-    " only read",
+    " workers only read",
     "use-autocast": 'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{name}), and '
     + _CHECK_LOSS,
     "use-channels-last": "move the model and its images to memory_format=torch.channels_last",
@@ -359,8 +308,7 @@ TEXTS[about_traces.World] = {
     "one": "the script was the only process of its group: `world_size` N profiles it as one of N",
     "script": "the script made a group of {num_ranks} processes itself, not of `world_size` {world_size}",
     "shards": "the script shards its model: it was profiled as one of {num_ranks}, and `iterations` counts"
-    " steps of"
-    " {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them",
+    " steps of {num_ranks} GPUs. Other numbers are worked out from that; `world_size` N records N of them",
     "unused": "`world_size` {world_size} had no effect: the script made no process group",
     "data-parallel": "nn.DataParallel was profiled on one GPU",
 }
@@ -387,8 +335,7 @@ def _(it: about_traces.EvaluationSeen) -> str:
         case "left-out":
             return (
                 f"an evaluation of {it.num_batches or 0:,} batches without gradients ran between the two"
-                " steps"
-                " of the recorded iteration: the trace is without it, and its time comes on top"
+                " steps of the recorded iteration: the trace is without it, and its time comes on top"
             )
         case "rollouts":
             return (
@@ -407,9 +354,8 @@ def _(it: about_traces.EvaluationSeen) -> str:
         case "inside":
             return (
                 f"the recorded iteration holds {it.num_passes:,} forward passes of a model in evaluation"
-                " mode,"
-                f" without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls. If they"
-                " are an evaluation, let the script evaluate less often while it is profiled"
+                f" mode, without gradients: {it.num_calls:,} of its {it.num_calls_of_all:,} operator calls."
+                " If they are an evaluation, let the script evaluate less often while it is profiled"
             )
 
 
@@ -437,8 +383,7 @@ def _(it: about_traces.CompileSeen) -> str:
         case "ignored":
             return (
                 "torch.compile was ignored: most of the forward pass runs outside of what it was given, so"
-                " the"
-                " step is predicted as it was recorded, in eager mode"
+                " the step is predicted as it was recorded, in eager mode"
             )
         case "measured":
             return "the time is that of what torch.compile made, the operators are those before fusion"
@@ -469,8 +414,7 @@ def _(it: about_traces.OperatorUnknown) -> str:
         return f"{it.operator} has no FLOP formula: only its memory traffic is counted"
     return (
         f"{it.operator} has no shape rule for fake tensors ({it.error}); its result's shape comes from the"
-        " CPU"
-        " kernel on zeros"
+        " CPU kernel on zeros"
     )
 
 
@@ -480,8 +424,7 @@ def _(it: about_traces.KernelsLeftOut) -> str:
         case "unjoined":
             return (
                 f"{it.share_of_kernels:.1%} of the kernels ({it.share_of_time:.1%} of their time) could not"
-                " be"
-                " joined to an operator; they are scaled as kernels without one"
+                " be joined to an operator; they are scaled as kernels without one"
             )
         case "unmarked":
             return (
@@ -493,3 +436,25 @@ def _(it: about_traces.KernelsLeftOut) -> str:
                 f"{it.num_kernels} NCCL kernels ({format_duration(it.time_s)}) are left out: communication is"
                 " modelled for each number of GPUs, not scaled"
             )
+
+
+TEXTS |= {
+    about_estimates.ClocksDrifted: "the same product took up to {drift:.0%} longer at times: the clocks"
+    " changed (heat, a power limit) or others used the device; kernels measured then are too slow",
+    about_estimates.KernelsDisagree: "{constant}: the {num_kernels} kernels differ by {spread:.0%} from each"
+    " other in how far predictions are off; the constant is a compromise",
+    about_estimates.RetuneLearningRate: "retune the learning rate: a step takes {global_batch_size:,}"
+    " samples instead of {batch_size:,}",
+    about_estimates.Accumulate: "add up the gradients of {passes} batches before each step of the optimizer",
+    about_estimates.EnlargeBatch: "make the batch {factor} times as large",
+    about_traces.OptimizerIdle: "an optimizer ({optimizers}) made no step while another made {num_steps}:"
+    " the recorded iteration is without it",
+    about_traces.VariablesWithheld: "the script asked for variables of yours that scripts do not get"
+    " ({names}): hand on what it needs by name with `profile.env`",
+    about_traces.CredentialsInSight: "the sandbox does not hide {path!r}, where credentials may be: the"
+    " script or what it needs is there",
+    about_traces.ProfiledWithoutGpu: "profiled without the GPU: {reason}",
+    about_traces.SamplerWithoutLength: "the script's sampler has no length: {num_iterations:,} iterations,"
+    " one pass over the data set, count as an epoch; `iterations_per_epoch` says otherwise",
+    about_traces.StepTaken: "{step} was taken, the median of {num_steps} recorded steps",
+}

@@ -2,13 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import singledispatch
+from string import Formatter
+from typing import Any
 
 from advisor.core.errors import AdvisorError
-from advisor.core.findings import Finding
+from advisor.core.findings import Fact, Finding, Text
+from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.plain import in_flags
-from advisor.report.words.table import in_names
+
+Texts = dict[type[Finding], str | Mapping[str, str]]
+
+TEXTS: Texts = {Text: "{text}"}
+"""A text of each finding, or its texts by the first of its facts."""
+_SPECS: Mapping[str, Callable[[float], str]] = {
+    "bytes": format_bytes,
+    "duration": format_duration,
+    "percent": lambda share: f"{100 * share:.0f} %",
+    "usd": format_usd,
+}
+
+
+class _Sentences(Formatter):
+    """Texts with the names of facts in braces: ``{cost_usd:usd}``, ``{time_s:duration}``."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        words = _SPECS.get(format_spec)
+        return str(super().format_field(value, format_spec)) if words is None else words(value)
+
+
+_SENTENCES = _Sentences()
+
+
+@singledispatch
+def in_names(finding: Finding) -> str:
+    """The sentence for Python: what it names in backquotes is the name of an argument or setting."""
+    facts = {name: _told(fact) for name, fact in finding.facts.items()}
+    text = TEXTS[type(finding)]
+    return _SENTENCES.vformat(
+        text if isinstance(text, str) else text[str(facts[finding.fact_names[0]])], (), facts
+    )
+
+
+def _told(fact: Fact) -> Fact:
+    if isinstance(fact, list | tuple):
+        return ", ".join(map(str, fact))
+    return in_names(fact) if isinstance(fact, Finding) else fact
+
+
+# Kinds of work on a script (`Work`), as what it gets.
+_WORK = {
+    "ddp": "DDP",
+    "fsdp": "FSDP",
+    "model-parallel": "a divided model",
+    "checkpoints": "checkpoints",
+    "learning-rate": "a new learning rate",
+    "nodes": "a start on each node",
+    "software": "other packages",
+    "script": "other lines of the script",
+}
+# What sharing the work of a step among GPUs brings with it.
+_OF_SHARING, _WITH_SHARING = {"ddp", "fsdp", "model-parallel"}, {"learning-rate", "nodes"}
+
+
+def named_work(work: Sequence[str]) -> str:
+    """``DDP and checkpoints``."""
+    left_out = set() if _OF_SHARING.isdisjoint(work) else _WITH_SHARING
+    names = [_WORK[one] for one in work if one not in left_out]
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def effort(usd: float, seconds: float) -> str:
+    """``$25.00 and 30 min``."""
+    return f"{format_usd(usd)} and {format_duration(seconds)}"
 
 
 def sentence(finding: Finding) -> str:

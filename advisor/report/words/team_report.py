@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from advisor.core.findings import about_reports
 from advisor.core.units import format_duration, format_usd
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 
 
 def _runs(num: int, what: str = "run") -> str:
@@ -48,10 +48,8 @@ def _(it: about_reports.SavingFound) -> str:
     )
     return (
         f"the {it.rhythm} job {it.script}{whose} is {it.share:.0%} cheaper on {machine} in {it.place}"
-        f" ({it.market}):"
-        f" {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
-        f" {format_duration(it.time_p90_s)} at"
-        f" p90, {kept}"
+        f" ({it.market}): {format_usd(it.usd)} instead of {format_usd(it.now_usd)} a run, within"
+        f" {format_duration(it.time_p90_s)} at p90, {kept}"
     )
 
 
@@ -59,10 +57,8 @@ def _(it: about_reports.SavingFound) -> str:
 def _(it: about_reports.LeakIdle) -> str:
     return (
         f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
-        " explain"
-        f"{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on, or runs"
-        " that"
-        " were not recorded"
+        f" explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on,"
+        " or runs that were not recorded"
     )
 
 
@@ -72,8 +68,7 @@ def _(it: about_reports.BillRowsLeftOut) -> str:
     more = f"; and {num_more:,} more" if num_more else ""
     return (
         f"{it.bill}: {_runs(it.num_left_out, 'row')} cannot be read and {_were(it.num_left_out)} left out,"
-        " beside"
-        f" {it.num_read:,} that could: {'; '.join(it.first)}{more}"
+        f" beside {it.num_read:,} that could: {'; '.join(it.first)}{more}"
     )
 
 
@@ -81,8 +76,7 @@ def _(it: about_reports.BillRowsLeftOut) -> str:
 def _(it: about_reports.BillsOverlap) -> str:
     return (
         f"{' and '.join(it.bills)} both cover {it.provider} on {_runs(it.num_days, 'day')}: unless they are"
-        " of"
-        " different accounts, these charges count twice"
+        " of different accounts, these charges count twice"
     )
 
 
@@ -90,8 +84,7 @@ def _(it: about_reports.BillsOverlap) -> str:
 def _(it: about_reports.OtherCurrency) -> str:
     return (
         f"{_charges(it.num_charges)} in {it.currency}, {it.amount:,.2f} in all, {_were(it.num_charges)} not"
-        " converted and"
-        f" {'is' if it.num_charges == 1 else 'are'} not included"
+        f" converted and {'is' if it.num_charges == 1 else 'are'} not included"
     )
 
 
@@ -108,8 +101,7 @@ def _(it: about_reports.RecordsImpossible) -> str:
     more = f"; and {num_more:,} more" if num_more else ""
     return (
         f"{_runs(it.num_records, 'record')} of the database cannot be true and {_were(it.num_records)} left"
-        " out:"
-        f" {'; '.join(it.first)}{more}"
+        f" out: {'; '.join(it.first)}{more}"
     )
 
 
@@ -122,15 +114,7 @@ def _(it: about_reports.RunCostsEstimated) -> str:
 def _(it: about_reports.RunMachinesUnknown) -> str:
     return (
         f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
-        " and"
-        f" explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
-    )
-
-
-@in_names.register
-def _(it: about_reports.PricesNotRemembered) -> str:
-    return (
-        f"no price of {', '.join(it.gpus)} is remembered for this period: `advisor prices refresh` pulls them"
+        f" and explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
     )
 
 
@@ -152,23 +136,12 @@ def _(it: about_reports.LongCharges) -> str:
     )
 
 
-@in_names.register
-def _(it: about_reports.ChargesUntagged) -> str:
-    return f"{format_usd(it.usd)} of charges name no project, so they count for no team (report.project_tag)"
-
-
-@in_names.register
-def _(it: about_reports.TaxApart) -> str:
-    return f"{format_usd(it.usd)} of tax was billed besides: all sums are before tax"
-
-
 def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
 TEXTS[about_reports.ReportGap] = {
-    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of"
-    " recorded"
+    "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
@@ -191,3 +164,12 @@ def _(it: about_reports.Leak) -> str:
             return f"{runs} for {cost} followed no recommendation{mostly}: {advice}"
         case _:
             return f"{runs} cost more than predicted at p90, by {format_usd(it.usd)}{mostly}"
+
+
+TEXTS |= {
+    about_reports.PricesNotRemembered: "no price of {gpus} is remembered for this period: `advisor prices"
+    " refresh` pulls them",
+    about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
+    " (report.project_tag)",
+    about_reports.TaxApart: "{usd:usd} of tax was billed besides: all sums are before tax",
+}

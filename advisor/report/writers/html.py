@@ -20,9 +20,10 @@ from markupsafe import Markup
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Interval, Quantiles
-from advisor.report.cells import TEXT, Cell, Worded, cell_lines, day_text
 from advisor.report.document import (
+    TEXT,
     Block,
+    Cell,
     Chart,
     Column,
     Document,
@@ -35,6 +36,9 @@ from advisor.report.document import (
     Sum,
     Table,
     Tone,
+    Worded,
+    cell_lines,
+    day_text,
 )
 from advisor.report.plain import Shown, shown
 from advisor.report.writers.pictures import NOT_INSTALLED, TOO_LITTLE_MEMORY, can_draw, still

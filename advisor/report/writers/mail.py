@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from markupsafe import Markup
 
-from advisor.delivery.message import File, Html, Message, Picture
+from advisor.delivery.channel import File, Html, Message, Picture
 from advisor.report.document import Block, Chart, Document, Lines, Table
 from advisor.report.plain import shown
 from advisor.report.printing import Format, text_of

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from advisor.report.cells import DURATION, INTERVAL, SHORT_DURATION
-from advisor.report.document import Axis, Chart, Point
+from advisor.report.document import DURATION, INTERVAL, SHORT_DURATION, Axis, Chart, Point
 from advisor.report.plain import shown
 
 _DURATIONS = (DURATION, SHORT_DURATION, INTERVAL)

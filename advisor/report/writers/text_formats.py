@@ -10,8 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from advisor.core.files import as_text
-from advisor.report.cells import Cell, Kind, cell_lines
-from advisor.report.document import Document, Entry, Fact, Lines, Row, Section, Sum, Table
+from advisor.report.document import (
+    Cell,
+    Document,
+    Entry,
+    Fact,
+    Kind,
+    Lines,
+    Row,
+    Section,
+    Sum,
+    Table,
+    cell_lines,
+)
 from advisor.report.plain import Shown, shown, stacked
 
 

@@ -14,8 +14,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast
 
-from advisor.report.cells import DAY
-from advisor.report.document import Axis, Chart, Detail, Point, Range, Series, Tone
+from advisor.report.document import DAY, Axis, Chart, Detail, Point, Range, Series, Tone
 from advisor.report.plain import shown
 from advisor.report.writers.plot import MARKS, Scale, scale_of
 

@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import NoOfferError
+from advisor.core.changes import ALL
+from advisor.core.errors import InputError, NoOfferError, StoreError
 from advisor.core.findings import Finding
+from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Recommendation, Scaling, Split, Trace
+from advisor.core.values import Market, Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
+from advisor.service.prices.live import now, sources_for
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest, what_if_names
-from advisor.service.recommend.script_patch import check_patchable, script_patch
-from advisor.service.traces import check_exists, trace_of
+from advisor.service.traces import check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
-    from advisor.core.values import Plan
+    from advisor.core.values import Plan, PricePoint, Recommendation
     from advisor.edits.patch import Patch
     from advisor.pricing.spot import Interruptions
     from advisor.service.listening import Listener
     from advisor.service.recommend.pipeline import Places
+    from advisor.service.recommend.question import RecommendRequest
     from recommender.outcome.spot import SpotTerms
     from recommender.ranking.variants import WhatIf
+
+
+def check_patchable(request: RecommendRequest, listener: Listener) -> None:
+    """Refuse what cannot be patched, before anything is profiled.
+
+    Raises:
+        InputError: no changes were named, or the source is no script.
+    """
+    patch, source = listener.name_of("patch"), request.trace.source
+    if not request.what_if:
+        raise InputError(f"{patch} needs {listener.name_of('what_if')}: which changes?")
+    if isinstance(source, Trace) or holds_data(source):
+        raise InputError(f"{patch} changes a script, and a saved trace is none: give the script itself.")
+
+
+def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
+    """The diff of the changes that were named; of all, those that save time with odds of 9 in 10.
+
+    Raises:
+        InputError: the script cannot be read or parsed.
+    """
+    from advisor.edits.patch import patch_of
+
+    source = request.trace.source
+    if isinstance(source, Trace):
+        raise InputError("a trace is no script: it cannot be patched.")
+    helpful = {gain.change for gain in ranked.gains if gain.saved_share and gain.saved_share.p10 > 0}
+    names = [gain.change for gain in ranked.gains]
+    wanted = [name for name in names if ALL not in (request.what_if or ()) or name in helpful]
+    patch = patch_of(_text(source), str(source), wanted)
+    left = {
+        gain.change: gain.why_not or NotPatched(why="not-helpful")
+        for gain in ranked.gains
+        if gain.change not in wanted
+    }
+    return replace(patch, refused={**patch.refused, **left})
+
+
+def _text(script: Path) -> str:
+    try:
+        # In the encoding that the script itself names, its line ends kept.
+        with script.open("rb") as raw:
+            encoding, _ = tokenize.detect_encoding(raw.readline)
+        return script.read_bytes().decode(encoding)
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise InputError(f"{str(script)!r} cannot be read, so it cannot be patched: {error}.") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +242,6 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    from advisor.service.recommend.later_starts import with_later_starts
     from advisor.service.recommend.pipeline import recommendation_of, with_batch_held, with_variants
 
     names = what_if_names(request, Silence())
@@ -207,3 +258,60 @@ def _entry_id(settings: StoreSettings, recommendation: Recommendation) -> str | 
     from advisor.store.ledger import new_id
 
     return new_id()
+
+
+HISTORY = timedelta(days=60)
+
+
+def with_later_starts(recommendation: Recommendation, pricing: PricingSettings) -> Recommendation:
+    """The recommendation with a reason where past days say so, for spot plans of the frontier and its ties.
+
+    Without a database that can be read it stays as it is: reading prices warned of that.
+    """
+    from advisor.pricing.price_history import series_of
+    from recommender.ranking.shifting import with_shifts
+
+    shown = {*recommendation.frontier, recommendation.recommended}
+    offers = {
+        option.plan.id: option.plan.offer
+        for option in recommendation.options
+        if option.plan.offer is not None
+        and option.plan.offer.market is Market.SPOT
+        and (option.plan.id in shown or option.tie_with is not None)
+    }
+    if not offers:
+        return recommendation
+    try:
+        sources = tuple(source.name for source in sources_for(pricing).sources)
+        points = _points(pricing.store, sources, sorted({offer.instance_type for offer in offers.values()}))
+    except StoreError:
+        return recommendation
+    by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}
+    for one in sorted(series_of(points), key=lambda one: sources.index(one.source)):
+        # Prices of two sources are no history: the first that knows the place has the word.
+        by_place.setdefault((one.provider, one.instance_type, one.region, one.zone), one.points)
+    history = {
+        plan_id: by_place.get((offer.provider, offer.instance_type, offer.region, offer.zone), ())
+        for plan_id, offer in offers.items()
+    }
+    return with_shifts(recommendation, history, now())
+
+
+def _points(
+    settings: StoreSettings, sources: tuple[str, ...], instance_types: list[str]
+) -> tuple[PricePoint, ...]:
+    from advisor.pricing.price_checks import possible_points
+    from advisor.pricing.price_history import seen_from
+    from advisor.store.database import open_store
+
+    start = now() - HISTORY
+    store = open_store(settings.url, must_exist=True)
+    if store is None:
+        return ()
+    with store:
+        from advisor.store.pulls import price_points
+
+        points = price_points(
+            store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
+        )
+    return seen_from(tuple(possible_points(points)), start)

@@ -251,7 +251,7 @@ def schedule_files(
 
             return systemd_units(wanted, SystemdPlan(program=program, timeout_s=timeout_s))
         case Scheduler.GITHUB_ACTIONS:
-            from advisor.schedule.github_actions import WorkflowPlan, workflow
+            from advisor.schedule.exports import WorkflowPlan, workflow
 
             return tuple(
                 workflow(one, WorkflowPlan(secrets=_secrets(one, delivery), timeout_s=timeout_s, now=now()))

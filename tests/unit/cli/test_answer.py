@@ -27,7 +27,7 @@ from advisor.core.findings.about_options import (
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format, print_document
 from advisor.service.recommend.recommending import RecommendAnswer
-from recommender.ranking.shortlist import nearest_rows, shortlist
+from recommender.ranking.choice import nearest_rows, shortlist
 from recommender.ranking.variants import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job
 from tests.findings import FACTS, sample, texts

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from advisor.cli.commands import app
-from advisor.cli.scheduling import check_command_line
+from advisor.cli.schedule import check_command_line
 from advisor.core.errors import InputError
 from advisor.schedule.schedulable import SCHEDULABLE
 

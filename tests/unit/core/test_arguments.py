@@ -26,11 +26,11 @@ from advisor.profile.callables import profile_callable
 from advisor.site_files.policy_files import read_policies
 from advisor.workloads.script_versions import as_written
 from recommender import Conditions, recommend
+from recommender.conditions import facts_of_plan
 from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.policy import explain, judge_plan
-from recommender.policy.facts import facts_of_plan
 from tests.builders import make_offer, make_plan, make_trace
 
 ROOT = Path(__file__).resolve().parents[3]

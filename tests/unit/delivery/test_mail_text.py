@@ -13,9 +13,8 @@ from hypothesis import settings as limited
 from hypothesis import strategies as st
 
 from advisor.config.delivery_settings import SmtpChannel
-from advisor.delivery.channel import PermanentError
+from advisor.delivery.channel import Html, PermanentError
 from advisor.delivery.channels.smtp import mail_bytes, one_line, recipients
-from advisor.delivery.message import Html
 from tests.delivery.parts import MAIL, PNG, make_message, make_parcel
 
 

@@ -64,6 +64,19 @@ def test_inside_a_function_counts_as_well(tmp_path):
     assert start(tmp_path / "loose" / "train.py", source)[1] == "loose"
 
 
+def test_imports_of_a_package_beside_its_own_make_it_a_module(tmp_path):
+    """As `python -m scripts.train` is called from a repository's folder."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "__init__.py").write_text("")
+    told = start(tmp_path / "scripts" / "train.py", "import library\nimport json\n" + TELL)
+    assert told == ("__main__", "scripts", str(tmp_path))
+
+
+def test_a_name_that_lies_beside_the_script_is_taken_from_there(tmp_path):
+    (tmp_path / "sibling.py").write_text("1 / 0\n")
+    assert start(tmp_path / "scripts" / "train.py", "import sibling\n" + TELL)[1] == ""
+
+
 @pytest.mark.parametrize("name", ["train.py", "not-a-name/train.py"])
 def test_where_no_package_is_to_be_found_python_says_so(tmp_path, name):
     with pytest.raises(ImportError, match="attempted relative import"):

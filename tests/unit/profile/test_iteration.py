@@ -28,6 +28,10 @@ class OnGpu(torch.Tensor):
     device = property(lambda _: torch.device("cuda", 0))
 
 
+def operator(span: int) -> dict[str, Any]:
+    return {"name": f"span {span}", "count": 1, "inputs": [], "outputs": []}
+
+
 class Part:
     """A recorder, tracker or loading that counts the starts of spans and tells what was tagged."""
 
@@ -65,8 +69,8 @@ class Part:
     def start_span(self) -> None:
         self.starts += 1
 
-    def operators(self) -> list[str]:
-        return [f"span {self.starts}"]
+    def operators(self) -> list[dict[str, Any]]:
+        return [operator(self.starts)]
 
     def forward_calls(self) -> list[int]:
         return list(range(self.next_call))
@@ -112,7 +116,7 @@ class Run:
         self.checks += 1
 
     def step(self, optimizer: Any, samples: int | None = None) -> None:
-        self.loading.loading = None if samples is None else {"samples": samples}
+        self.loading.loading = None if samples is None else {"samples": samples, "is_dynamic": False}
         self.iterations._optimizer_made(optimizer)
         self.iterations._before_step(optimizer, (), {})
         self.iterations._after_step(optimizer, (), {})
@@ -177,14 +181,14 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
     run.amp_dtype = "float16"
     run.step(optimizer, 8)
     assert run.iterations.last == {
-        "operators": ["span 1"],
+        "operators": [operator(1)],
         "calls": [[1]],
         "flows": [[1]],
         "num_backward_passes": 1,
         "memory": None,
         "collectives": ["collective 1"],
         "awaits_reductions": False,
-        "loading": {"samples": 8},
+        "loading": {"samples": 8, "is_dynamic": False},
         "making_s": 0.25,
         "amp_dtype": "float16",
         "compile_mode": None,
@@ -194,7 +198,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
     }
     assert run.amp_dtype is None
     run.step(optimizer, 8)
-    assert run.iterations.last["operators"] == ["span 2"]
+    assert run.iterations.last["operators"] == [operator(2)]
     assert run.iterations.last["amp_dtype"] is None
     assert (run.recorder.starts, run.memory.starts, run.loading.starts) == (3, 3, 3)
 

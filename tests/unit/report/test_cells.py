@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 import pytest
 
 from advisor.core.values import Interval, Quantiles
-from advisor.report import cells
-from advisor.report.cells import Cell, Kind, cell_lines
+from advisor.report import document as cells
+from advisor.report.document import Cell, Kind, cell_lines
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from advisor.core import notebook
 from advisor.core.findings.about_options import RemovedByBudget
 from advisor.core.values import Listed, Merit, Option, Recommendation
 from advisor.report.python_face import html_of
-from recommender.ranking.shortlist import MOST_LISTED
+from recommender.ranking.choice import MOST_LISTED
 from tests.builders import make_plan, make_trace
 from tests.findings import texts
 from tests.recommendations import make_option, many_options, removed

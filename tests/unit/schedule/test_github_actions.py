@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from advisor.core.errors import InputError
-from advisor.schedule.github_actions import WorkflowPlan, in_utc, workflow
+from advisor.schedule.exports import WorkflowPlan, in_utc, workflow
 from advisor.schedule.recurrence import parse_cron
 from tests.schedules import AT, make_schedule
 

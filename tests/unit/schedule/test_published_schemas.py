@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.schedule.exports import cron_jobs
-from advisor.schedule.github_actions import workflow
+from advisor.schedule.exports import cron_jobs, workflow
 from tests.schedules import make_schedule
 from tests.test_docs import ROOT
 from tests.unit.schedule.test_github_actions import PLAN as WORKFLOW_PLAN

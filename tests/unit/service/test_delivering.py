@@ -9,7 +9,7 @@ import pytest
 
 from advisor.config.layers import Config
 from advisor.core.errors import ConfigError, InputError
-from advisor.delivery.message import Message
+from advisor.delivery.channel import Message
 from advisor.delivery.posting import Delivery, Outcome
 from advisor.service.delivering import (
     DeliveryRequest,

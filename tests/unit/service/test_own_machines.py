@@ -294,7 +294,7 @@ def test_what_a_cluster_exchanges_over_is_written_in_words(cards):
 
 
 def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
-    from recommender.queue.jobs import JobLog
+    from recommender.queue.waits import JobLog
 
     jobs = job_log([make_job(10 * i, size=1 + i % 2, wait_s=60.0) for i in range(100)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
@@ -307,7 +307,7 @@ def test_a_log_of_nodes_is_asked_for_as_many_nodes(cards, tmp_path):
 
 
 def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
-    from recommender.queue.jobs import JobLog
+    from recommender.queue.waits import JobLog
 
     jobs = job_log([make_job(10 * i, size=1, wait_s=60.0) for i in range(50)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))

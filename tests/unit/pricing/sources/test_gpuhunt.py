@@ -34,8 +34,8 @@ from advisor.pricing.sources.gpuhunt import (
     GpuhuntSource,
     day_of,
     gpuhunt_source,
+    offers_of,
 )
-from advisor.pricing.sources.gpuhunt_items import offers_of
 from advisor.pricing.sources.protocol import Credentials, OfferQuery, Part
 from tests.clouds import hostile_server as hostile
 from tests.clouds.hostile_server import Attack, attacking

@@ -13,7 +13,7 @@ from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.providers import is_community_host, load_providers
-from advisor.pricing.sources.gpuhunt_items import Retrieval, matching_gpus, offers_of
+from advisor.pricing.sources.gpuhunt import Retrieval, matching_gpus, offers_of
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
 
 # gpuhunt leaves files and answers to the garbage collector, which then complains.

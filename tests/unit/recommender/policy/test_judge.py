@@ -16,6 +16,7 @@ from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Q
 from advisor.pricing.spot import spot_odds
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spending
+from recommender.conditions import facts_of_option
 from recommender.outcome.spot import SpotTerms
 from recommender.policy import (
     GiveWay,
@@ -29,7 +30,6 @@ from recommender.policy import (
     start_of_month,
     would_give_way,
 )
-from recommender.policy.facts import facts_of_option
 from recommender.policy.rules import Effect
 from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
 from tests.findings import sample

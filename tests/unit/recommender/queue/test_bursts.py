@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from recommender.queue.jobs import QueuedJob
-from recommender.queue.waits import Bursts, that_count
+from recommender.queue.waits import Bursts, QueuedJob, that_count
 from tests.jobs import make_job
 
 FIRST = make_job(0, wait_s=3600, user="ada")

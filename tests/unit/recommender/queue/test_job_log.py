@@ -14,7 +14,7 @@ from advisor.core.errors import InputError
 from advisor.site_files.fitted_files import load_fit
 from advisor.site_files.job_logs import parse_walltime_s, read_job_log
 from advisor.site_files.log_rows import zone_named
-from recommender.queue.jobs import QueuedJob
+from recommender.queue.waits import QueuedJob
 from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
 from tests.shared import SHARED, needs_shared
 

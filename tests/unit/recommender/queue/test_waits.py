@@ -15,13 +15,13 @@ from advisor.site_files.fitted_files import load_fit, write_fit
 from advisor.site_files.job_logs import read_job_log
 from recommender.queue.fitted import WaitBin, fit, warnings_of
 from recommender.queue.grids import level_index, to_log_minutes
-from recommender.queue.jobs import JobLog
 from recommender.queue.scoring import check
 from recommender.queue.waits import (
     ALL,
     FEWEST_JOBS,
     WIDER_BIN_JOBS,
     WINDOW_JOBS,
+    JobLog,
     Waits,
     replay,
     size_bin,

@@ -30,7 +30,7 @@ from advisor.core.findings.about_options import (
 )
 from advisor.core.findings.about_prices import PricesImplausible, PricesNotLive, PricesStale
 from advisor.report.words import error_text, finding_json, sentence, warnings_json
-from advisor.report.words.table import TEXTS, in_names
+from advisor.report.words.sentences import TEXTS, in_names
 from advisor.report.writers.text_formats import to_json
 from tests.findings import FACTS, sample, samples, texts
 from tools.build_docs import finding_kinds

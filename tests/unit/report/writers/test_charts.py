@@ -8,8 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.cells import TEXT, USD
-from advisor.report.document import NO_DETAIL, Axis, Chart, Detail, Lines, Row, Series, Table, Tone, columns
+from advisor.report.document import (
+    NO_DETAIL,
+    TEXT,
+    USD,
+    Axis,
+    Chart,
+    Detail,
+    Lines,
+    Row,
+    Series,
+    Table,
+    Tone,
+    columns,
+)
 from tests.unit.report.printed import of, on_screen
 
 POINTS = Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 1.0), (2.0, 3.0))),))

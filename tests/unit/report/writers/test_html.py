@@ -8,11 +8,12 @@ from datetime import date
 import pytest
 
 from advisor.core.values import Interval, Quantiles
-from advisor.report.cells import USD, Cell, Worded
 from advisor.report.document import (
     BLANK,
+    USD,
     Axis,
     Block,
+    Cell,
     Chart,
     Column,
     Fact,
@@ -23,6 +24,7 @@ from advisor.report.document import (
     Sum,
     Table,
     Tone,
+    Worded,
 )
 from advisor.report.writers.html import sort_value, to_html
 from tests.unit.report.printed import of

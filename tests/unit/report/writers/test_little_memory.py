@@ -12,8 +12,7 @@ import platformdirs
 import pytest
 
 from advisor.core import processes
-from advisor.report.cells import USD
-from advisor.report.document import Axis, Chart, Document, Series
+from advisor.report.document import USD, Axis, Chart, Document, Series
 from advisor.report.writers import pictures
 from advisor.report.writers.html import to_page
 from advisor.report.writers.mail import to_mail_html

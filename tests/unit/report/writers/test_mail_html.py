@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.report.cells import USD
-from advisor.report.document import Axis, Chart, Column, Document, Row, Section, Series, Table, columns
+from advisor.report.document import USD, Axis, Chart, Column, Document, Row, Section, Series, Table, columns
 from advisor.report.recommendation import recommendation_document
 from advisor.report.writers.mail import to_mail_html
 from tests.recommendations import many_options

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Quantiles
-from advisor.report.cells import USD, Cell
-from advisor.report.document import Column, Lines, Row, Section, Table
+from advisor.report.document import USD, Cell, Column, Lines, Row, Section, Table
 from advisor.report.printing import Format, text_of
 from advisor.report.writers.text_formats import SCHEMA_VERSION, to_csv, to_json, to_markdown
 from tests.unit.report.printed import of, table

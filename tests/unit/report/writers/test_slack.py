@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.report.cells import USD
-from advisor.report.document import Axis, Block, Chart, Lines, Section, Series
+from advisor.report.document import USD, Axis, Block, Chart, Lines, Section, Series
 from advisor.report.writers.mail import MOST_BLOCKS, MOST_LETTERS, MOST_OF_A_HEADER, to_slack
 from tests.unit.report.printed import of, table
 

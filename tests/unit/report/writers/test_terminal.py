@@ -14,9 +14,12 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from advisor.report.cells import COUNT, DAY, TEXT, USD
 from advisor.report.document import (
     BLANK,
+    COUNT,
+    DAY,
+    TEXT,
+    USD,
     Axis,
     Chart,
     Column,

@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from advisor.report.cells import COUNT, DURATION, SHORT_DURATION, TEXT, USD, USD_PER_H
-from advisor.report.document import Axis
+from advisor.report.document import COUNT, DURATION, SHORT_DURATION, TEXT, USD, USD_PER_H, Axis
 from advisor.report.writers.plot import scale_of
 
 KINDS = st.sampled_from([USD, USD_PER_H, DURATION, SHORT_DURATION, COUNT, TEXT])

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.report.cells import SHORT_DURATION, USD
-from advisor.report.document import Axis, Chart, Detail, Series, Tone
+from advisor.report.document import SHORT_DURATION, USD, Axis, Chart, Detail, Series, Tone
 from advisor.report.estimates import iterations_chart
 from advisor.report.writers.pictures import png, still
 from advisor.report.writers.vega import GLYPHS, PICTURE, SHAPES, colour_name, rows_of, spec_of

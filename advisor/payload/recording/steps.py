@@ -1,0 +1,168 @@
+"""How many steps are recorded before one stands for all: more where steps differ.
+
+Layerdrop, stochastic depth and sequences of any length make each step another. Such a script is seen by two
+steps that differ in the bytes they touch, or by random numbers that Python draws inside a forward pass. Then
+more steps are recorded: the one nearest to their mean is the trace, and what the others did goes beside it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch.utils import _python_dispatch
+
+from ..protocol import Iteration, Operator
+from .batches import samples_of
+
+STEPS_OF_A_MEAN = 16
+# After so many that are alike, what was drawn at random decided nothing.
+MOST_ALIKE = 8
+MOST_SPANS, MOST_S = 64, 20.0
+# A result file has bounds.
+MOST_OPERATORS = 20_000
+# Logging every few steps copies some values.
+LEAST_DIFFERENCE = 0.01
+
+
+class Draws:
+    """Whether a forward pass draws random numbers of the CPU, which may decide what it does."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._before: object = None
+
+    def begin(self) -> None:
+        """A model's forward pass begins."""
+        if not self.seen:
+            self._before = _random_states()
+
+    def end(self) -> None:
+        """It has ended."""
+        if self._before is not None:
+            self.seen = self.seen or self._before != _random_states()
+            self._before = None
+
+
+def _random_states() -> tuple[object, ...]:
+    numpy = sys.modules.get("numpy.random")
+    with _python_dispatch._disable_current_modes():
+        drawn = bytes(torch.default_generator.get_state().numpy())
+    return hash(random.getstate()), hash(drawn), None if numpy is None else hash(str(numpy.get_state()))
+
+
+def seed_all() -> None:
+    """Five runs of one script draw alike, unless the script seeds its generators itself."""
+    random.seed(0)
+    torch.manual_seed(0)
+    if (numpy := sys.modules.get("numpy.random")) is not None:
+        numpy.seed(0)
+
+
+class Steps:
+    """Collects steady steps until they are enough.
+
+    Args:
+        clock: seconds of any beginning.
+
+    Attributes:
+        draws: of the script's forward passes.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.draws = Draws()
+        self._clock = clock
+        self._begun_s = 0.0
+        self._num_seen = 0
+        self._last: tuple[int, float] | None = None
+        self._differ = False
+        self._kept: list[tuple[float, Iteration]] = []
+
+    def add(self, span: Iteration, *, is_clean: bool, is_steady: bool) -> bool:
+        """Take a step; whether those so far are enough.
+
+        Args:
+            span: the step.
+            is_clean: it holds no evaluation, and nothing that first steps alone do.
+            is_steady: as a trace wants it, if all were alike.
+        """
+        samples, traffic = samples_of(span), _traffic(span)
+        loading = span["loading"]
+        of_any_size = loading is not None and loading["is_dynamic"]
+        if is_clean and self._last is not None and (of_any_size or self._last[0] == samples):
+            self._differ |= _are_apart(self._last[1], traffic)
+        self._last = (samples, traffic) if is_clean else None
+        if not is_steady and not self._kept:
+            return False
+        self._begun_s = self._begun_s if self._kept else self._clock()
+        self._num_seen += 1
+        if not self._kept or (is_clean and (of_any_size or samples == samples_of(self._kept[0][1]))):
+            self._kept.append((traffic, span))
+        return self._is_enough()
+
+    def _is_enough(self) -> bool:
+        if not self._differ and not self.draws.seen:
+            return True
+        num_operators = sum(len(span["operators"]) for _, span in self._kept)
+        return (
+            len(self._kept) >= (STEPS_OF_A_MEAN if self._differ else MOST_ALIKE)
+            or self._num_seen >= MOST_SPANS
+            or self._clock() - self._begun_s > MOST_S
+            or num_operators > MOST_OPERATORS
+        )
+
+    def typical(self) -> Iteration | None:
+        """The step nearest to the mean, with what all of them did if they differ; None where none is kept."""
+        if not self._kept:
+            return None
+        mean = statistics.fmean(traffic for traffic, _ in self._kept)
+        _, typical = min(self._kept, key=lambda kept: abs(kept[0] - mean))
+        spans = [span for _, span in self._kept]
+        if not self._differ or len(spans) == 1:
+            return typical
+        largest = max(spans, key=lambda span: span["memory"]["peak_bytes"])
+        operators, counts = _counted(spans)
+        return {
+            **typical,
+            "memory": largest["memory"],
+            "step_operators": operators,
+            "step_counts": counts,
+            "typical_step": spans.index(typical),
+        }
+
+
+def _are_apart(one: float, other: float) -> bool:
+    return abs(one - other) > LEAST_DIFFERENCE * max(one, other)
+
+
+def _traffic(span: Iteration) -> float:
+    """Elements that the step's calls read and write."""
+    return float(
+        sum(
+            operator["count"]
+            * sum(math.prod(tensor["shape"]) for tensor in (*operator["inputs"], *operator["outputs"]))
+            for operator in span["operators"]
+        )
+    )
+
+
+def _counted(spans: list[Iteration]) -> tuple[list[Operator], list[list[int]]]:
+    """All operators of the steps, each once, and how often each step calls each."""
+    places: dict[str, int] = {}
+    operators: list[Operator] = []
+    counts: list[dict[int, int]] = []
+    for span in spans:
+        of_span: dict[int, int] = {}
+        for operator in span["operators"]:
+            key = repr({**operator, "count": 0})
+            if key not in places:
+                places[key] = len(operators)
+                operators.append({**operator, "count": 1})
+            of_span[places[key]] = of_span.get(places[key], 0) + operator["count"]
+        counts.append(of_span)
+    return operators, [[of_span.get(place, 0) for place in range(len(operators))] for of_span in counts]

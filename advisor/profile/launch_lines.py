@@ -1,0 +1,251 @@
+"""The command that starts a training, as people type it -> its script, the arguments, and how many GPUs.
+
+``torchrun --nproc-per-node 8 train.py``, ``python -m pkg.train``, ``uv run train.py``, ``bash run.sh``:
+launchers and wrappers stand before the script, whatever options they have, and the script is the first word
+that names a Python file or follows ``-m``. Nothing is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from advisor.core.errors import InputError
+
+# Programs that start a script; what else stands before it (uv run, env, srun, nohup) is passed over.
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "python", "python3")
+_WRAPPERS = (
+    "conda", "env", "hatch", "ipython", "mpiexec", "mpirun", "nice", "nohup", "nsys", "numactl", "pdm",
+    "pipenv", "pixi", "poetry", "rye", "srun", "stdbuf", "time", "timeout", "uv", "uvx",
+)  # fmt: skip
+_SHELLS = ("bash", "dash", "sh", "zsh")
+_PYTHON = re.compile(r"python(3(\.\d+)?)?$")
+# Modules that are launchers themselves: ``python -m torch.distributed.run train.py``.
+_LAUNCHING_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed",
+}
+_ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
+
+_PER_NODE = ("--nproc-per-node", "--num-gpus", "-np")
+_NODES = ("--nnodes", "--num-nodes")
+_IN_ALL = ("--num-processes",)
+# They divide the model or bring settings of their own, which only the launcher hands to the script.
+_OWN_SETTINGS = ("--config-file", "--use-deepspeed", "--use-fsdp", "--use-megatron-lm")
+# What `accelerate launch` tells the script through the environment.
+_ACCELERATE = {
+    "--mixed-precision": "ACCELERATE_MIXED_PRECISION",
+    "--gradient-accumulation-steps": "ACCELERATE_GRADIENT_ACCUMULATION_STEPS",
+}
+_MAX_SHELL_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchLine:
+    """A script as a command starts it.
+
+    Attributes:
+        script: the file, relative to the folder that the command was typed in.
+        arguments: its own.
+        world_size: processes that the launcher starts, on all nodes; None if it does not say.
+        python: the interpreter, where the command names one by its path.
+        variables: of the environment, that the command sets for the script.
+    """
+
+    script: Path
+    arguments: tuple[str, ...] = ()
+    world_size: int | None = None
+    python: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_launch_line(first: str) -> bool:
+    """Whether a command begins with this word, rather than a script or a trace being named by it.
+
+    >>> [is_launch_line(word) for word in ("torchrun", "python3.11", "run.sh", "A=1", "train.py")]
+    [True, True, True, True, False]
+    """
+    name = Path(first).name
+    known = name in _LAUNCHERS or name in _WRAPPERS or name in _SHELLS or bool(_PYTHON.match(name))
+    return known or name.endswith(".sh") or bool(_ASSIGNMENT.match(first))
+
+
+def read_launch_line(words: Sequence[str]) -> LaunchLine:
+    """Find the script in a command.
+
+    Args:
+        words: of the command; the script's arguments follow the script.
+
+    Raises:
+        InputError: no Python script is in it, or a launcher sets up what cannot be repeated without it.
+
+    >>> line = read_launch_line(["torchrun", "--nnodes=2", "--nproc-per-node", "8", "train.py", "--lr", "1"])
+    >>> line.script.name, line.arguments, line.world_size
+    ('train.py', ('--lr', '1'), 16)
+    """
+    shell = _shell_script(words)
+    if shell is not None:
+        return _of_shell_script(*shell)
+    before, script, arguments = _around_script(words)
+    launchers = [_launcher(word) for word in before]
+    variables = {found[1]: found[2] for word in before if (found := _ASSIGNMENT.match(word))}
+    if "accelerate" in launchers:
+        _check_accelerate(before)
+        options = {name: _value(before, (option,)) for option, name in _ACCELERATE.items()}
+        variables |= {name: value for name, value in options.items() if value is not None}
+    if "deepspeed" in launchers and "--no_local_rank" not in before:
+        arguments = ("--local_rank=0", *arguments)
+    pythons = [word for word in before if "/" in word and _PYTHON.match(Path(word).name)]
+    return LaunchLine(
+        script=script,
+        arguments=arguments,
+        world_size=_world_size(before),
+        python=pythons[-1] if pythons else None,
+        variables=variables,
+    )
+
+
+def _launcher(word: str) -> str:
+    return _LAUNCHING_MODULES.get(word, Path(word).name)
+
+
+def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ...]]:
+    """What stands before the script, the script, and its arguments."""
+    for i, word in enumerate(words):
+        after = tuple(words[i + 1 :])
+        if word in ("-m", "--module") and after and after[0] not in _LAUNCHING_MODULES:
+            return list(words[:i]), _module_file(after[0]), after[1:]
+        if word == "-c" and i and _PYTHON.match(Path(words[i - 1]).name):
+            raise InputError("`python -c` has no script to profile: write its code to a .py file.")
+        if Path(word).suffix in (".py", ".ipynb") and not word.startswith("-"):
+            return list(words[:i]), Path(word), after
+    raise InputError(
+        f"no Python script is in the command {shlex.join(words)!r}: give one that ends in .py, or -m MODULE."
+    )
+
+
+def _module_file(name: str) -> Path:
+    """The file that ``python -m NAME`` runs, below the folder one stands in."""
+    parts = Path(*name.split("."))
+    places = [root / parts for root in (Path(), Path("src"))]
+    files = [file for place in places for file in (place.with_suffix(".py"), place / "__main__.py")]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise InputError(
+            f"there is no module {name!r} here: neither {files[0]} nor {files[1]} exists. Stand in the folder"
+            " that `python -m` is called from."
+        )
+    return found
+
+
+def _value(words: Sequence[str], names: Sequence[str]) -> str | None:
+    """The value of an option, spelt with dashes or underscores."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and name.replace("_", "-") in names:
+            return value if equals else following
+    return None
+
+
+def _world_size(words: Sequence[str]) -> int | None:
+    in_all, per_node, nodes = (_count(_value(words, names)) for names in (_IN_ALL, _PER_NODE, _NODES))
+    return in_all or (per_node * (nodes or 1) if per_node else None)
+
+
+def _count(text: str | None) -> int | None:
+    """A number, the largest of an elastic range (1:4), None for words such as ``gpu`` and ``auto``."""
+    last = (text or "").rpartition(":")[2]
+    return int(last) if last.isascii() and last.isdigit() and 0 < int(last) < 10**6 else None
+
+
+def _check_accelerate(words: Sequence[str]) -> None:
+    for word in words:
+        option = word.partition("=")[0].replace("_", "-")
+        if option in _OWN_SETTINGS:
+            raise InputError(
+                f"{word} of accelerate changes the training in a way that the script does not show. Of its"
+                " options --num_processes, --mixed_precision and --gradient_accumulation_steps are followed:"
+                " give the rest in the script, such as Accelerator(fsdp_plugin=...)."
+            )
+
+
+def _shell_script(words: Sequence[str]) -> tuple[Path, tuple[str, ...]] | None:
+    """A shell script and its arguments, if that is what the command runs."""
+    for i, word in enumerate(words):
+        if word.endswith(".sh") and not word.startswith("-"):
+            return Path(word), tuple(words[i + 1 :])
+        if Path(word).suffix in (".py", ".ipynb") or word in ("-m", "--module"):
+            return None
+    return None
+
+
+def _of_shell_script(path: Path, arguments: tuple[str, ...]) -> LaunchLine:
+    """The one command of a shell script that starts a Python script.
+
+    Raises:
+        InputError: it cannot be read, has none or several, or an expression that only the shell can tell.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_MAX_SHELL_BYTES)
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    commands = list(_commands(text, arguments, str(path)))
+    if len(commands) != 1:
+        found = "".join(f"\n  {shlex.join(words)}" for words in commands)
+        raise InputError(
+            f"{str(path)!r} starts {len(commands) or 'no'} Python scripts. Give one command after --, such"
+            f" as: -- torchrun train.py ...{found}"
+        )
+    return read_launch_line(commands[0])
+
+
+def _commands(text: str, arguments: tuple[str, ...], name: str) -> Iterator[list[str]]:
+    """Words of each command that starts a Python script, with the variables that are known filled in."""
+    variables = {**os.environ, **{str(i): word for i, word in enumerate(arguments, 1)}}
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:  # half of a text of several lines
+            continue
+        assigned = _ASSIGNMENT.match(" ".join(words))
+        if assigned and len(words) - (words[0] == "export") == 1:
+            variables[assigned[1]] = _VARIABLE.sub(partial(_filled, variables), assigned[2])
+            continue
+        words = words[1:] if words[:1] == ["exec"] else words
+        if words and is_launch_line(words[0]) and _names_script(words):
+            yield [part for word in words for part in _expanded(word, variables, arguments, name)]
+
+
+def _expanded(
+    word: str, variables: Mapping[str, str], arguments: tuple[str, ...], name: str
+) -> tuple[str, ...]:
+    """A word of a shell script with its variables filled in: none, one or several words."""
+    if word in ("$@", "${@}", "$*"):
+        return arguments
+    if "$" not in word and "`" not in word:
+        return (word,)
+    filled = _VARIABLE.sub(partial(_filled, variables), word)
+    if "$" in filled or "`" in filled:
+        raise InputError(
+            f"{word!r} in {name!r} is not known before it runs: give the whole command after --."
+        )
+    return tuple(filled.split())
+
+
+def _names_script(words: Sequence[str]) -> bool:
+    return any(Path(word).suffix == ".py" or word in ("-m", "--module") for word in words)
+
+
+def _filled(variables: Mapping[str, str], found: re.Match[str]) -> str:
+    """The value of a variable; as it is written where there is none."""
+    value = variables.get(found[1] or found[2])
+    return (found[0] if found[3] is None else found[3]) if value is None else value
