@@ -135,7 +135,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     work = workload.script_work
     yield from work.change
     yield from software_changes(plan, workload.gpu)
-    if plan.copied_s and not plan.is_in_memory:
+    if plan.copied_s and not plan.kept_share:
         yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:

@@ -256,7 +256,7 @@ class Plan:
         read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
         copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
             each epoch reads then, or read into its memory; 0 where each epoch reads it anew.
-        is_in_memory: whether the machine's memory keeps all of it after it was read once.
+        kept_share: what the machine's memory keeps of it between two epochs.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -282,7 +282,7 @@ class Plan:
     transfer_gib: float = 0.0
     read_gib: float = 0.0
     copied_s: float = 0.0
-    is_in_memory: bool = False
+    kept_share: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()

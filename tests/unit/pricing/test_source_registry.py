@@ -32,8 +32,7 @@ from advisor.pricing.sources.protocol import (
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.pulls import pulls
-from tests.unit.pricing.test_refresh import DAY_S, NOON, FakeSource, offer, part, pulled, usd
-
+from tests.unit.pricing.test_refresh import NOON, FakeSource, offer, part, pulled, usd
 
 OURS = plugins.registered(GROUP, foreign=False)
 
