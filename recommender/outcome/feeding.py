@@ -22,8 +22,8 @@ from recommender.outcome.spot import SpotTerms, is_spot
 #
 # Data in the machine's region comes from object storage, other data from the network disk that it was copied
 # to, whose own rate is a limit as well (catalogs/disks.csv). Either goes through the machine's network. Reads
-# get half of its rate, between a quarter and all of it. Memory keeps what it holds of files from a disk. A plan
-# may copy the data to the machine's own disks first.
+# get half of its rate, between a quarter and all of it. Memory keeps what it holds of files from a disk. A
+# plan may copy the data to the machine's own disks first.
 
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines

@@ -19,6 +19,11 @@ class RemovedByMemory(Removal, code="memory"):
     remedies: Sequence[Mapping[str, Any]]
 
 
+class RemovedByHostMemory(Removal, code="host-memory"):
+    needed_bytes: float
+    available_bytes: float
+
+
 class RemovedBySharding(Removal, code="sharding"):
     num_ranks: int
     num_gpus: int
@@ -198,6 +203,12 @@ class LaterStart(Note):
     spread_usd: float
     usd: float
     num_days: int
+
+
+class HostMemoryTight(Note):
+    needed_bytes: float
+    needed_p90_bytes: float
+    available_bytes: float
 
 
 class MemoryTight(Caution):

@@ -51,6 +51,15 @@ def _(it: about_options.RemovedByMemory) -> str:
     return f"does not fit: needs {need}, the GPU has {has}; {fix}{cheapest}"
 
 
+@in_names.register
+def _(it: about_options.RemovedByHostMemory) -> str:
+    need, has = format_bytes(it.needed_bytes), format_bytes(it.available_bytes)
+    return (
+        f"does not fit on its host: loading needs {need} of the machine's memory (assumed), and it has {has};"
+        " take a larger machine with the same GPUs"
+    )
+
+
 def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | None) -> str:
     if share is None:
         return "profile the script to learn what would fit"

@@ -311,6 +311,8 @@ TEXTS |= {
     " network each epoch may take longer",
     about_options.ReadOnce: "{gib:,.10g} GiB of data are read once at each start, in {time_s:duration}"
     " (assumed): the machine's memory holds them after that",
+    about_options.HostMemoryTight: "the machine's memory may not do: loading needs {needed_bytes:bytes}, in"
+    " one of ten cases {needed_p90_bytes:bytes} (assumed), and it has {available_bytes:bytes}",
     about_options.MemoryTight: "may not fit: needs {needed_bytes:bytes}, in one of ten cases"
     " {needed_p90_bytes:bytes}, and the GPU has {available_bytes:bytes}",
     about_options.WaitAssumed: "wait assumed: {p_at_once:percent} of starts find a machine at once, half of"
