@@ -96,6 +96,14 @@ class CloudSettings(Section):
         None, description="time that 9 of 10 requests stay under"
     )
 
+    without_quota: Annotated[
+        Annotated[Literal["show", "leave-out"], BeforeValidator(lower)], ProjectMay.NOTHING
+    ] = Field(
+        "show",
+        description="machines for which your account, when it was read, has too little quota: show them with"
+        " what to request, or leave them out",
+    )
+
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
         check_wait(self.wait_p50, self.wait_p90)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings.about_options import (
+    RemovedByAccount,
     RemovedByAttention,
     RemovedByBudget,
     RemovedByDeadline,
@@ -61,6 +62,7 @@ STATUS_OF_REMOVAL = {
     RemovedBySoftware.code: "unsupported",
     RemovedByAttention.code: "attention refused",
     RemovedByPolicy.code: "policy",
+    RemovedByAccount.code: "over quota",
     RemovedByQuota.code: "over quota",
     RemovedByBudget.code: "over budget",
     RemovedByDeadline.code: "too late",

@@ -11,7 +11,13 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
+from advisor.core.findings.about_options import (
+    QuotaNeeded,
+    QuotaTooSmall,
+    RemovedByAccount,
+    RemovedByQuota,
+    Unknown,
+)
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -63,12 +69,60 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
     return None
 
 
-def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
-    """Which quota so many machines need, in the provider's words; None where we know of none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountLimits:
+    """What the user's accounts may start, as they said.
+
+    Attributes:
+        limits: by provider, region (``"global"`` for all) and the quota's name there.
+        read_on: the day, for people.
+        leaves_out: whether machines beyond them are removed, rather than named with what to request.
+    """
+
+    limits: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    read_on: str = ""
+    leaves_out: bool = False
+
+    def of(self, offer: Offer, quota: str) -> int | None:
+        """None where the account said nothing of it."""
+        most = self.limits.get((offer.provider, offer.region, quota))
+        is_on_demand = offer.market is Market.ON_DEMAND
+        of_all = self.limits.get((offer.provider, "global", _OF_ALL_REGIONS)) if is_on_demand else None
+        return most if most is None or of_all is None else min(most, of_all)
+
+
+# Of GCP: a project has one for all GPUs beside those of its regions; preemptible ones have their own.
+_OF_ALL_REGIONS = "GPUS_ALL_REGIONS"
+_UNKNOWN_LIMITS = AccountLimits()
+
+
+def quota_note(
+    offer: Offer, num_nodes: int = 1, account: AccountLimits = _UNKNOWN_LIMITS
+) -> QuotaNeeded | QuotaTooSmall | None:
+    """Which quota so many machines need, in the provider's words, and what the account lacks of it.
+
+    None where we know of none, or the account has enough.
+    """
     quota = quota_of(offer.provider, offer.instance_type, offer.market)
     count = None if quota is None else quota.count_of(offer, num_nodes)
     if quota is None or count is None:
         return None
+    most = account.of(offer, quota.quota)
+    if most is not None:
+        return (
+            None
+            if count <= most
+            else QuotaTooSmall(
+                provider=offer.provider,
+                quota=quota.quota,
+                name=quota.name,
+                count=count,
+                most=most,
+                unit=quota.unit.value,
+                region=offer.region,
+                read_on=account.read_on,
+            )
+        )
     return QuotaNeeded(
         provider=offer.provider,
         quota=quota.quota,
@@ -270,6 +324,7 @@ def plans_of_offers(
     terms: CloudTerms,
     catalog: Sequence[Rate] | None = None,
     quotas: Sequence[Quota] = (),
+    account: AccountLimits = _UNKNOWN_LIMITS,
     prices: Sequence[Price] | None = None,
     node_counts: Callable[[Offer], Iterable[int]] = lambda _: (1,),
 ) -> list[Plan]:
@@ -279,7 +334,8 @@ def plans_of_offers(
         offers: what is for rent.
         terms: what the job needs of any machine.
         catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
-        quotas: what the account may start at once.
+        quotas: what the account may start at once, by the user's word, which goes first.
+        account: the same by the account's own word.
         prices: what an hour of each offer will cost; as it is quoted if None.
         node_counts: how many machines of an offer to take together; each alone by default.
 
@@ -309,16 +365,29 @@ def plans_of_offers(
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
-    return [_naming_quota(plan, quotas) for plan in plans]
+    return [_naming_quota(plan, quotas, account) for plan in plans]
 
 
-def _naming_quota(plan: Plan, quotas: Sequence[Quota]) -> Plan:
+def _naming_quota(plan: Plan, quotas: Sequence[Quota], account: AccountLimits) -> Plan:
     """The plan with the quota that it needs, where the user did not tell what the account may start."""
     offer = plan.offer
     if offer is None or any(is_among(offer, quota) for quota in quotas):
         return plan
-    note = quota_note(offer, plan.num_nodes)
-    return plan if note is None else replace(plan, notes=(*plan.notes, note))
+    note = quota_note(offer, plan.num_nodes, account)
+    if note is None:
+        return plan
+    lacks = isinstance(note, QuotaTooSmall)
+    if isinstance(note, QuotaTooSmall) and account.leaves_out and plan.blocked is None:
+        removed = RemovedByAccount(
+            quota=note.quota,
+            count=note.count,
+            most=note.most,
+            unit=note.unit,
+            region=note.region,
+            provider=note.provider,
+        )
+        return replace(plan, blocked=removed, lacks_quota=True)
+    return replace(plan, notes=(*plan.notes, note), lacks_quota=lacks)
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:

@@ -40,6 +40,15 @@ class RemovedByAttention(Removal, code="attention"):
     head_size: int
 
 
+class RemovedByAccount(Removal, code="account-quota"):
+    quota: str
+    count: int
+    most: int
+    unit: str
+    region: str
+    provider: str
+
+
 class RemovedByQuota(Removal, code="quota"):
     num_vcpus: int
     most_vcpus: int
@@ -278,6 +287,17 @@ class QueueAssumed(Caution):
     num_logs: int
     size: str
     walltime: str | None
+
+
+class QuotaTooSmall(Caution):
+    provider: str
+    quota: str
+    name: str
+    count: int
+    most: int
+    unit: str
+    region: str
+    read_on: str
 
 
 class QuotaNeeded(Note):

@@ -261,6 +261,7 @@ class Plan:
             and date.
         notes: what else to know of the place, such as who uses it.
         blocked: why the account may not start it, such as a quota; None if nothing is known to.
+        lacks_quota: whether the account is known to need more quota first: of equals it comes last.
         num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
     """
 
@@ -287,6 +288,7 @@ class Plan:
     price: Price | None = None
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
+    lacks_quota: bool = False
     num_vcpus: int | None = None
 
     @property

@@ -73,6 +73,14 @@ def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | 
 
 
 @in_names.register
+def _(it: about_options.RemovedByAccount) -> str:
+    return (
+        f"over the quota of your account: it needs {it.count} {it.unit}, and {it.quota} allows {it.most} in"
+        f" {it.region}; ask {it.provider} for more"
+    )
+
+
+@in_names.register
 def _(it: about_options.RemovedByQuota) -> str:
     return (
         f"over the quota: it has {it.num_vcpus} vCPU, and {it.most_vcpus} are allowed for"

@@ -324,6 +324,8 @@ TEXTS |= {
     about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
     " security depend on its owner, so bring no secrets",
     about_options.DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
+    about_options.QuotaTooSmall: "your account may start {most} {unit} of these in {region} (read {read_on}),"
+    " and this needs {count}: request {count} {unit} of {quota} ({name}) from {provider} first",
     about_options.QuotaNeeded: "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts"
     " start with little or none: request it from {provider} first",
     about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",

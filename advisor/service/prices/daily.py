@@ -157,12 +157,14 @@ def pull(pricing: PricingSettings, names: Sequence[str]) -> None:
         StoreError: the database cannot be written, or another process refreshes it.
     """
     from advisor.pricing.refresh import with_credentials
+    from advisor.service.prices.account_quotas import read_account_quotas
     from advisor.store.database import open_store
 
     with open_store(pricing.store.url) as store:
         open_ = with_credentials(sources_for(pricing, names).sources, store, now())
         if open_:
             run_refresh(pricing, open_, store, Silence())
+            read_account_quotas(pricing, [source.name for source in open_], store)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,7 @@ def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Lis
         LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
+    from advisor.service.prices.account_quotas import read_account_quotas
     from advisor.store.database import open_store
 
     sources = live_sources(pricing, names, listener)
@@ -161,7 +162,10 @@ def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Lis
         sources = _with_credentials(sources, listener)
     with open_store(pricing.store.url) as store:
         kept = run_refresh(pricing, sources, store, listener)
+        problems = read_account_quotas(pricing, [source.name for source in sources], store)
     listener.warn(failures_in_words(kept))
+    for problem in problems:
+        listener.note(problem)
     return kept
 
 

@@ -211,10 +211,11 @@ def local_credentials() -> Credentials:
     """Whether credentials or an API key lie on this machine, or it is one of Google's; asks nobody."""
     if endpoint():
         return Credentials.NOT_NEEDED
-    return Credentials.FOUND if _has_login() or os.environ.get(KEY_VARIABLE) else Credentials.MISSING
+    return Credentials.FOUND if has_login() or os.environ.get(KEY_VARIABLE) else Credentials.MISSING
 
 
-def _has_login() -> bool:
+def has_login() -> bool:
+    """Whether application-default credentials lie on this machine, or it is one of Google's."""
     path = os.environ.get(_CREDENTIALS_VARIABLE)
     return Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
 
@@ -305,7 +306,7 @@ def _client() -> CloudCatalogClient:
             transport="rest", credentials=AnonymousCredentials(), client_options=options
         )
     key = os.environ.get(KEY_VARIABLE)
-    if key and not _has_login():
+    if key and not has_login():
         return CloudCatalogClient(transport="rest", credentials=google.auth.api_key.Credentials(key))
     scopes = ["https://www.googleapis.com/auth/cloud-platform"]
     with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses the call
