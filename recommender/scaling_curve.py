@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import CurveOfNone, CurveOfOne, CurvePays, CurveStops
+from advisor.core.findings.about_answers import CurveOfNone, CurveStops
 from advisor.core.findings.about_options import Unknown
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Plan
@@ -121,24 +121,16 @@ def _verdict(feasible: Sequence[CurvePoint], best: Option | None, worth: Worth) 
     if best is None:
         return CurveOfNone()
     place = next(i for i, point in enumerate(feasible) if point.option is best)
-    following = feasible[place + 1] if place + 1 < len(feasible) else None
-    own = feasible[place].usd_per_h_saved
-    if following is None:
-        if own is None:
-            return CurveOfOne(machine=machine(best))
-        before = feasible[place - 1].option
-        return CurvePays(
-            machine=machine(best),
-            usd_per_h_saved=own,
-            change_usd=_change_between(before, best, worth),
-            value_usd_per_h=worth.hour_usd,
-        )
-    saved = following.usd_per_h_saved
+    is_last = place + 1 == len(feasible)
+    # Of the largest number the step to it is told, if there is a smaller one.
+    more = feasible[place if is_last else place + 1]
+    fewer = feasible[max(place - is_last, 0)].option
+    saved = more.usd_per_h_saved
     return CurveStops(
         machine=machine(best),
-        next_num_gpus=following.option.plan.num_gpus,
+        next_num_gpus=None if is_last else more.option.plan.num_gpus,
         usd_per_h_saved=None if saved is None or math.isinf(saved) else saved,
-        change_usd=_change_between(best, following.option, worth),
+        change_usd=_change_between(fewer, more.option, worth),
         value_usd_per_h=worth.hour_usd,
     )
 

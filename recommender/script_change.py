@@ -10,7 +10,6 @@ from typing import Any
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import (
     ChangeCosts,
-    ChangeEnables,
     ChangeEndsAll,
     ChangeMoves,
     ChangeOfMemory,
@@ -105,12 +104,12 @@ def _findings(change: ScriptChange) -> Iterator[Finding]:
     if head is None:
         yield ChangeEndsAll(machine=None if base is None else machine(base))
     elif base is None:
-        yield ChangeEnables(machine=machine(head), **_figures("head", head))
+        yield ChangeMoves(was_possible=False, machine=machine(head), **_figures("head", head))
     else:
         yield from _between(change, base, head)
     yield from _fits(change)
     if same is not None and same.feasible and head is not None and head.plan.id != same.plan.id:
-        yield ChangeMoves(machine=machine(head), **_figures("head", head))
+        yield ChangeMoves(was_possible=True, machine=machine(head), **_figures("head", head))
 
 
 def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:

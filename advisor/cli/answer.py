@@ -11,7 +11,6 @@ from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.findings import Finding, Removal
 from advisor.core.findings.about_options import (
-    RemovedByAccount,
     RemovedByAttention,
     RemovedByHostMemory,
     RemovedByMemory,
@@ -142,10 +141,9 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if (option := _cheapest_but_for(recommendation, RemovedByPolicy)) is not None:
         rule = _why(option, RemovedByPolicy)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    for kind in (RemovedByQuota, RemovedByAccount):
-        if (option := _cheapest_but_for(recommendation, kind)) is not None:
-            but = f"{where(option)} would be, but is {_why(option, kind)}"
-            return f"nothing that your quotas let start is feasible. {but}."
+    if (option := _cheapest_but_for(recommendation, RemovedByQuota)) is not None:
+        quota = _why(option, RemovedByQuota)
+        return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
     if (option := _cheapest_but_for(recommendation, RemovedByHostMemory)) is not None:
         return f"nothing is feasible. {where(option)} would be, but {_why(option, RemovedByHostMemory)}."
     too_large = _removed_by(recommendation, RemovedByMemory)

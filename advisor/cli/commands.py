@@ -10,7 +10,7 @@ from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import doctor, init, trust
 from advisor.cli.delivering import app as deliver_app
-from advisor.cli.help import PlainGroup
+from advisor.cli.help import PlainGroup, option
 from advisor.cli.logs import queue_app, spot_app
 from advisor.cli.measure import calibrate, measure
 from advisor.cli.policy import app as policy_app
@@ -43,14 +43,13 @@ def _version(show: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[  # noqa: ARG001 - its callback prints it
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, option("Print the version.", "--version", callback=_version, is_eager=True)
     ] = False,
     trust_project: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Trust all of the project's .advisor.yaml this once, as ADVISOR_TRUST_PROJECT=1 does.",
             "--trust-project",
-            help="Trust all of the project's .advisor.yaml this once, as ADVISOR_TRUST_PROJECT=1 does.",
         ),
     ] = False,
 ) -> None:

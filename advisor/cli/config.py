@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format, load_settings, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
@@ -22,9 +22,9 @@ app = typer.Typer(
 
 def init(
     project: Annotated[
-        bool, typer.Option("--project", help="Write .advisor.yaml here instead of the user's file.")
+        bool, option("Write .advisor.yaml here instead of the user's file.", "--project")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Write a first settings file, every line commented out and explained."""
     from advisor.config.layers import PROJECT_FILE, user_file
@@ -51,8 +51,8 @@ def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> No
 
 def trust(
     directory: Annotated[Path, typer.Argument(help="Folder of the .advisor.yaml.", metavar="DIR")] = Path(),
-    show: Annotated[bool, typer.Option("--list", help="Print the files that are trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder's file no longer.")] = False,
+    show: Annotated[bool, option("Print the files that are trusted.", "--list")] = False,
+    revoke: Annotated[bool, option("Trust this folder's file no longer.", "--revoke")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, note
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 
 ToOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Send the answer to this channel of the settings instead of printing it. Repeatable.",
         "--to",
         metavar="CHANNEL",
-        help="Send the answer to this channel of the settings instead of printing it. Repeatable.",
     ),
 ]
 PreviewOption = Annotated[
-    bool,
-    typer.Option("--preview", help="Print exactly what --to would send, without secrets, and send nothing."),
+    bool, option("Print exactly what --to would send, without secrets, and send nothing.", "--preview")
 ]
 
 

@@ -36,6 +36,11 @@ COMMON_OPTIONS = {
 _SHOWS_ALL = "advisor.help_all"
 
 
+def option(words: str, *names: str, **more: Any) -> Any:
+    """An option: what its help says, and its names where they do not follow from its parameter's."""
+    return typer.Option(*names, help=words, **more)
+
+
 class LongCommand(TyperCommand):
     """A command whose help page shows the common options, and all of them with ``--help-all``."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import InputError
@@ -28,10 +28,10 @@ LogArgument = Annotated[
 ]
 ZoneOption = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Of times in a log that name no zone, such as Europe/Berlin.",
         "--timezone",
         metavar="ZONE",
-        help="Of times in a log that name no zone, such as Europe/Berlin.",
         show_default="that of this machine",
     ),
 ]
@@ -41,7 +41,7 @@ ZoneOption = Annotated[
 def fit_queue(
     log: LogArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the quantiles: for wait_log of a cluster.")
+        Path | None, option("Keep the quantiles: for wait_log of a cluster.", metavar="FILE")
     ] = None,
     timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,
@@ -74,12 +74,12 @@ def show(
         Path, typer.Argument(metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log.")
     ],
     gpus: Annotated[
-        int | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=1, max=MAX_MACHINES)
+        int | None, option("GPUs the job asks for.", metavar="N", min=1, max=MAX_MACHINES)
     ] = None,
     walltime: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Run time it asks for: 12h, 1-12:00:00.")
+        str | None, option("Run time it asks for: 12h, 1-12:00:00.", metavar="DURATION")
     ] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Queue or partition.")] = None,
+    queue: Annotated[str | None, option("Queue or partition.", metavar="NAME")] = None,
     timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -134,7 +134,7 @@ def fit_spot(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep what it tells: for the setting spot.history.")
+        Path | None, option("Keep what it tells: for the setting spot.history.", metavar="FILE")
     ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,

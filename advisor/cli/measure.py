@@ -6,16 +6,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import FormatOption, JsonOption, PythonOption
 from advisor.core.errors import InputError
 from advisor.report.printing import Format, print_document
 
-QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
-FullOption = Annotated[bool, typer.Option("--full", help="Up to an hour: some 7,800 kernels.")]
+QuickOption = Annotated[bool, option("About a minute: some 170 kernels.", "--quick")]
+FullOption = Annotated[bool, option("Up to an hour: some 7,800 kernels.", "--full")]
 
 
 class Backend(StrEnum):
@@ -27,10 +26,10 @@ class Backend(StrEnum):
 
 OnlyOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FAMILIES",
-        help="These alone, such as gemm,conv; of gemm, bmm, conv, rnn, attention, norm, softmax, loss,"
+    option(
+        "These alone, such as gemm,conv; of gemm, bmm, conv, rnn, attention, norm, softmax, loss,"
         " elementwise, reduction, pooling, embedding, optimizer, transfer.",
+        metavar="FAMILIES",
     ),
 ]
 
@@ -39,11 +38,11 @@ def measure(
     quick: QuickOption = False,
     full: FullOption = False,
     only: OnlyOption = None,
-    out: Annotated[Path, typer.Option(help="The recording; one that was cut short is continued.")] = Path(
+    out: Annotated[Path, option("The recording; one that was cut short is continued.")] = Path(
         "kernels.jsonl"
     ),
     backend: Annotated[
-        Backend, typer.Option(help="cpu tries it out: such times predict nothing.", case_sensitive=False)
+        Backend, option("cpu tries it out: such times predict nothing.", case_sensitive=False)
     ] = Backend.CUDA,
     python: PythonOption = None,
     output: FormatOption = Format.TABLE,
@@ -75,10 +74,8 @@ def measure(
 def calibrate(
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Instead: a recording of advisor measure, for the GPU that it is of.",
+        option(
+            "Instead: a recording of advisor measure, for the GPU that it is of.", "--from", metavar="FILE"
         ),
     ] = None,
     python: PythonOption = None,

@@ -14,6 +14,7 @@ from typing import Annotated, get_type_hints
 import typer
 
 from advisor.cli.common import deadline_s
+from advisor.cli.help import option
 from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
 from advisor.core.errors import InputError
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
@@ -96,10 +97,8 @@ def _places() -> Iterator[tuple[str, str]]:
                 yield row["provider"], row["region"]
 
 
-FormatOption = Annotated[
-    Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+FormatOption = Annotated[Format, option("How to print results.", "--format", "-f", case_sensitive=False)]
+JsonOption = Annotated[bool, option("Short for --format json.", "--json")]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -108,93 +107,75 @@ SourceArgument = Annotated[
 ]
 GpuOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
         "--gpu",
         "-g",
         metavar="GPU",
-        help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
         autocompletion=gpu_names,
     ),
 ]
 GpusOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "GPU or family, with counts of all nodes: L4, A100:8, H100:1..8, H100:8x4. Repeatable.",
         "--gpu",
         "-g",
         metavar="GPU",
-        help="GPU or family, with counts of all nodes: L4, A100:8, H100:1..8, H100:8x4. Repeatable.",
         autocompletion=gpu_names,
     ),
 ]
 OriginGpuOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="GPU",
-        help="Where a profiler's export was recorded, if it does not say.",
-        autocompletion=gpu_names,
+    option(
+        "Where a profiler's export was recorded, if it does not say.", metavar="GPU", autocompletion=gpu_names
     ),
 ]
 LocalGpuOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="GPU", help="GPU of this machine; default: what nvidia-smi says.", autocompletion=gpu_names
-    ),
+    option("GPU of this machine; default: what nvidia-smi says.", metavar="GPU", autocompletion=gpu_names),
 ]
 SupposeOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Suppose a script that divides its model: zero-1, zero-2, zero-3 (FSDP), hybrid, tensor-N,"
+        " pipeline-N. Repeatable.",
         "--suppose",
         metavar="SPLIT",
-        help="Suppose a script that divides its model: zero-1, zero-2, zero-3 (FSDP), hybrid, tensor-N,"
-        " pipeline-N. Repeatable.",
         autocompletion=split_names,
     ),
 ]
 AllowVendorOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable.", autocompletion=vendor_names
-    ),
+    option("Also GPUs of this vendor (amd). Repeatable.", metavar="NAME", autocompletion=vendor_names),
 ]
 LoaderOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="S",
-        help="CPU seconds to load one sample; default: measured, else assumed by kind of sample.",
-    ),
+    option("CPU seconds to load one sample; default: measured, else assumed by kind of sample.", metavar="S"),
 ]
 ProviderOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="aws, gcp. Repeatable.", autocompletion=provider_names),
+    list[str] | None, option("aws, gcp. Repeatable.", metavar="NAME", autocompletion=provider_names)
 ]
 RegionOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.", autocompletion=region_names),
+    list[str] | None, option("With wildcards: us-*. Repeatable.", metavar="NAME", autocompletion=region_names)
 ]
 MarketOption = Annotated[
-    list[Market] | None,
-    typer.Option(metavar="MARKET", help="on-demand, spot. Repeatable.", case_sensitive=False),
+    list[Market] | None, option("on-demand, spot. Repeatable.", metavar="MARKET", case_sensitive=False)
 ]
-MaxAgeOption = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Refuse older prices, such as 30d.")
-]
+MaxAgeOption = Annotated[str | None, option("Refuse older prices, such as 30d.", metavar="DURATION")]
 PythonOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="PATH",
-        help="Interpreter that runs the script; default: the active virtual environment's.",
-    ),
+    option("Interpreter that runs the script; default: the active virtual environment's.", metavar="PATH"),
 ]
 IterationsOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Or how many optimizer steps, of as many GPUs as it was profiled for."),
+    int | None, option("Or how many optimizer steps, of as many GPUs as it was profiled for.", metavar="N")
 ]
 IterationsPerEpochOption = Annotated[
-    int | None, typer.Option(metavar="N", help="For data without a length; counted the same way.")
+    int | None, option("For data without a length; counted the same way.", metavar="N")
 ]
 PolicyOption = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Policy file to obey, besides those of the settings. Repeatable."),
+    option("Policy file to obey, besides those of the settings. Repeatable.", metavar="FILE"),
 ]
 
 
@@ -239,20 +220,16 @@ class OfferOptions:
     market: MarketOption = None
     nodes: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, max=MAX_NODES, help="Machines that train together, exactly so many."
-        ),
+        option("Machines that train together, exactly so many.", metavar="N", min=1, max=MAX_NODES),
     ] = None
     max_nodes: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, max=MAX_NODES, help="Machines that train together at most; default: 1."
-        ),
+        option("Machines that train together at most; default: 1.", metavar="N", min=1, max=MAX_NODES),
     ] = None
     max_age: MaxAgeOption = None
-    offline: Annotated[
-        bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
-    ] = None
+    offline: Annotated[bool | None, option("Never touch the network.", "--offline", show_default=False)] = (
+        None
+    )
 
     def settings(self) -> dict[str, object]:
         """For `settings_with`; the number of nodes is the request's."""
@@ -272,61 +249,58 @@ class ScriptOptions:
 
     python: PythonOption = None
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
+        str | None, option("Give up on profiling after this long, such as 10m.", metavar="DURATION")
     ] = None
     backend: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
+            " auto, the default, is cuda where there is a free GPU.",
             metavar="auto|cuda|fake|cpu",
             autocompletion=backend_names,
-            help="Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
-            " auto, the default, is cuda where there is a free GPU.",
         ),
     ] = None
     fake_data: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
             metavar="SHAPE",
-            help="Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
         ),
     ] = None
     samples: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, max=MAX_SAMPLES, help="How many fake samples a missing data set has."
-        ),
+        option("How many fake samples a missing data set has.", metavar="N", min=1, max=MAX_SAMPLES),
     ] = None
     world: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
             metavar="N",
             min=1,
             max=MAX_WORLD,
-            help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
         ),
     ] = None
     sandbox: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Profile in bubblewrap: the script can write nothing and has no network.",
             "--sandbox/--no-sandbox",
-            help="Profile in bubblewrap: the script can write nothing and has no network.",
             show_default=False,
         ),
     ] = None
     sandbox_read: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
+            "What the script reads there besides its project, interpreter and caches; may be repeated.",
             metavar="PATH",
-            help="What the script reads there besides its project, interpreter and caches; may be repeated.",
             show_default=False,
         ),
     ] = None
     env: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Hand on this variable, too: scripts get what training needs (repeatable).",
             metavar="NAME",
-            help="Hand on this variable, too: scripts get what training needs (repeatable).",
             show_default=False,
         ),
     ] = None
@@ -349,29 +323,27 @@ class ScriptOptions:
 class JobOptions:
     """How much is to be trained, and within which limits."""
 
-    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs to train.")] = None
+    epochs: Annotated[float | None, option("How many epochs to train.", metavar="N")] = None
     iterations: IterationsOption = None
     iterations_per_epoch: IterationsPerEpochOption = None
-    budget: Annotated[float | None, typer.Option(metavar="USD", help="For the whole job.")] = None
-    deadline: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Until done, waiting included: 12h, 3d."),
-    ] = None
+    budget: Annotated[float | None, option("For the whole job.", metavar="USD")] = None
+    deadline: Annotated[str | None, option("Until done, waiting included: 12h, 3d.", metavar="DURATION")] = (
+        None
+    )
     confidence: Annotated[
-        float,
-        typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
+        float, option("Probability with which budget and deadline must hold.", metavar="P")
     ] = 0.9
     value_of_time: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.",
             metavar="USD_PER_H",
-            help="What finishing an hour earlier is worth; default: 2; 0 recommends the cheapest.",
         ),
     ] = None
     suppose: SupposeOption = None
-    risk: Annotated[
-        bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
-    ] = False
+    risk: Annotated[bool, option("Keep on the frontier what is slower and dearer, but safer.", "--risk")] = (
+        False
+    )
 
     def job(self) -> Job:
         """The job.
@@ -397,36 +369,31 @@ class DataOptions:
     """What is read, moved and fed."""
 
     dataset_gb: Annotated[
-        float | None,
-        typer.Option(metavar="GIB", help="Data set (GiB), copied to the machine unless it is there."),
+        float | None, option("Data set (GiB), copied to the machine unless it is there.", metavar="GIB")
     ] = None
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="PLACE", help="Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local."
-        ),
+        option("Where the data set is: s3://BUCKET@REGION, gs://..., REGION or local.", metavar="PLACE"),
     ] = None
     scaling: Annotated[
         Scaling | None,
-        typer.Option(
-            case_sensitive=False,
-            help="What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
+        option(
+            "What the script holds when GPUs are added: the batch of one (weak), of all (strong), or"
             " the whole step (unshared).",
+            case_sensitive=False,
             show_default=False,
         ),
     ] = None
     checkpoints: Annotated[
         CheckpointUse | None,
-        typer.Option(
-            case_sensitive=False,
-            help="What the script does with checkpoints: saves and resumes from them (resumes), saves them"
+        option(
+            "What the script does with checkpoints: saves and resumes from them (resumes), saves them"
             " alone (saves), or neither (none); default: as its text shows.",
+            case_sensitive=False,
             show_default=False,
         ),
     ] = None
-    result_gb: Annotated[
-        float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
-    ] = None
+    result_gb: Annotated[float | None, option("Result to bring home over the internet.", metavar="GB")] = None
     loader_s_per_sample: LoaderOption = None
 
     def settings(self) -> dict[str, object]:
@@ -450,51 +417,44 @@ class ViewOptions:
     """What is shown of an answer."""
 
     explain: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Show one option line by line: its id or number."),
+        str | None, option("Show one option line by line: its id or number.", metavar="ID")
     ] = None
     curve: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
             metavar="PLAN",
-            help="Show a machine over its numbers of GPUs, and where more stop paying: L4, 'aws L4 spot'.",
         ),
     ] = None
     what_if: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CHANGE",
-            help="What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
+        option(
+            "What a change of the script would bring: all, bf16, fused, ... Repeatable. By default one"
             " line on the best of them.",
+            metavar="CHANGE",
             autocompletion=change_names,
         ),
     ] = None
-    no_what_if: Annotated[
-        bool, typer.Option("--no-what-if", help="Not even the line on the best change.")
-    ] = False
+    no_what_if: Annotated[bool, option("Not even the line on the best change.", "--no-what-if")] = False
     patch: Annotated[
         bool,
-        typer.Option(
-            "--patch",
-            help="Print these changes as a diff of the script; of all, those that surely save time.",
+        option(
+            "Print these changes as a diff of the script; of all, those that surely save time.", "--patch"
         ),
     ] = False
     top: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Show the first N of the ranking, not those few.", min=1, max=MAX_ROWS
-        ),
+        option("Show the first N of the ranking, not those few.", metavar="N", min=1, max=MAX_ROWS),
     ] = None
-    all_: Annotated[bool, typer.Option("--all", help="Show every option.")] = False
+    all_: Annotated[bool, option("Show every option.", "--all")] = False
     assumptions: Annotated[
-        bool, typer.Option("--assumptions", help="Show all that the answer rests on, instead of the rows.")
+        bool, option("Show all that the answer rests on, instead of the rows.", "--assumptions")
     ] = False
-    plot: Annotated[
-        bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
-    ] = False
+    plot: Annotated[bool, option("Draw time over cost in the terminal, instead of the table.", "--plot")] = (
+        False
+    )
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
+        Path | None, option("Write the answer to this page, too, with a chart to point at.", metavar="FILE")
     ] = None
 
     @property

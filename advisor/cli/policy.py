@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
 from advisor.core.limits import MAX_NODES
@@ -65,37 +65,30 @@ class PlanOptions:
     """The facts of a plan that rules look at."""
 
     plan: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="As recommend names it: aws/p4d.24xlarge/us-east-1/spot."),
+        str | None, option("As recommend names it: aws/p4d.24xlarge/us-east-1/spot.", metavar="ID")
     ] = None
-    tier: Annotated[
-        Tier | None, typer.Option(metavar="TIER", help="local, cluster or cloud.", case_sensitive=False)
-    ] = None
+    tier: Annotated[Tier | None, option("local, cluster or cloud.", metavar="TIER", case_sensitive=False)] = (
+        None
+    )
     provider: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="aws, gcp, a cluster, local.", autocompletion=provider_names),
+        str | None, option("aws, gcp, a cluster, local.", metavar="NAME", autocompletion=provider_names)
     ] = None
-    instance_type: Annotated[str | None, typer.Option(metavar="NAME", help="Machine of a cloud.")] = None
+    instance_type: Annotated[str | None, option("Machine of a cloud.", metavar="NAME")] = None
     region: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Region of a cloud.", autocompletion=region_names),
+        str | None, option("Region of a cloud.", metavar="NAME", autocompletion=region_names)
     ] = None
-    market: Annotated[
-        Market | None, typer.Option(metavar="MARKET", help="on-demand, spot.", case_sensitive=False)
-    ] = None
+    market: Annotated[Market | None, option("on-demand, spot.", metavar="MARKET", case_sensitive=False)] = (
+        None
+    )
     gpu: Annotated[
         str | None,
-        typer.Option(
-            metavar="GPU", help="With its number, of all nodes: A100-SXM-80GB:8.", autocompletion=gpu_names
-        ),
+        option("With its number, of all nodes: A100-SXM-80GB:8.", metavar="GPU", autocompletion=gpu_names),
     ] = None
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=MAX_NODES, help="Machines of the plan.")
-    ] = None
-    usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None
-    usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None
+    nodes: Annotated[int | None, option("Machines of the plan.", metavar="N", min=1, max=MAX_NODES)] = None
+    usd_per_hour: Annotated[float | None, option("Price of the plan.", metavar="USD")] = None
+    usd_per_job: Annotated[float | None, option("Cost of the job (p90).", metavar="USD")] = None
     spent_this_month: Annotated[
-        float | None, typer.Option(metavar="USD", help="Spent since the first of the month.")
+        float | None, option("Spent since the first of the month.", metavar="USD")
     ] = None
 
     def request(self) -> PlanRequest:

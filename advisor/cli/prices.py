@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import chosen_format, duration_s, settings_with
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL, warn
 from advisor.cli.options import (
     FormatOption,
@@ -29,9 +29,9 @@ from advisor.core.values import PriceOrder
 from advisor.report.printing import Format, print_document
 
 SourceOption = Annotated[
-    list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")
+    list[str] | None, option("Only this source. Repeatable.", "--source", metavar="NAME")
 ]
-SinceOption = Annotated[str, typer.Option(metavar="DURATION", help="How far back, such as 30d.")]
+SinceOption = Annotated[str, option("How far back, such as 30d.", metavar="DURATION")]
 
 
 def refresh(
@@ -65,7 +65,7 @@ def history(
     region: RegionOption = None,
     market: MarketOption = None,
     since: SinceOption = "90d",
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the prices in the terminal.")] = False,
+    plot: Annotated[bool, option("Draw the prices in the terminal.", "--plot")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -118,12 +118,9 @@ def capacity(
         list[str], typer.Argument(help="Such as p5.48xlarge; any of them will do.", metavar="TYPES...")
     ],
     region: Annotated[
-        list[str],
-        typer.Option(metavar="NAME", help="Of AWS, in full. Repeatable.", autocompletion=region_names),
+        list[str], option("Of AWS, in full. Repeatable.", metavar="NAME", autocompletion=region_names)
     ],
-    nodes: Annotated[
-        int, typer.Option(metavar="N", help="How many machines at once.", min=1, max=MAX_MACHINES)
-    ] = 1,
+    nodes: Annotated[int, option("How many machines at once.", metavar="N", min=1, max=MAX_MACHINES)] = 1,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -159,12 +156,10 @@ def prices(
     provider: ProviderOption = None,
     region: RegionOption = None,
     market: MarketOption = None,
-    max_price: Annotated[
-        float | None, typer.Option(metavar="USD", help="Per hour, of the whole machine.")
-    ] = None,
+    max_price: Annotated[float | None, option("Per hour, of the whole machine.", metavar="USD")] = None,
     max_age: MaxAgeOption = None,
-    sort: Annotated[PriceOrder, typer.Option(help="By what.", case_sensitive=False)] = PriceOrder.PRICE,
-    all_: Annotated[bool, typer.Option("--all", help="Every zone, not only the cheapest.")] = False,
+    sort: Annotated[PriceOrder, option("By what.", case_sensitive=False)] = PriceOrder.PRICE,
+    all_: Annotated[bool, option("Every zone, not only the cheapest.", "--all")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -178,10 +173,7 @@ def prices(
     request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
     output = chosen_format(output, as_json)
     config = settings_with(
-        cloud__providers=provider,
-        cloud__regions=region,
-        cloud__markets=market,
-        prices__max_age=max_age,
+        cloud__providers=provider, cloud__regions=region, cloud__markets=market, prices__max_age=max_age
     )
     try:
         answer = list_prices(request, config.pricing, TERMINAL)
@@ -204,9 +196,9 @@ def _catalog() -> None:
 
 @catalog_app.command("build")
 def build(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the snapshot goes.")],
+    out: Annotated[Path, option("Where the snapshot goes.", metavar="FOLDER")],
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a snapshot although the new one looks wrong beside it.")
+        bool, option("Replace a snapshot although the new one looks wrong beside it.", "--force")
     ] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -228,16 +220,12 @@ def gpus(
         typer.Argument(help="GPUs or families to compare; default: all.", autocompletion=gpu_names),
     ] = None,
     vendor: Annotated[
-        str | None, typer.Option(help="Only this vendor's: nvidia, amd.", autocompletion=vendor_names)
+        str | None, option("Only this vendor's: nvidia, amd.", autocompletion=vendor_names)
     ] = None,
-    min_memory_gib: Annotated[
-        float | None, typer.Option(help="Only GPUs with at least this much memory.")
-    ] = None,
+    min_memory_gib: Annotated[float | None, option("Only GPUs with at least this much memory.")] = None,
     relative_to: Annotated[
         str | None,
-        typer.Option(
-            metavar="GPU", help="Show figures as multiples of this GPU's.", autocompletion=gpu_names
-        ),
+        option("Show figures as multiples of this GPU's.", metavar="GPU", autocompletion=gpu_names),
     ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, load_settings
-from advisor.cli.help import WholeLines
+from advisor.cli.help import WholeLines, option
 from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
 from advisor.core.errors import InputError
 from advisor.report.plain import flag_of
@@ -51,20 +51,18 @@ class SizeOptions:
 
     model: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Of a recipe: llama-3.1-8b, a Hugging Face id, or the path of a config.json.",
             metavar="NAME",
-            help="Of a recipe: llama-3.1-8b, a Hugging Face id, or the path of a config.json.",
             autocompletion=model_names,
         ),
     ] = None
     tokens: Annotated[
-        str | None, typer.Option(metavar="N", help="Of a recipe: tokens of an epoch, such as 20M or 1.5B.")
+        str | None, option("Of a recipe: tokens of an epoch, such as 20M or 1.5B.", metavar="N")
     ] = None
-    sequence: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Of a recipe: tokens of a sample.")
-    ] = None
+    sequence: Annotated[int | None, option("Of a recipe: tokens of a sample.", metavar="N", min=1)] = None
     batch_size: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Of a recipe: samples of one pass of one GPU.")
+        int | None, option("Of a recipe: samples of one pass of one GPU.", metavar="N", min=1)
     ] = None
 
     def order(self, recipe: str, *, samples: int | None, offline: bool | None) -> Order:
@@ -85,9 +83,9 @@ class SizeOptions:
 
 RecipeOption = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "In place of a script: lora, qlora, full, pretrain, ... (`advisor recipe list`).",
         metavar="NAME",
-        help="In place of a script: lora, qlora, full, pretrain, ... (`advisor recipe list`).",
         autocompletion=recipe_names,
     ),
 ]
@@ -149,9 +147,9 @@ NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="Of the recipe.", autocompletion=recipe_names)
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Samples of an epoch, for recipes without tokens.")
+    int | None, option("Samples of an epoch, for recipes without tokens.", metavar="N", min=1)
 ]
-OfflineOption = Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")]
+OfflineOption = Annotated[bool | None, option("Never touch the network.", "--offline")]
 
 
 @app.command("list")

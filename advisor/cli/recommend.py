@@ -10,6 +10,7 @@ import typer
 
 from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
+from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
@@ -49,17 +50,14 @@ if TYPE_CHECKING:
 
 RecordOption = Annotated[
     bool | None,
-    typer.Option(
+    option(
+        "Keep what is recommended in the database, and print its id.",
         "--record/--no-record",
-        help="Keep what is recommended in the database, and print its id.",
         show_default=False,
     ),
 ]
 ProjectOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="Project whose budget it counts against, for --record.", show_default=False
-    ),
+    str, option("Project whose budget it counts against, for --record.", metavar="NAME", show_default=False)
 ]
 
 
@@ -152,8 +150,7 @@ def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Forma
 
 
 ConfirmOption = Annotated[
-    bool,
-    typer.Option("--confirm", help="Profile the script again with the largest batch that fits; for one GPU."),
+    bool, option("Profile the script again with the largest batch that fits; for one GPU.", "--confirm")
 ]
 
 
@@ -195,20 +192,17 @@ def profile(
     ] = None,
     arguments: ArgumentsArgument = None,
     *,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write the trace; default: SCRIPT.trace.json.gz.")
-    ] = None,
+    out: Annotated[Path | None, option("Where to write the trace; default: SCRIPT.trace.json.gz.")] = None,
     from_kineto: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead: a profile that torch.profiler exported."),
+        Path | None, option("Instead: a profile that torch.profiler exported.", metavar="FILE")
     ] = None,
     origin_gpu: OriginGpuOption = None,
     as_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "The GPU that the script sees; A100-SXM-80GB by default.",
             "--as",
             metavar="GPU",
-            help="The GPU that the script sees; A100-SXM-80GB by default.",
             autocompletion=gpu_names,
         ),
     ] = None,
@@ -302,12 +296,11 @@ def diff(
     head: Annotated[str, typer.Argument(metavar="HEAD", help="The same after, such as train.py.")],
     arguments: ArgumentsArgument = None,
     *,
-    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs a run trains.")] = None,
+    epochs: Annotated[float | None, option("How many epochs a run trains.", metavar="N")] = None,
     iterations: IterationsOption = None,
     iterations_per_epoch: IterationsPerEpochOption = None,
     fail_above: Annotated[
-        str | None,
-        typer.Option(metavar="PERCENT", help="Exit with 5 if a run gets dearer by more than this: 10%."),
+        str | None, option("Exit with 5 if a run gets dearer by more than this: 10%.", metavar="PERCENT")
     ] = None,
     gpu: GpusOption = None,
     offers: OfferOptions,

@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 from advisor.cli.common import moment_or_duration_s, settings_with
 from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
 from advisor.core.errors import InputError
@@ -42,22 +41,14 @@ class ReportFormat(StrEnum):
 class PeriodOptions:
     """Of which time and whom, and what it is held against."""
 
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="A date, or how far back: 2026-11-01, 7d, 365d.")
-    ] = "7d"
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The end, in the same forms; default: now.")
-    ] = None
-    team: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Projects of this team alone (report.teams).")
-    ] = None
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="This project alone.")] = None
-    policy: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A policy with budgets. Repeatable.")
-    ] = None
+    since: Annotated[str, option("A date, or how far back: 2026-11-01, 7d, 365d.", metavar="TIME")] = "7d"
+    until: Annotated[str | None, option("The end, in the same forms; default: now.", metavar="TIME")] = None
+    team: Annotated[str | None, option("Projects of this team alone (report.teams).", metavar="NAME")] = None
+    project: Annotated[str | None, option("This project alone.", metavar="NAME")] = None
+    policy: Annotated[list[Path] | None, option("A policy with budgets. Repeatable.", metavar="FILE")] = None
     bills: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="What clouds billed: FOCUS, or Google's export. Repeatable."),
+        option("What clouds billed: FOCUS, or Google's export. Repeatable.", metavar="FILE"),
     ] = None
 
     def request(self) -> ReportRequest:
@@ -89,19 +80,17 @@ def report(
     period: PeriodOptions,
     cost_explorer: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Ask AWS what it billed, for 0.01 USD a call.",
             "--cost-explorer/--no-cost-explorer",
-            help="Ask AWS what it billed, for 0.01 USD a call.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
-        ReportFormat, typer.Option("--format", "-f", help="How to write it.", case_sensitive=False)
+        ReportFormat, option("How to write it.", "--format", "-f", case_sensitive=False)
     ] = ReportFormat.TABLE,
     as_json: JsonOption = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it there instead of printing it.")
-    ] = None,
+    out: Annotated[Path | None, option("Write it there instead of printing it.", metavar="FILE")] = None,
     to: ToOption = None,
     preview: PreviewOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, duration_s, moment, moment_or_duration_s, settings_with
-from advisor.cli.help import Click, WholeLines
+from advisor.cli.help import Click, WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 
 ProjectOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Project whose budget it counts against; default: none.", show_default=False
-    ),
+    option("Project whose budget it counts against; default: none.", metavar="NAME", show_default=False),
 ]
 
 
 PlanOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
+    str | None, option("Id of an option, such as aws/g5.xlarge/use1-az1/spot.", metavar="ID")
 ]
-NoteOption = Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")]
+NoteOption = Annotated[str, option("Anything worth remembering.", metavar="TEXT")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,51 +39,42 @@ class RanOptions:
     """A run that has ended: where it ran, how long, and what it cost."""
 
     start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC."),
+        str | None, option("When it started, such as 2026-11-01T09:30+01:00; else UTC.", metavar="TIME")
     ] = None
-    duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")
-    ] = None
+    duration: Annotated[str | None, option("How long it ran, such as 7h30m.", metavar="DURATION")] = None
     cost: Annotated[
         float | None,
-        typer.Option(metavar="USD", help="What was or will be billed, before tax; left out, it is unknown."),
+        option("What was or will be billed, before tax; left out, it is unknown.", metavar="USD"),
     ] = None
     status: Annotated[
         RunStatus | None,
-        typer.Option(
+        option(
+            "How it ended: finished (default), failed, interrupted, lost.",
             metavar="STATUS",
-            help="How it ended: finished (default), failed, interrupted, lost.",
             case_sensitive=False,
         ),
     ] = None
     recommendation: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
+        str | None, option("What `recommend --record` printed; tells plan, script and project.", metavar="ID")
     ] = None
     plan: PlanOption = None
     provider: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A cloud, a cluster of the settings, or local.",
-            autocompletion=provider_names,
+        option(
+            "A cloud, a cluster of the settings, or local.", metavar="NAME", autocompletion=provider_names
         ),
     ] = None
     gpu: Annotated[
-        str | None,
-        typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.", autocompletion=gpu_names),
+        str | None, option("One GPU, such as L4:8.", metavar="GPU[:COUNT]", autocompletion=gpu_names)
     ] = None
     market: Annotated[
-        Market | None,
-        typer.Option(metavar="MARKET", help="On what terms it was rented.", case_sensitive=False),
+        Market | None, option("On what terms it was rented.", metavar="MARKET", case_sensitive=False)
     ] = None
-    script: Annotated[str | None, typer.Option(metavar="NAME", help="What ran.")] = None
+    script: Annotated[str | None, option("What ran.", metavar="NAME")] = None
     project: ProjectOption = None
     note: NoteOption = ""
     run_id: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="An id of yours, so that repeating changes nothing."),
+        str | None, option("An id of yours, so that repeating changes nothing.", "--id", metavar="ID")
     ] = None
 
     def request(self) -> RunRequest:
@@ -145,34 +134,26 @@ app = typer.Typer(
 @app.command("command")
 def command(
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND", help="The program and what it gets."),
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The program and what it gets.")
     ] = None,
     recommendation: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="What it follows: an id that `recommend --record` printed, or last."),
+        str | None, option("What it follows: an id that `recommend --record` printed, or last.", metavar="ID")
     ] = None,
     plan: PlanOption = None,
     project: ProjectOption = None,
     cost: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="What it costs before tax; default: the machine's price x time."),
+        float | None, option("What it costs before tax; default: the machine's price x time.", metavar="USD")
     ] = None,
     usd_per_hour: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="The machine's price; default: of the price list."),
+        float | None, option("The machine's price; default: of the price list.", metavar="USD")
     ] = None,
     metadata: Annotated[
         bool | None,
-        typer.Option(
-            "--metadata/--no-metadata",
-            help="Ask AWS or GCP which machine this is.",
-            show_default=False,
-        ),
+        option("Ask AWS or GCP which machine this is.", "--metadata/--no-metadata", show_default=False),
     ] = None,
     note: NoteOption = "",
     receipt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the receipt there as well, as JSON.")
+        Path | None, option("Write the receipt there as well, as JSON.", metavar="FILE")
     ] = None,
 ) -> None:
     """Run a command as it is and keep a receipt of it; `advisor run -- COMMAND` is short for this.
@@ -204,8 +185,7 @@ def record(
     *,
     ran: RanOptions,
     receipt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead of all that: a receipt that `advisor run` wrote."),
+        Path | None, option("Instead of all that: a receipt that `advisor run` wrote.", metavar="FILE")
     ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -227,9 +207,7 @@ def record(
 
 @app.command("list")
 def list_(
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="A date, or how far back: 2026-11-01, 30d.")
-    ] = None,
+    since: Annotated[str | None, option("A date, or how far back: 2026-11-01, 30d.", metavar="TIME")] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import chosen_format, settings_with
-from advisor.cli.help import Click, WholeLines
+from advisor.cli.help import Click, WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
@@ -52,24 +52,20 @@ def add(
         list[str] | None,
         typer.Argument(metavar="-- COMMAND", help="What to run, as after advisor: -- prices refresh."),
     ] = None,
-    zone: Annotated[
-        str, typer.Option("--tz", metavar="ZONE", help="Time zone, such as Europe/Zurich.")
-    ] = "UTC",
+    zone: Annotated[str, option("Time zone, such as Europe/Zurich.", "--tz", metavar="ZONE")] = "UTC",
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; default: after the command.")
+        str | None, option("What to call it; default: after the command.", metavar="NAME")
     ] = None,
     channel: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="CHANNEL", help="Who gets what it prints; report has a --to of its own."
-        ),
+        option("Who gets what it prints; report has a --to of its own.", "--to", metavar="CHANNEL"),
     ] = None,
     when: Annotated[
         DeliverWhen,
-        typer.Option(
-            metavar="always|ok|fails|changes",
-            help="Send it always, with exit code 0, with any other, or when exit code or recommended option"
+        option(
+            "Send it always, with exit code 0, with any other, or when exit code or recommended option"
             " changed.",
+            metavar="always|ok|fails|changes",
             case_sensitive=False,
         ),
     ] = DeliverWhen.ALWAYS,
@@ -136,9 +132,7 @@ def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: Js
 
 
 @app.command("run")
-def run(
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now, and end.")] = False,
-) -> None:
+def run(once: Annotated[bool, option("Run what is due now, and end.", "--once")] = False) -> None:
     """Run schedules when they are due, until Ctrl-C or SIGTERM; several such services share the work.
 
     After a while without any service, the latest time of each schedule is caught up (schedule.catch_up).
@@ -160,17 +154,17 @@ def run(
 @app.command("export")
 def export(
     scheduler: Annotated[
-        Scheduler, typer.Option("--to", metavar="cron|systemd|github-actions|kubernetes", help="Who runs it.")
+        Scheduler, option("Who runs it.", "--to", metavar="cron|systemd|github-actions|kubernetes")
     ],
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Of a schedule, as list shows it.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All schedules.")] = False,
+    all_: Annotated[bool, option("All schedules.", "--all")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where files are written; default: to stdout.")
+        Path | None, option("Where files are written; default: to stdout.", metavar="FOLDER")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For kubernetes: an image that holds advisor.")
+        str | None, option("For kubernetes: an image that holds advisor.", metavar="NAME")
     ] = None,
 ) -> None:
     """Write schedules for cron, systemd, GitHub Actions or Kubernetes, which run them without the service.

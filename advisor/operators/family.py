@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import EmulatedRate, Fp16OnCudaCores
+from advisor.core.findings.about_estimates import RatesFrom
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.case import Caps, Case
 from advisor.operators.cycles import Stream
@@ -385,10 +385,10 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         return own if own.flops_per_s >= fp32.flops_per_s else replace(fp32, is_substitute=True)
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
-        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), Fp16OnCudaCores())
+        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), RatesFrom(of="cuda-cores"))
     if wanted == "tf32":
         return fp32
-    return replace(fp32, note=EmulatedRate(rate=wanted), is_substitute=True)
+    return replace(fp32, note=RatesFrom(of="emulated", rate=wanted), is_substitute=True)
 
 
 def data_sheet_flops_per_s(wanted: str, gpu: GpuSpec) -> float:

@@ -21,7 +21,7 @@ from math import prod
 from typing import TypedDict, Unpack, cast
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import RecurrentOfUnknownSize, RecurrentStepwise
+from advisor.core.findings.about_estimates import RatesFrom, RecurrentOfUnknownSize
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op, Phase
 from advisor.operators.case import RATES, Argument, Caps, Case, Draw, call, result, shrunk, tensor
@@ -157,7 +157,7 @@ UNKNOWN_SHARE = 0.3
 # Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
 # (docs/methods/roofline.md).
 _SIGMA = 0.6
-STEPWISE = RecurrentStepwise()
+STEPWISE = RatesFrom(of="step-by-step")
 UNKNOWN_STEPS = RecurrentOfUnknownSize(share_of_rate=UNKNOWN_SHARE)
 
 # --- FLOPs -----------------------------------------------------------------------------------------

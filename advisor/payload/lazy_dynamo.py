@@ -1,8 +1,8 @@
 """A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
 
 Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config`` and an
-empty cache, torchvision for a function that it may call later. Whoever asks for more (Hugging Face's Trainer
-does) gets the real package, loaded then.
+empty cache, torchvision for a function that it may call later, Hugging Face's models for decorators and one
+class. Whoever asks for more (``torch.compile`` does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import ModuleType
 _NAME = "torch._dynamo"
 _UTILS = _NAME + ".utils"
 # Submodules that are cheap and complete without the package.
-_LIGHT = {_NAME + ".config"}
+_LIGHT = {_NAME + ".config", _NAME + "._trace_wrapped_higher_order_op"}
 
 
 def _identity(function: object = None, *_: object, **__: object) -> object:
@@ -40,16 +40,27 @@ class _LazyTraceRules:
         return getattr(load_real().trace_rules, name)
 
 
+class _LazyEvalFrame:
+    """Accelerate asks of each model whether it was compiled; nothing was, as long as this is asked."""
+
+    OptimizedModule = type("OptimizedModule", (), {})
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(load_real().eval_frame, name)
+
+
 class _LazyDynamo(ModuleType):
     """Answers the few harmless questions itself and turns into the real package at any other."""
 
     disable = staticmethod(_identity)
     allow_in_graph = staticmethod(_identity)
+    assume_constant_result = staticmethod(_identity)
     graph_break = staticmethod(_nothing)
     mark_static_address = staticmethod(_nothing)
     reset = staticmethod(_nothing)
     is_compiling = staticmethod(_never)
     trace_rules = _LazyTraceRules()
+    eval_frame = _LazyEvalFrame()
 
     def __getattr__(self, name: str) -> object:
         # Dunder look-ups come from inspect and pickle, which ask every module.

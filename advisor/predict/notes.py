@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
+from typing import Literal
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import (
@@ -16,13 +17,12 @@ from advisor.core.findings.about_estimates import (
     HostLaunches,
     KernelFloor,
     Launching,
-    LearnedRates,
     MemoryByPart,
     NotLearned,
     OtherWorld,
     PowerLimited,
+    RatesFrom,
     Sharded,
-    StateShared,
     StepCompiled,
 )
 from advisor.core.findings.about_options import RemovedByAttention, Unknown
@@ -117,7 +117,7 @@ def _caveats(times: OpTimes) -> list[Finding]:
 def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
     if not times.by(Method.LEARNED):
         return []
-    notes: list[Finding] = [LearnedRates()]
+    notes: list[Finding] = [RatesFrom(of="learned")]
     if constants.learned_share:
         notes.append(CalibratedRates(reached_share=dict(constants.learned_share)))
     if constants.is_share_outdated:
@@ -172,11 +172,12 @@ def _power(step: RankStep) -> Iterator[Finding]:
 def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
-        yield Sharded(num_ranks=world, hides=sharding_group(trace) is not None)
+        how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"
+        yield Sharded(how=how, num_gpus=world)
     if world not in (None, num_gpus):
         yield OtherWorld(num_ranks=world, num_gpus=num_gpus)
     if state_group(trace) is not None and num_gpus > 1:
-        yield StateShared(num_gpus=num_gpus)
+        yield Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
         yield DataParallel(
             bucket_bytes=BUCKET_BYTES,

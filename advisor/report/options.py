@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings.about_options import (
-    RemovedByAccount,
     RemovedByAttention,
     RemovedByBudget,
     RemovedByDeadline,
@@ -62,7 +61,6 @@ STATUS_OF_REMOVAL = {
     RemovedBySoftware.code: "unsupported",
     RemovedByAttention.code: "attention refused",
     RemovedByPolicy.code: "policy",
-    RemovedByAccount.code: "over quota",
     RemovedByQuota.code: "over quota",
     RemovedByBudget.code: "over budget",
     RemovedByDeadline.code: "too late",

@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_reports import (
-    BillRowsLeftOut,
     BillsOverlap,
     ChargesUntagged,
-    JobsUnpriced,
-    LongCharges,
+    LeftOut,
     OtherCurrency,
-    PricesNotRemembered,
-    RecordsImpossible,
     ReportGap,
-    RunCostsEstimated,
     RunCostsUnknown,
-    RunMachinesUnknown,
-    TaxApart,
 )
 from advisor.core.values import CostKind
 from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
@@ -55,7 +48,7 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
     """Runs of which something is missing, and records that cannot be true."""
     if impossible:
         first = list(impossible[:_MOST_NAMES])
-        yield RecordsImpossible(num_records=len(impossible), first=first)
+        yield LeftOut(where="the database", num_left_out=len(impossible), num_read=None, first=first)
     without_cost = [run for run in runs if run.cost_usd is None]
     if without_cost:
         yield RunCostsUnknown(
@@ -64,15 +57,15 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
         )
     estimated = [run for run in runs if run.cost_kind is CostKind.ESTIMATED]
     if estimated:
-        yield RunCostsEstimated(num_runs=len(estimated))
+        yield ReportGap(what="estimated", num=len(estimated))
 
 
 def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
     """What of the bills could not be read, or is not added up."""
     for bill in bills:
         if bill.faults:
-            yield BillRowsLeftOut(
-                bill=bill.name,
+            yield LeftOut(
+                where=bill.name,
                 num_left_out=len(bill.faults),
                 num_read=len(bill.charges),
                 first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
@@ -84,11 +77,11 @@ def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) 
     if is_of_team and billing.untagged_usd:
         yield ChargesUntagged(usd=float(billing.untagged_usd))
     if billing.tax_usd:
-        yield TaxApart(usd=float(billing.tax_usd))
+        yield ReportGap(what="tax", usd=float(billing.tax_usd))
     if billing.num_long:
-        yield LongCharges(num_charges=billing.num_long)
+        yield ReportGap(what="long-charges", num=billing.num_long)
     if billing.num_without_machine:
-        yield RunMachinesUnknown(num_runs=billing.num_without_machine)
+        yield ReportGap(what="machines", num=billing.num_without_machine)
 
 
 def unknown_prospects(
@@ -98,9 +91,10 @@ def unknown_prospects(
     if any(state.month.forecast is None for state in states):
         yield ReportGap(what="forecast", num=LEAST_WEEKS)
     if moves.unknown_gpus:
-        yield PricesNotRemembered(gpus=list(moves.unknown_gpus))
+        yield ReportGap(what="prices", names=list(moves.unknown_gpus))
     if unpriced:
-        yield JobsUnpriced(num_jobs=len(unpriced), scripts=[job.script for job in unpriced[:_MOST_NAMES]])
+        scripts = [job.script for job in unpriced[:_MOST_NAMES]]
+        yield ReportGap(what="unpriced-jobs", num=len(unpriced), names=scripts)
 
 
 JOB_BUDGET, JOB_DEADLINE = "the budget of the job", "the deadline of the job"

@@ -13,8 +13,6 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import (
     QuotaNeeded,
-    QuotaTooSmall,
-    RemovedByAccount,
     RemovedByQuota,
     Unknown,
 )
@@ -98,7 +96,7 @@ _UNKNOWN_LIMITS = AccountLimits()
 
 def quota_note(
     offer: Offer, num_nodes: int = 1, account: AccountLimits = _UNKNOWN_LIMITS
-) -> QuotaNeeded | QuotaTooSmall | None:
+) -> QuotaNeeded | None:
     """Which quota so many machines need, in the provider's words, and what the account lacks of it.
 
     None where we know of none, or the account has enough.
@@ -108,21 +106,8 @@ def quota_note(
     if quota is None or count is None:
         return None
     most = account.of(offer, quota.quota)
-    if most is not None:
-        return (
-            None
-            if count <= most
-            else QuotaTooSmall(
-                provider=offer.provider,
-                quota=quota.quota,
-                name=quota.name,
-                count=count,
-                most=most,
-                unit=quota.unit.value,
-                region=offer.region,
-                read_on=account.read_on,
-            )
-        )
+    if most is not None and count <= most:
+        return None
     return QuotaNeeded(
         provider=offer.provider,
         quota=quota.quota,
@@ -130,6 +115,8 @@ def quota_note(
         count=count,
         unit=quota.unit.value,
         region=offer.region,
+        most=most,
+        read_on=None if most is None else account.read_on,
     )
 
 
@@ -353,41 +340,44 @@ def plans_of_offers(
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
         return extras_at(provider, region, terms, rates, num_nodes)
 
-    plans = [
+    return [
         _cloud_plan(
             offer,
             price,
             terms,
             extras(offer.provider, offer.region, num_nodes),
-            over_quota(offer, quotas, num_nodes),
+            _quota_of_plan(offer, num_nodes, quotas, account),
             num_nodes,
         )
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
-    return [_naming_quota(plan, quotas, account) for plan in plans]
 
 
-def _naming_quota(plan: Plan, quotas: Sequence[Quota], account: AccountLimits) -> Plan:
-    """The plan with the quota that it needs, where the user did not tell what the account may start."""
-    offer = plan.offer
-    if offer is None or any(is_among(offer, quota) for quota in quotas):
-        return plan
-    note = quota_note(offer, plan.num_nodes, account)
+def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], account: AccountLimits) -> _OfQuota:
+    """What forbids the plan, what to say of its quota, and whether the account lacks some.
+
+    Where the user told what the account may start, nothing else counts.
+    """
+    if any(is_among(offer, quota) for quota in quotas):
+        return over_quota(offer, quotas, num_nodes), (), False
+    note = quota_note(offer, num_nodes, account)
     if note is None:
-        return plan
-    lacks = isinstance(note, QuotaTooSmall)
-    if isinstance(note, QuotaTooSmall) and account.leaves_out and plan.blocked is None:
-        removed = RemovedByAccount(
-            quota=note.quota,
-            count=note.count,
-            most=note.most,
-            unit=note.unit,
-            region=note.region,
-            provider=note.provider,
-        )
-        return replace(plan, blocked=removed, lacks_quota=True)
-    return replace(plan, notes=(*plan.notes, note), lacks_quota=lacks)
+        return None, (), False
+    if note.most is None or not account.leaves_out:
+        return None, (note,), note.most is not None
+    removed = RemovedByQuota(
+        num_vcpus=note.count,
+        most_vcpus=note.most,
+        unit=note.unit,
+        instance_types=(note.quota,),
+        region=offer.region,
+        provider=offer.provider,
+    )
+    return removed, (), True
+
+
+_OfQuota = tuple[Finding | None, tuple[Finding, ...], bool]
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:
@@ -399,10 +389,11 @@ def _cloud_plan(
     price: Price | None,
     terms: CloudTerms,
     extras: Extras,
-    blocked: Finding | None,
+    of_quota: _OfQuota,
     num_nodes: int,
 ) -> Plan:
     """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
+    blocked, quota_notes, lacks_quota = of_quota
     wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
     machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
@@ -425,8 +416,9 @@ def _cloud_plan(
         transfer_gib=extras.transfer_gib,
         read_gib=terms.dataset_gib,
         rates=extras.rates,
-        notes=(*notes, *extras.notes),
+        notes=(*notes, *extras.notes, *quota_notes),
         blocked=blocked,
+        lacks_quota=lacks_quota,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import DataInPlace, DataMoved, RateUnknown
+from advisor.core.findings.about_options import DataMoved, RateUnknown
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S, check_kind, check_number
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
@@ -185,10 +185,7 @@ def _moved(terms: CloudTerms, gib: float, usd: float, download_s: float) -> Iter
     if terms.data is None or not terms.dataset_gib:
         return
     name = terms.data.name
-    if gib:
-        yield DataMoved(place=name, gib=gib, usd=usd, time_s=download_s)
-    else:
-        yield DataInPlace(place=name, gib=terms.dataset_gib)
+    yield DataMoved(place=name, gib=gib, usd=usd, time_s=download_s)
 
 
 def _in_words(gib: float, rate: Rate) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import WaitOfAnySize, WaitOfOtherUnit
+from advisor.core.findings.about_options import WaitUnsure
 from recommender.queue.grids import FORGOTTEN_S, LEVELS, Reading, level_index, to_waits_s
 from recommender.queue.waits import (
     ALL,
@@ -166,7 +166,7 @@ def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Fin
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings: list[Finding] = []
     if fitted.size_unit != GPUS:
-        warnings.append(WaitOfOtherUnit(size_unit=fitted.size_unit, size=size))
+        warnings.append(WaitUnsure(why="other-unit", size_unit=fitted.size_unit, size=size))
     if alike.size is None:
-        warnings.append(WaitOfAnySize(enough_jobs=FEWEST_JOBS))
+        warnings.append(WaitUnsure(why="any-size", enough_jobs=FEWEST_JOBS))
     return tuple(warnings)

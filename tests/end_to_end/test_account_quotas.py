@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import pytest
 
@@ -48,35 +47,35 @@ def asked(clouds: Clouds, *arguments: str, **environ: str) -> Answer:
     return answer
 
 
-def quotas_of(answer: Answer) -> dict[tuple[str, str, str], tuple[str, Any, Any]]:
-    """By machine, region and market: what its row says, how much it needs, and how much there is."""
+def quotas_of(answer: Answer) -> dict[tuple[str, str, str], tuple[int, int | None]]:
+    """By machine, region and market: how much its row says that it needs, and how much there is."""
     return {
         (option["instance_type"], option["region"], option["market"]): (
-            note["code"], note["facts"]["count"], note["facts"].get("most")
+            note["facts"]["count"], note["facts"]["most"]
         )
         for option in answer.document["options"]
         for note in option["reason_findings"]
-        if note["code"].startswith("quota")
+        if note["code"] == "quota-needed"
     }  # fmt: skip
 
 
 def test_a_row_says_what_to_request_where_the_account_has_too_little(clouds: Clouds) -> None:
     assert clouds.run("prices", "refresh").code == 0
     rows = quotas_of(asked(clouds, "--gpu", "A100-SXM-40GB", "--gpu", "L4"))
-    assert rows["g6.xlarge", "us-east-1", "on-demand"] == ("quota-too-small", 4, 2)
+    assert rows["g6.xlarge", "us-east-1", "on-demand"] == (4, 2)
     assert ("g6.xlarge", "us-east-1", "spot") not in rows, "64 vCPU are enough for its 4"
     assert ("a2-highgpu-1g", "us-central1", "on-demand") not in rows
-    assert rows["a2-highgpu-2g", "us-central1", "on-demand"] == ("quota-too-small", 2, 1), "1 in all regions"
-    assert rows["a2-highgpu-1g", "europe-west4", "on-demand"][0] == "quota-needed", "that region said nothing"
+    assert rows["a2-highgpu-2g", "us-central1", "on-demand"] == (2, 1), "1 in all regions"
+    assert rows["a2-highgpu-1g", "europe-west4", "on-demand"][1] is None, "that region said nothing"
 
 
 def test_what_the_account_may_not_start_can_be_left_out(clouds: Clouds) -> None:
     clouds.run("prices", "refresh")
     answer = asked(clouds, "--gpu", "L4", ADVISOR_CLOUD__WITHOUT_QUOTA="leave-out")
-    left_out = [o for o in answer.document["options"] if "account-quota" in o["removed_by_codes"]]
+    left_out = [o for o in answer.document["options"] if "quota" in o["removed_by_codes"]]
     assert {o["instance_type"] for o in left_out} >= {"g6.xlarge", "g2-standard-24"}
     text = " ".join(reason for option in left_out for reason in option["reasons"])
-    assert "it needs 4 vCPU, and L-DB2E81BA allows 2 in us-east-1; ask aws for more" in text
+    assert "it has 4 vCPU, and 2 are allowed for L-DB2E81BA in us-east-1; ask aws for more" in text
 
 
 def test_the_pull_of_a_day_reads_them_too(clouds: Clouds) -> None:

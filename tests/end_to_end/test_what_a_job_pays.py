@@ -122,7 +122,7 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
         if option["region"] == "eu-central-1":
             assert (moved["gib"], moved["time_s"]) == (0, 0)
             assert option["storage_usd_per_h"] == pytest.approx(100 * 0.0952 / 730)
-            assert "data-in-place" in codes
+            assert "data-moved" in codes
             assert any("moving it costs nothing" in reason for reason in option["reasons"])
         else:
             assert (moved["gib"], moved["time_s"]) == (3000, pytest.approx(3000 * GIB * 8 / 1e9))

@@ -15,10 +15,11 @@ ROOT = Path(__file__).parents[2]
 
 
 class Probes:
-    """Replies by the probe's name. The first that is asked for has its whole shard run, in one child."""
+    """Replies by the probe's name. The first that is asked for has its whole shard run, in one process."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, server):
         self._folder = folder
+        self._server = server
         self._shards = shards()
         self._shard_of = {
             name: shard
@@ -37,15 +38,9 @@ class Probes:
     def _run(self, shard):
         asked, answered = (self._folder / f"{shard}-{part}.json" for part in ("groups", "results"))
         asked.write_text(json.dumps(self._shards[shard]))
-        command = [sys.executable, "-m", "tests.unit.profile.probe_server", asked, answered]
-        # A file and no pipe, which a probe's own children could keep open for ever.
-        said = self._folder / f"{shard}.txt"
-        with said.open("wb") as output:
-            done = subprocess.run(
-                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, timeout=300, check=False,
-                cwd=ROOT, env=os.environ | {"TMPDIR": str(self._folder)},
-            )  # fmt: skip
-        assert done.returncode == 0, said.read_text()
+        self._server.stdin.write(f"{asked}\t{answered}\n")
+        self._server.stdin.flush()
+        assert self._server.stdout.readline() == "done\n", (self._folder / "said.txt").read_text()
         return json.loads(answered.read_text())
 
 
@@ -53,7 +48,19 @@ class Probes:
 def probe_results(tmp_path_factory):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
-    return Probes(tmp_path_factory.mktemp("probes"))
+    folder = tmp_path_factory.mktemp("probes")
+    command = [sys.executable, "-m", "tests.unit.profile.probe_server"]
+    # A file and no pipe, which a probe's own children could keep open for ever.
+    with (folder / "said.txt").open("wb") as said:
+        server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=ROOT,
+            env=os.environ | {"TMPDIR": str(folder)},
+        )  # fmt: skip
+    with server:
+        try:
+            yield Probes(folder, server)
+        finally:
+            server.kill()
 
 
 @pytest.fixture

@@ -140,18 +140,12 @@ class ChangeCosts(Note):
     head_s: float
 
 
-class ChangeEnables(Note):
-    machine: Finding
-    head_usd: float | None
-    head_p90_usd: float | None
-    head_s: float
-
-
 class ChangeEndsAll(Caution):
     machine: Finding | None
 
 
 class ChangeMoves(Note):
+    was_possible: bool
     machine: Finding
     head_usd: float | None
     head_p90_usd: float | None
@@ -235,20 +229,9 @@ class ComparedTrade(Note):
 class CurveOfNone(Caution): ...
 
 
-class CurveOfOne(Note):
-    machine: Finding
-
-
-class CurvePays(Note):
-    machine: Finding
-    usd_per_h_saved: float
-    change_usd: float
-    value_usd_per_h: float
-
-
 class CurveStops(Note):
     machine: Finding
-    next_num_gpus: int
+    next_num_gpus: int | None
     usd_per_h_saved: float | None
     change_usd: float
     value_usd_per_h: float

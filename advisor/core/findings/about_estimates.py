@@ -10,15 +10,13 @@ from advisor.core.findings import Caution, Change, Finding, Note
 # What to change in the script or its environment.
 
 
-class Accumulate(Change):
-    passes: int
-
-
 class EditScript(Change):
     what: Literal[
+        "accumulate",
         "add-grad-scaler",
         "allow-tf32",
         "compile-model",
+        "enlarge-batch",
         "fuse-optimizer",
         "gather-sparse-gradients",
         "install-aarch64",
@@ -39,10 +37,6 @@ class EditScript(Change):
 class DivideLayers(Change):
     tensor: int
     pipeline: int
-
-
-class EnlargeBatch(Change):
-    factor: int
 
 
 class RetuneLearningRate(Change):
@@ -127,13 +121,6 @@ class DataParallel(Note):
     spread: float
 
 
-class EmulatedRate(Note):
-    rate: str
-
-
-class Fp16OnCudaCores(Note): ...
-
-
 class HostLaunches(Note):
     how: Literal["bound", "hidden"]
 
@@ -145,9 +132,6 @@ class KernelFloor(Note):
 
 class Launching(Note):
     launching_s: Mapping[str, float]
-
-
-class LearnedRates(Note): ...
 
 
 class MemoryByPart(Note):
@@ -179,20 +163,18 @@ class RecurrentOfUnknownSize(Caution):
     share_of_rate: float
 
 
-class RecurrentStepwise(Note): ...
-
-
 class TimeOfUnsupportedGpu(Caution):
     gpu: str
     why: Finding
 
 
+class RatesFrom(Note):
+    of: Literal["cuda-cores", "emulated", "learned", "step-by-step"]
+    rate: str | None = None
+
+
 class Sharded(Note):
-    num_ranks: int
-    hides: bool
-
-
-class StateShared(Note):
+    how: Literal["as-recorded", "hidden", "state"]
     num_gpus: int
 
 

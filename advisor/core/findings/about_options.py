@@ -40,21 +40,13 @@ class RemovedByAttention(Removal, code="attention"):
     head_size: int
 
 
-class RemovedByAccount(Removal, code="account-quota"):
-    quota: str
-    count: int
-    most: int
-    unit: str
-    region: str
-    provider: str
-
-
 class RemovedByQuota(Removal, code="quota"):
     num_vcpus: int
     most_vcpus: int
     instance_types: Sequence[str]
     region: str
     provider: str
+    unit: str = "vCPU"
 
 
 class RemovedBySpot(Removal, code="spot"):
@@ -142,11 +134,6 @@ class CopiedLocally(Note):
 class ReadOnce(Note):
     gib: float
     time_s: float
-
-
-class DataInPlace(Note):
-    place: str
-    gib: float
 
 
 class Reading(Note):
@@ -289,17 +276,6 @@ class QueueAssumed(Caution):
     walltime: str | None
 
 
-class QuotaTooSmall(Caution):
-    provider: str
-    quota: str
-    name: str
-    count: int
-    most: int
-    unit: str
-    region: str
-    read_on: str
-
-
 class QuotaNeeded(Note):
     provider: str
     quota: str
@@ -307,6 +283,8 @@ class QuotaNeeded(Note):
     count: int
     unit: str
     region: str
+    most: int | None = None
+    read_on: str | None = None
 
 
 class WaitAssumed(Note):
@@ -319,8 +297,11 @@ class WaitAssumed(Note):
     as_of: str
 
 
-class WaitOfAnySize(Caution):
-    enough_jobs: int
+class WaitUnsure(Caution):
+    why: Literal["any-size", "other-unit"]
+    enough_jobs: int = 0
+    size_unit: str = ""
+    size: float = 0.0
 
 
 class WaitOfLog(Note):
@@ -329,11 +310,6 @@ class WaitOfLog(Note):
     size_unit: str
     walltime: str | None
     queue: str | None
-
-
-class WaitOfOtherUnit(Caution):
-    size_unit: str
-    size: float
 
 
 class WaitOfStarts(Note):

@@ -44,10 +44,10 @@ class LeakIdle(Caution):
 # What a report does not know, or counts nowhere.
 
 
-class BillRowsLeftOut(Caution):
-    bill: str
+class LeftOut(Caution):
+    where: str
     num_left_out: int
-    num_read: int
+    num_read: int | None
     first: Sequence[str]
 
 
@@ -62,17 +62,12 @@ class ChargesUntagged(Caution):
 
 
 class ReportGap(Note):
-    what: Literal["forecast", "runs"]
-    num: int | None = None
-
-
-class JobsUnpriced(Note):
-    num_jobs: int
-    scripts: Sequence[str]
-
-
-class LongCharges(Note):
-    num_charges: int
+    what: Literal[
+        "estimated", "forecast", "long-charges", "machines", "prices", "runs", "tax", "unpriced-jobs"
+    ]
+    num: int = 0
+    names: Sequence[str] = ()
+    usd: float = 0.0
 
 
 class OtherCurrency(Caution):
@@ -81,27 +76,6 @@ class OtherCurrency(Caution):
     num_charges: int
 
 
-class PricesNotRemembered(Note):
-    gpus: Sequence[str]
-
-
-class RecordsImpossible(Caution):
-    num_records: int
-    first: Sequence[str]
-
-
-class RunCostsEstimated(Note):
-    num_runs: int
-
-
 class RunCostsUnknown(Caution):
     num_runs: int
     runs: Sequence[str]
-
-
-class RunMachinesUnknown(Note):
-    num_runs: int
-
-
-class TaxApart(Note):
-    usd: float

@@ -8,9 +8,7 @@ from functools import partial
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import (
-    Accumulate,
     EditScript,
-    EnlargeBatch,
     NoGain,
     RetuneLearningRate,
     WhatIf,
@@ -209,7 +207,7 @@ def _larger_step(
     if changed is None:
         return why_not
     sizes = {"global_batch_size": trace.batch_size * factor, "batch_size": trace.batch_size}
-    how = EnlargeBatch(factor=factor) if name == "batch" else Accumulate(passes=factor)
+    how = EditScript(what="enlarge-batch" if name == "batch" else "accumulate", name=f"{factor}")
     return Change(
         name=name,
         trace=changed,

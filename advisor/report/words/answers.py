@@ -63,24 +63,18 @@ def _sure(p_sooner: float) -> str:
 
 
 @in_names.register
-def _(it: about_answers.CurvePays) -> str:
-    return (
-        f"more GPUs pay up to the largest number there is, {in_names(it.machine)}: the last step"
-        f" {_price(it.usd_per_h_saved, it.change_usd)}, and an hour is worth {format_usd(it.value_usd_per_h)}"
-        " (--value-of-time)"
-    )
-
-
-@in_names.register
 def _(it: about_answers.CurveStops) -> str:
-    step = f"the step to {it.next_num_gpus} GPUs"
+    machine, is_last = in_names(it.machine), it.next_num_gpus is None
+    if it.usd_per_h_saved is None and is_last:
+        return f"there is one number alone that does the job: {machine}"
+    stops = (
+        f"more GPUs pay up to the largest number there is, {machine}: the last step" if is_last
+        else f"more GPUs stop paying after {machine}: the step to {it.next_num_gpus} GPUs"
+    )  # fmt: skip
     if it.usd_per_h_saved is None:
-        return f"more GPUs stop paying after {in_names(it.machine)}: {step} saves no time"
-    return (
-        f"more GPUs stop paying after {in_names(it.machine)}: {step}"
-        f" {_price(it.usd_per_h_saved, it.change_usd)}, and an"
-        f" hour is worth {format_usd(it.value_usd_per_h)} (--value-of-time)"
-    )
+        return f"{stops} saves no time"
+    worth = f"an hour is worth {format_usd(it.value_usd_per_h)} (--value-of-time)"
+    return f"{stops} {_price(it.usd_per_h_saved, it.change_usd)}, and {worth}"
 
 
 def _price(usd_per_h_saved: float, change_usd: float) -> str:
@@ -210,7 +204,6 @@ TEXTS |= {
     about_answers.ComparedNeither: "neither does the job: not A ({why_a}), nor B ({why_b})",
     about_answers.ComparedSame: "A and B come to the same: {usd:usd} and {time_s:duration}",
     about_answers.CurveOfNone: "no number of these GPUs does the job",
-    about_answers.CurveOfOne: "there is one number alone that does the job: {machine}",
     about_answers.NothingTips: "nothing that is in doubt: no other option comes close",
     about_answers.SummaryDoubt: "What would change this advice: {tipped_by}",
     about_answers.NothingToChooseFrom: "there is nothing to choose from: no local GPU, no cluster and no"

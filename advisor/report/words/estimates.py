@@ -51,15 +51,6 @@ def _(it: about_options.RemovedByMemory) -> str:
     return f"does not fit: needs {need}, the GPU has {has}; {fix}{cheapest}"
 
 
-@in_names.register
-def _(it: about_options.RemovedByHostMemory) -> str:
-    need, has = format_bytes(it.needed_bytes), format_bytes(it.available_bytes)
-    return (
-        f"does not fit on its host: loading needs {need} of the machine's memory (assumed), and it has {has};"
-        " take a larger machine with the same GPUs"
-    )
-
-
 def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | None) -> str:
     if share is None:
         return "profile the script to learn what would fit"
@@ -73,17 +64,9 @@ def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | 
 
 
 @in_names.register
-def _(it: about_options.RemovedByAccount) -> str:
-    return (
-        f"over the quota of your account: it needs {it.count} {it.unit}, and {it.quota} allows {it.most} in"
-        f" {it.region}; ask {it.provider} for more"
-    )
-
-
-@in_names.register
 def _(it: about_options.RemovedByQuota) -> str:
     return (
-        f"over the quota: it has {it.num_vcpus} vCPU, and {it.most_vcpus} are allowed for"
+        f"over the quota: it has {it.num_vcpus} {it.unit}, and {it.most_vcpus} are allowed for"
         f" {' '.join(it.instance_types)} in {it.region}; ask {it.provider} for more"
     )
 
@@ -155,16 +138,6 @@ def _(it: about_estimates.DataParallel) -> str:
         f" completes them, kernels run {it.slowdown * 100:.0f} % slower meanwhile; passes of single GPUs vary"
         f" by {it.spread * 100:.0f} %, and all wait for the slowest"
     )
-
-
-@in_names.register
-def _(it: about_estimates.Sharded) -> str:
-    how = (
-        "gathers and scatters hide behind computation, but for the first and the last"
-        if it.hides
-        else "the recorded collectives, none hidden behind computation"
-    )
-    return f"sharded over {it.num_ranks:,} ranks: {how}"
 
 
 @in_names.register
@@ -289,6 +262,22 @@ TEXTS[about_estimates.WhatIf] = {
     "tf32": "what if: products in TF32 instead of FP32; not profiled so",
 }
 
+TEXTS[about_estimates.RatesFrom] = {
+    "cuda-cores": "fp16 without tensor cores",
+    "emulated": "{rate} is emulated at the fp32 rate",
+    "learned": "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)",
+    "step-by-step": "recurrent layers: modelled step by step, not measured",
+}
+
+TEXTS[about_estimates.Sharded] = {
+    "as-recorded": "sharded over {num_gpus:,} ranks: the recorded collectives, none hidden behind"
+    " computation",
+    "hidden": "sharded over {num_gpus:,} ranks: gathers and scatters hide behind computation, but for the"
+    " first and the last",
+    "state": "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and sends it to the"
+    " others; nothing of that hides",
+}
+
 TEXTS[about_estimates.HostLaunches] = {
     "bound": "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
     "hidden": "not bound by the host: launching hides behind kernels for the most part",
@@ -330,13 +319,6 @@ TEXTS |= {
     about_estimates.AttentionUnfused: "no fused kernel runs the script's attention on {gpu} ({dtype}, heads"
     " of {head_size}), so PyTorch keeps the matrix of scores: time and memory are of a fused kernel, and too"
     " low",
-    about_estimates.EmulatedRate: "{rate} is emulated at the fp32 rate",
-    about_estimates.Fp16OnCudaCores: "fp16 without tensor cores",
-    about_estimates.LearnedRates: "learned from, or fitted to, published kernels of P4 to GB200"
-    " (docs/accuracy)",
-    about_estimates.RecurrentStepwise: "recurrent layers: modelled step by step, not measured",
-    about_estimates.StateShared: "ZeRO-1 or 2: each of {num_gpus} GPUs updates its part of the weights and"
-    " sends it to the others; nothing of that hides",
     about_estimates.StepCompiled: "compiled (torch.compile, mode {mode}): operators were recorded in eager"
     " mode, and chains of what streams through memory are counted as one kernel each",
     about_estimates.TimeOfUnsupportedGpu: "{gpu}: {why}; its time is what the hardware could do",

@@ -14,6 +14,18 @@ _MOST_GPUS = 3
 
 
 @in_names.register
+def _(it: about_options.QuotaNeeded) -> str:
+    amount, quota = f"{it.count} {it.unit}", f"{it.quota} ({it.name})"
+    if it.most is None:
+        start = "New accounts start with little or none"
+        return (
+            f"needs a quota of {amount} in {it.region}: {quota}. {start}: request it from {it.provider} first"
+        )
+    has = f"your account may start {it.most} {it.unit} of these in {it.region} (read {it.read_on})"
+    return f"{has}, and this needs {it.count}: request {amount} of {quota} from {it.provider} first"
+
+
+@in_names.register
 def _(it: about_options.Alike) -> str:
     times = {"faster": it.faster_s, "slower": it.slower_s}
     parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
@@ -44,6 +56,8 @@ def _(it: about_options.Reading) -> str:
 
 @in_names.register
 def _(it: about_options.DataMoved) -> str:
+    if not it.gib:
+        return f"the data set ({it.place}) is in this region: moving it costs nothing"
     paid = f" for {format_usd(it.usd)}" if it.usd else ""
     return (
         f"{it.gib:,.10g} GiB of data come from {it.place}{paid} in {format_duration(it.time_s)}, once a run"
@@ -299,6 +313,11 @@ TEXTS[about_options.Unknown] = {
     "price": "no price matches these limits: see `advisor prices`",
 }
 
+TEXTS[about_options.WaitUnsure] = {
+    "any-size": "fewer than {enough_jobs} jobs of the log have this size: the wait is that of all sizes",
+    "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
+}
+
 TEXTS[about_options.Risk] = {
     "capacity": "capacity not checked",
     "none": "none known",
@@ -311,6 +330,8 @@ TEXTS |= {
     " network each epoch may take longer",
     about_options.ReadOnce: "{gib:,.10g} GiB of data are read once at each start, in {time_s:duration}"
     " (assumed): the machine's memory holds them after that",
+    about_options.RemovedByHostMemory: "does not fit on its host: loading needs {needed_bytes:bytes} of the"
+    " machine's memory (assumed), and it has {available_bytes:bytes}; take a larger machine of these GPUs",
     about_options.HostMemoryTight: "the machine's memory may not do: loading needs {needed_bytes:bytes}, in"
     " one of ten cases {needed_p90_bytes:bytes} (assumed), and it has {available_bytes:bytes}",
     about_options.MemoryTight: "may not fit: needs {needed_bytes:bytes}, in one of ten cases"
@@ -323,15 +344,7 @@ TEXTS |= {
     about_options.ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
     about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
     " security depend on its owner, so bring no secrets",
-    about_options.DataInPlace: "the data set ({place}) is in this region: moving it costs nothing",
-    about_options.QuotaTooSmall: "your account may start {most} {unit} of these in {region} (read {read_on}),"
-    " and this needs {count}: request {count} {unit} of {quota} ({name}) from {provider} first",
-    about_options.QuotaNeeded: "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts"
-    " start with little or none: request it from {provider} first",
     about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",
-    about_options.WaitOfAnySize: "the log has fewer than {enough_jobs} jobs of this size: the wait is that"
-    " of jobs of any size",
-    about_options.WaitOfOtherUnit: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
     about_answers.CostOfPickUnknown: "{rule}; what it costs is unknown",
     about_answers.ObjectiveOfPolicy: "the policy's objective: {reason}",
     about_options.RateAssumed: "assumed ({basis} from {num_traces} {source}, {as_of})",

@@ -92,14 +92,6 @@ def _(it: about_answers.ChangeRulesOut) -> str:
 
 
 @in_names.register
-def _(it: about_answers.ChangeEnables) -> str:
-    return (
-        f"before the change no machine did the job; now {in_names(it.machine)} does it:"
-        f" {_figures(it.head_usd, it.head_s)}"
-    )
-
-
-@in_names.register
 def _(it: about_answers.ChangeEndsAll) -> str:
     before = (
         "no machine did the job before either"
@@ -111,7 +103,10 @@ def _(it: about_answers.ChangeEndsAll) -> str:
 
 @in_names.register
 def _(it: about_answers.ChangeMoves) -> str:
-    return f"after the change {in_names(it.machine)} is the one to take: {_figures(it.head_usd, it.head_s)}"
+    machine, figures = in_names(it.machine), _figures(it.head_usd, it.head_s)
+    if it.was_possible:
+        return f"after the change {machine} is the one to take: {figures}"
+    return f"before the change no machine did the job; now {machine} does it: {figures}"
 
 
 @in_names.register
@@ -250,9 +245,11 @@ def _(it: about_traces.TorchUntested) -> str:
 
 
 TEXTS[about_estimates.EditScript] = {
+    "accumulate": "add up the gradients of {name} batches before each step of the optimizer",
     "add-grad-scaler": 'scale the loss and step the optimizer through torch.amp.GradScaler("cuda")',
     "allow-tf32": f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
     "compile-model": "compile the model (torch.compile)",
+    "enlarge-batch": "make the batch {name} times as large",
     "fuse-optimizer": "make the optimizer with fused=True",
     "gather-sparse-gradients": "NCCL reduces no sparse gradients, so DistributedDataParallel fails on them:"
     " gather their rows by"
@@ -445,8 +442,6 @@ TEXTS |= {
     " other in how far predictions are off; the constant is a compromise",
     about_estimates.RetuneLearningRate: "retune the learning rate: a step takes {global_batch_size:,}"
     " samples instead of {batch_size:,}",
-    about_estimates.Accumulate: "add up the gradients of {passes} batches before each step of the optimizer",
-    about_estimates.EnlargeBatch: "make the batch {factor} times as large",
     about_traces.OptimizerIdle: "an optimizer ({optimizers}) made no step while another made {num_steps}:"
     " the recorded iteration is without it",
     about_traces.VariablesWithheld: "the script asked for variables of yours that scripts do not get"

@@ -63,13 +63,14 @@ def _(it: about_reports.LeakIdle) -> str:
 
 
 @in_names.register
-def _(it: about_reports.BillRowsLeftOut) -> str:
+def _(it: about_reports.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
-    return (
-        f"{it.bill}: {_runs(it.num_left_out, 'row')} cannot be read and {_were(it.num_left_out)} left out,"
-        f" beside {it.num_read:,} that could: {'; '.join(it.first)}{more}"
-    )
+    what, why = (
+        ("record", "cannot be true") if it.num_read is None
+        else ("row", f"cannot be read, beside {it.num_read:,} that could")
+    )  # fmt: skip
+    return f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}: {'; '.join(it.first)}{more}"
 
 
 @in_names.register
@@ -95,56 +96,24 @@ def _(it: about_reports.RunCostsUnknown) -> str:
     return f"the cost of {_runs(it.num_runs)} is not known and not included: {some}"
 
 
-@in_names.register
-def _(it: about_reports.RecordsImpossible) -> str:
-    num_more = it.num_records - len(it.first)
-    more = f"; and {num_more:,} more" if num_more else ""
-    return (
-        f"{_runs(it.num_records, 'record')} of the database cannot be true and {_were(it.num_records)} left"
-        f" out: {'; '.join(it.first)}{more}"
-    )
-
-
-@in_names.register
-def _(it: about_reports.RunCostsEstimated) -> str:
-    return f"the cost of {_runs(it.num_runs)} is price x time, and no bill"
-
-
-@in_names.register
-def _(it: about_reports.RunMachinesUnknown) -> str:
-    return (
-        f"{_runs(it.num_runs)} on billed clouds {'names' if it.num_runs == 1 else 'name'} no instance type"
-        f" and explain{'s' if it.num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
-    )
-
-
-@in_names.register
-def _(it: about_reports.JobsUnpriced) -> str:
-    some = f"{', '.join(it.scripts)}{', ...' if it.num_jobs > len(it.scripts) else ''}"
-    return (
-        f"{_runs(it.num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation has"
-        " their time on other GPUs (`advisor recommend --record` does), or nothing quoted is for rent"
-        " on their terms"
-    )
-
-
-@in_names.register
-def _(it: about_reports.LongCharges) -> str:
-    return (
-        f"{_charges(it.num_charges)} cover{'s' if it.num_charges == 1 else ''} more than a day and count"
-        f"{'s' if it.num_charges == 1 else ''} whole on the first of it"
-    )
-
-
 def _were(num: int) -> str:
     return "was" if num == 1 else "were"
 
 
 TEXTS[about_reports.ReportGap] = {
+    "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",
+    "long-charges": "charges that cover more than a day count whole on the first of it (charges: {num:,})",
+    "machines": "runs on billed clouds that name no instance type explain no charge (runs: {num:,}):"
+    " `advisor run -- COMMAND` records it",
+    "prices": "no price of {names} is remembered for this period: `advisor prices refresh` pulls them",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
+    "tax": "{usd:usd} of tax was billed besides: all sums are before tax",
+    "unpriced-jobs": "recurring jobs cannot be priced elsewhere (jobs: {num:,}, such as {names}): no"
+    " recommendation has their time on other GPUs (`advisor recommend --record` does), or nothing quoted is"
+    " for rent on their terms",
 }
 
 
@@ -167,9 +136,6 @@ def _(it: about_reports.Leak) -> str:
 
 
 TEXTS |= {
-    about_reports.PricesNotRemembered: "no price of {gpus} is remembered for this period: `advisor prices"
-    " refresh` pulls them",
     about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
     " (report.project_tag)",
-    about_reports.TaxApart: "{usd:usd} of tax was billed besides: all sums are before tax",
 }

@@ -9,9 +9,8 @@ import pytest
 from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import (
     AttentionUnfused,
-    LearnedRates,
+    RatesFrom,
     RecurrentOfUnknownSize,
-    RecurrentStepwise,
     RooflineConstants,
 )
 from advisor.core.findings.about_options import RemovedByAttention, Unknown
@@ -71,7 +70,8 @@ def test_attention_that_no_fused_kernel_runs_is_told(gpu: str, op: Op, is_unfuse
     assert (AttentionUnfused in codes(assumptions(gpu, op))) is is_unfused
 
 
-RECURRENT = {RecurrentStepwise, RecurrentOfUnknownSize}
+STEPWISE = RatesFrom(of="step-by-step")
+RECURRENT = {STEPWISE, RecurrentOfUnknownSize}
 
 
 def test_constants_that_were_not_used_are_not_named() -> None:
@@ -84,11 +84,11 @@ def test_constants_that_were_not_used_are_not_named() -> None:
 @pytest.mark.parametrize(
     ("op", "note"),
     [
-        (make_layers(dtype="float16"), RecurrentStepwise),
+        (make_layers(dtype="float16"), STEPWISE),
         (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), RecurrentOfUnknownSize),
     ],
 )
-def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: type[Finding]) -> None:
+def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: type[Finding] | Finding) -> None:
     notes = assumptions("T4", op)
     assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp16)"]
     assert codes(notes) & RECURRENT == {note}
@@ -106,12 +106,12 @@ def test_recurrent_layers_that_were_measured_are_not_modelled() -> None:
     op = replace(make_layers(), measured_s=1e-3)
     trace = make_trace(ops=(op,), origin_gpu="T4", backend="cuda")
     assert not codes(predict(trace, resolve_gpu("T4")).assumptions) & RECURRENT
-    assert RecurrentStepwise in codes(predict(trace, resolve_gpu("L4")).assumptions)
+    assert STEPWISE in codes(predict(trace, resolve_gpu("L4")).assumptions)
 
 
 def test_where_all_is_learned_the_roofline_is_not_named() -> None:
     notes = assumptions("T4", LEARNED_OP)
-    assert LearnedRates in codes(notes)
+    assert RatesFrom(of="learned") in codes(notes)
     assert "roofline" not in said(notes)
 
 

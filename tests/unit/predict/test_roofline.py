@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.core.findings.about_estimates import EmulatedRate, Fp16OnCudaCores
+from advisor.core.findings.about_estimates import RatesFrom
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
 from advisor.operators.family import Rate, RooflineTime, compute_rate, wanted_rate
 from advisor.operators.gemm import GEMM
@@ -15,7 +15,6 @@ from advisor.operators.recurrent import step_constants, steps_of, steps_time_s
 from advisor.operators.registry import family_of
 from advisor.predict.roofline import op_time
 from tests.builders import make_gpu, make_op
-from tests.findings import sample
 from tests.recurrent import make_layers
 
 FLOOR_S = 2e-6
@@ -209,7 +208,7 @@ def test_fp16_without_tensor_cores_is_never_slower_than_fp32() -> None:
     assert rate_of(make_op(dtype="float16"), slow).peak_flops_per_s == 10e12
     fast = rate_of(make_op(dtype="float16"), PASCAL)
     assert (fast.peak_flops_per_s, fast.constant) == (20e12, "gemm_fraction.fp16_vector")
-    assert fast.note == sample(Fp16OnCudaCores)
+    assert fast.note == RatesFrom(of="cuda-cores")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
@@ -217,7 +216,8 @@ def test_what_no_unit_computes_is_emulated_in_fp32_and_said(dtype: str) -> None:
     rate = rate_of(make_op(dtype=dtype), PASCAL)
     assert (rate.peak_flops_per_s, rate.constant) == (10e12, "gemm_fraction.fp32")
     assert rate.note is not None
-    assert isinstance(rate.note, EmulatedRate)
+    assert isinstance(rate.note, RatesFrom)
+    assert rate.note.of == "emulated"
 
 
 def test_tensor_cores_slower_than_cuda_cores_are_not_taken() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.findings.about_options import QuotaNeeded, QuotaTooSmall
+from advisor.core.findings.about_options import QuotaNeeded
 from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas
@@ -68,7 +68,7 @@ def test_of_equal_machines_the_one_with_quota_goes_first() -> None:
     account = AccountLimits(limits=limits, read_on="2026-11-26")
     lacking, enough = plans_of_offers([first, offer], terms=CloudTerms(startup_s=0.0), account=account)
     assert (lacking.lacks_quota, enough.lacks_quota) == (True, False)
-    assert not any(isinstance(note, QuotaTooSmall | QuotaNeeded) for note in enough.notes)
+    assert not any(isinstance(note, QuotaNeeded) for note in enough.notes)
     assert lacking.id < enough.id, "by their names it would be first"
     answer = recommend(
         make_trace(), {("X", lacking.layout): make_estimate("X", 0.1)}, {"X": make_gpu("X")},

@@ -1,10 +1,12 @@
 """Runs the measurement of a real GPU on CPU tensors: the profiler is real, CUDA's clock is not.
 
-Usage: ``measure_on_cpu.py TIMELINE.json RESULT.json SAMPLES...``: the samples of each span.
+Usage: ``measure_on_cpu.py FOLDER CASES.json``: for each name the samples of each span. Each is measured in a
+fork and leaves the files ``NAME.timeline.json`` and ``NAME.result.json`` in the folder.
 """
 
 import importlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -39,19 +41,30 @@ def pretend_to_have_cuda():
     torch.cuda.get_device_name = lambda: "NVIDIA A100-SXM4-80GB"
 
 
-def main(timeline, target, *samples):
-    pretend_to_have_cuda()
+def main(folder, cases):
     payload = load(CHILD).PAYLOAD
+    for name, samples in json.loads(Path(cases).read_text()).items():
+        pid = os.fork()
+        if pid == 0:
+            measure(
+                payload, Path(folder) / f"{name}.timeline.json", Path(folder) / f"{name}.result.json", samples
+            )
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0, name
+
+
+def measure(payload, timeline, target, samples):
+    pretend_to_have_cuda()
     session_module, measuring, iteration, gpu = (
         importlib.import_module(f"{payload}.{name}")
         for name in ("session", "real_device", "recording.iteration", "fake.gpu")
     )
     session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
-    measurement = measuring.Measurement(session, timeline, lambda: None)
+    measurement = measuring.Measurement(session, str(timeline), lambda: None)
 
     def on_span(count):
         span = iterations.last
-        span["loading"] = {"samples": int(samples[count - 1])}
+        span["loading"] = {"samples": samples[count - 1]}
         Event.now_ms += 1e3 * SPAN_S * span["loading"]["samples"] / 64
         measurement.end_span(count, span, is_steady=iterations.is_steady)
         watched.append(session.mode.marks_calls)
@@ -67,7 +80,7 @@ def main(timeline, target, *samples):
         loss.backward()
         optimizer.step()
     result = {**iterations.last, **measurement.result, "watched": watched}
-    Path(target).write_text(json.dumps(result))
+    target.write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

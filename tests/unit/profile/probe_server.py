@@ -1,6 +1,7 @@
 """Runs pieces of code under the fake GPU, each in a fork, so that torch is imported once.
 
-Usage: ``python -m tests.unit.profile.probe_server GROUPS.json RESULTS.json``.
+Usage: ``python -m tests.unit.profile.probe_server``. Each line of its input names a file of groups and one
+for their results, with a tab between them; it is answered with a line when the results are there.
 
 A group is ``{"skip": [patches not to apply], "probes": {name: code}}``; the code leaves its answer in
 ``result``.
@@ -75,17 +76,25 @@ def run_group(payload, skip, probes):
     return {name: forked(run_probe, session, code) for name, code in probes.items()}
 
 
-def main():
-    groups = json.loads(Path(sys.argv[1]).read_text())
-    child = load(CHILD)
-    load_fake(child)
-    payload = child.PAYLOAD
+def answer(payload, asked, answered):
+    """Run the groups of a file."""
     results = {}
-    for group in groups:
+    for group in json.loads(Path(asked).read_text()):
         reply = forked(run_group, payload, group["skip"], group["probes"])
         failed = {name: {"error": reply.get("error")} for name in group["probes"]}
         results |= reply.get("result", failed)
-    Path(sys.argv[2]).write_text(json.dumps(results))
+    Path(answered).write_text(json.dumps(results))
+
+
+def main():
+    # What probes print goes where errors go: the pipe is for replies.
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    child = load(CHILD)
+    load_fake(child)
+    for line in sys.stdin:
+        answer(child.PAYLOAD, *line.rstrip("\n").split("\t"))
+        print("done", file=replies, flush=True)
 
 
 if __name__ == "__main__":

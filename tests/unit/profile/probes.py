@@ -514,6 +514,16 @@ from torch._dynamo.utils import counters, is_compile_supported
 same = answer == is_compile_supported("cpu")
 result = [light < 5, same, type(counters).__name__, type(torch._dynamo).__name__]
 """,
+    "no real dynamo for what models ask": """
+import sys
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+same = torch._dynamo.assume_constant_result(len) is len
+compiled = isinstance(nn.Linear(1, 1), torch._dynamo.eval_frame.OptimizedModule)
+light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
+rules = torch._dynamo.trace_rules.lookup.__module__
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex as again
+result = [same, compiled, light < 6, rules, again is TransformGetItemToIndex]
+""",
     "real dynamo for a name of its tools": """
 from torch._dynamo.utils import counters
 result = [type(counters).__name__, type(torch._dynamo).__name__, type(torch._dynamo.utils).__name__]

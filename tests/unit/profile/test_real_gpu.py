@@ -19,30 +19,48 @@ WARM_UP, TIMED = 4, 8
 pytestmark = pytest.mark.torch
 
 
-def measure(folder, samples):
+# The samples of each span. In "uneven" the tenth span ends an epoch with a short batch, and so does the first
+# watched one. In "skipping" the eighth span holds two batches, since a GradScaler skipped a step.
+CASES = {
+    "even": [64] * 13,
+    "uneven": [64] * 9 + [7] + [64] * 2 + [7] + [64] * 5,
+    "skipping": [64] * 7 + [128] + [64] * 8,
+}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Of each case the result, and the events of its timeline."""
     pytest.importorskip("torch")
-    timeline, result = folder / "timeline.json", folder / "result.json"
-    command = [sys.executable, PROGRAM, timeline, result, *map(str, samples)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    folder = tmp_path_factory.mktemp("measured")
+    cases = folder / "cases.json"
+    cases.write_text(json.dumps(CASES))
+    done = subprocess.run(
+        [sys.executable, PROGRAM, folder, cases], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    return json.loads(result.read_text()), json.loads(timeline.read_text())["traceEvents"]
+    return {
+        name: (
+            json.loads((folder / f"{name}.result.json").read_text()),
+            json.loads((folder / f"{name}.timeline.json").read_text())["traceEvents"],
+        )
+        for name in CASES
+    }
 
 
 @pytest.fixture(scope="module")
-def even(tmp_path_factory):
-    return measure(tmp_path_factory.mktemp("even"), [64] * 13)
+def even(measured):
+    return measured["even"]
 
 
 @pytest.fixture(scope="module")
-def uneven(tmp_path_factory):
-    # The tenth span ends an epoch with a short batch, and so does the first watched one.
-    return measure(tmp_path_factory.mktemp("uneven"), [64] * 9 + [7] + [64] * 2 + [7] + [64] * 5)
+def uneven(measured):
+    return measured["uneven"]
 
 
 @pytest.fixture(scope="module")
-def skipping(tmp_path_factory):
-    # The eighth span holds two batches, since a GradScaler skipped the first one's step.
-    return measure(tmp_path_factory.mktemp("skipping"), [64] * 7 + [128] + [64] * 8)
+def skipping(measured):
+    return measured["skipping"]
 
 
 def test_nothing_is_watched_before_the_time_is_known(even):

@@ -73,6 +73,13 @@ def test_memory_by_kind(probe):
 def test_the_real_dynamo_comes_when_asked_for(probe):
     assert probe("real dynamo on demand") == [True, "torch._dynamo.trace_rules", "module", True]
     assert probe("real dynamo for a function") == [True, True, "defaultdict", "module"]
+    assert probe("no real dynamo for what models ask") == [
+        True,
+        False,
+        True,
+        "torch._dynamo.trace_rules",
+        True,
+    ]
     assert probe("real dynamo for a name of its tools") == ["defaultdict", "module", "module"]
 
 

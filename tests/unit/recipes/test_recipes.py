@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -139,11 +137,16 @@ def on_the_cpu(text: str) -> str:
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lora", "qlora", "full", "pretrain"])
-def test_a_language_model_trains_and_goes_on_where_it_was_ended(name: str, tmp_path: Path) -> None:
+def test_a_language_model_trains_and_goes_on_where_it_was_ended(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = {
         "CONFIG": TINY, "TOKENS": 640, "SEQUENCE": 8, "BATCH": 2, "ACCUMULATION": 2, "SAVE_EVERY": 8,
     }  # fmt: skip
     text = on_the_cpu(rendered(name, settings, {}))
+    torch = pytest.importorskip("torch")
+    precision = torch.get_float32_matmul_precision()
+    monkeypatch.chdir(tmp_path)
 
     def run(**changed: int) -> str:
         for constant, value in changed.items():
@@ -151,14 +154,14 @@ def test_a_language_model_trains_and_goes_on_where_it_was_ended(name: str, tmp_p
             (tmp_path / "train.py").write_text(
                 text.replace(f"\n{constant} = 1\n", f"\n{constant} = {value}\n")
             )
-        done = subprocess.run(
-            [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        runpy.run_path("train.py", run_name="__main__")
+        return capsys.readouterr().out
 
-    assert re.search(r"step 20 of 20: loss [34]\.\d", run(EPOCHS=1))
-    resumed = run(EPOCHS=2)
+    try:
+        first, resumed = run(EPOCHS=1), run(EPOCHS=2)
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    assert re.search(r"step 20 of 20: loss [34]\.\d", first)
     assert "step 10 of" not in resumed
     assert "step 30 of 40: loss" in resumed
 

@@ -288,31 +288,6 @@ def thinned(name: str, keep: int) -> JobLog:
     return replace(log, jobs=tuple(job for job in log.jobs if job.user in kept))
 
 
-# Coverage of p90 online and frozen, of all jobs: docs/methods/queue-wait.md.
-REAL = {
-    "kth_sp2_1996": (0.902, 0.900),
-    "cea_curie_sample": (0.898, 0.883),
-    "metacentrum_wagap_2013": (0.838, 0.848),
-}
-
-
-@needs_shared
-@pytest.mark.parametrize("name", REAL)
-def test_real_logs_are_foreseen_as_documented(name):
-    """The p90 covers what it should, also by the fits that are used, and the tails are honest."""
-    score_of = check(read_job_log(SHARED / "traces" / f"{name}.csv.gz"))
-    assert (score_of.online.coverage.p90, score_of.frozen.coverage.p90) == pytest.approx(
-        REAL[name], abs=0.005
-    )
-    for score in (score_of.online, score_of.frozen):
-        least, most = (0.86, 0.94) if name != "metacentrum_wagap_2013" else (0.78, 0.94)
-        assert least <= score.coverage.p90 <= most
-        assert score.tails.p10 <= 0.13
-        assert score.tails.p99 >= 0.975
-        assert score.coverage_se is not None
-    assert score_of.online.pinball.p90 < score_of.baseline.pinball.p90
-
-
 @needs_shared
 def test_a_thinned_log_is_foreseen_too():
     """A third of KTH's users: fewer jobs, wider errors."""
