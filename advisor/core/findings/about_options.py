@@ -25,6 +25,11 @@ class RemovedByMemory(Removal, code="memory"):
     remedies: Sequence[Mapping[str, Any]]
 
 
+class RemovedByHostMemory(Removal, code="host-memory"):
+    needed_bytes: float
+    available_bytes: float
+
+
 class RemovedBySharding(Removal, code="sharding"):
     num_ranks: int
     num_gpus: int
@@ -47,6 +52,7 @@ class RemovedByQuota(Removal, code="quota"):
     instance_types: Sequence[str]
     region: str
     provider: str
+    unit: str = "vCPU"
 
 
 class RemovedBySpot(Removal, code="spot"):
@@ -201,6 +207,12 @@ class LaterStart(Note):
     num_days: int
 
 
+class HostMemoryTight(Note):
+    needed_bytes: float
+    needed_p90_bytes: float
+    available_bytes: float
+
+
 class MemoryTight(Caution):
     needed_bytes: float
     needed_p90_bytes: float
@@ -277,6 +289,8 @@ class QuotaNeeded(Note):
     count: int
     unit: str
     region: str
+    most: int | None = None
+    read_on: str | None = None
 
 
 class WaitAssumed(Note):

@@ -265,11 +265,12 @@ class Plan:
         read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
         copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
             each epoch reads then, or read into its memory; 0 where each epoch reads it anew.
-        is_in_memory: whether the machine's memory keeps all of it after it was read once.
+        kept_share: what the machine's memory keeps of it between two epochs.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
         blocked: why the account may not start it, such as a quota; None if nothing is known to.
+        lacks_quota: whether the account is known to need more quota first: of equals it comes last.
         num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
     """
 
@@ -291,11 +292,12 @@ class Plan:
     transfer_gib: float = 0.0
     read_gib: float = 0.0
     copied_s: float = 0.0
-    is_in_memory: bool = False
+    kept_share: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
+    lacks_quota: bool = False
     num_vcpus: int | None = None
 
     @property
