@@ -56,11 +56,7 @@ def why_in_use(index: int, device: Device) -> Finding | None:
     if device.is_working:
         return GpuInUse(gpu_index=index, busy_share=device.utilization)
     if device.is_occupied:
-        return GpuInUse(
-            gpu_index=index,
-            used_bytes=device.used_bytes,
-            memory_bytes=device.memory_bytes,
-        )
+        return GpuInUse(gpu_index=index, used_bytes=device.used_bytes, memory_bytes=device.memory_bytes)
     return None
 
 

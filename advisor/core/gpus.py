@@ -23,13 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from advisor.core.errors import (
-    AmbiguousGpuError,
-    CatalogError,
-    InputError,
-    UnknownGpuError,
-    did_you_mean,
-)
+from advisor.core.errors import AmbiguousGpuError, CatalogError, InputError, UnknownGpuError, did_you_mean
 from advisor.core.limits import check_kind
 from advisor.core.values import GpuSpec, OccupancyLimits
 

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import (
-    InputAssumed,
-    InputBound,
-    InputInTurn,
-)
+from advisor.core.findings.about_options import InputAssumed, InputBound, InputInTurn
 from advisor.core.values import InputWork, Interval, IterationEstimate, Method
 
 WAITING = "waiting for data"

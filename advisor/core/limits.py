@@ -73,12 +73,7 @@ def check_counts(name: str, values: object, advice: str) -> None:
 
 
 def check_number(
-    name: str,
-    value: object,
-    *,
-    above: float = -math.inf,
-    least: float = -math.inf,
-    most: float = math.inf,
+    name: str, value: object, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf
 ) -> None:
     """Refuse what is no finite number, or too small or too large a one.
 

@@ -177,38 +177,11 @@ _WHOLE = re.compile(rf"\S{{1,{_MOST}}}")
 _PLACEHOLDER = re.compile(
     r"\*{2,}|<[\w .|/-]*>|\[[A-Z_ ]+\]|[$%]?\{\{?[^{}]*\}\}?|\$\w+|%\(?\w+\)?s?|x{3,}|\.{3}|\[UNUSED\d+\]"
 )
-_KINDS = [
-    "any",
-    "none",
-    "null",
-    "nil",
-    "true",
-    "false",
-    "undefined",
-    "str",
-    "string",
-    "int",
-    "integer",
-    "float",
-    "bool",
-    "boolean",
-    "bytes",
-    "list",
-    "dict",
-    "tuple",
-    "optional",
-    "text",
-    "secretstr",
-    "unset",
-    "empty",
-    "missing",
-    "required",
-    "hidden",
-    "redacted",
-    "masked",
-    "yes",
-    "no",
-]
+_KINDS = frozenset({
+    "any", "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "integer", "float",
+    "bool", "boolean", "bytes", "list", "dict", "tuple", "optional", "text", "secretstr", "unset", "empty",
+    "missing", "required", "hidden", "redacted", "masked", "yes", "no",
+})  # fmt: skip
 _CODE = re.compile(
     r"(?:os|sys|self|cls|args|opts?|options|cfg|conf|config|settings|params|kwargs|env|environ|request|req|getpass"
     r"|input|getenv|lambda|await|secrets|torch|np|tokens?|tokenizer|batch|model)\b[.(\[:, ]"
@@ -219,56 +192,12 @@ _STRONG = re.compile(
     r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|secret|api_?-?key|private_?-?key|credentials?)s?\d*\Z",
     re.IGNORECASE,
 )
-_OF_PROSE = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "before",
-        "but",
-        "by",
-        "can",
-        "cannot",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "has",
-        "have",
-        "if",
-        "in",
-        "instead",
-        "is",
-        "it",
-        "may",
-        "must",
-        "need",
-        "needs",
-        "not",
-        "of",
-        "on",
-        "option",
-        "or",
-        "set",
-        "so",
-        "than",
-        "that",
-        "the",
-        "then",
-        "this",
-        "to",
-        "was",
-        "when",
-        "where",
-        "which",
-        "while",
-        "will",
-        "with",
-    ]
-)
+_OF_PROSE = frozenset({
+    "a", "an", "and", "are", "as", "before", "but", "by", "can", "cannot", "could", "do", "does", "for",
+    "from", "has", "have", "if", "in", "instead", "is", "it", "may", "must", "need", "needs", "not", "of",
+    "on", "option", "or", "set", "so", "than", "that", "the", "then", "this", "to", "was", "when", "where",
+    "which", "while", "will", "with",
+})  # fmt: skip
 _LEAST_WEAK = 8
 
 

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import io
 import json
-import reprlib
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import Annotated
 
 from advisor.core.errors import RecordingError
 from advisor.core.files import write_atomically
-from advisor.core.values import Op, Precision
+from advisor.core.values import ABOVE_0, Bounds, Op, Precision
 from advisor.formats.foreign_files import RepeatedNameError, open_unpacked, read_json
-from advisor.formats.trace_checks import check_count, check_op, check_precision, check_type
-from advisor.formats.trace_files import OpJson, PrecisionJson, op_from_json, version_problem
+from advisor.formats.trace_checks import check_op
+from advisor.formats.trace_files import version_problem
+from advisor.formats.typed_json import typed
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-recording"
 # The grid has some thousand cases, each in a line of about a kilobyte.
 _MOST_LINES = 200_000
 _MOST_LINE_BYTES = 2**20
-_MOST = 1e18
+Above0 = Annotated[float, Bounds(ABOVE_0, 1e18)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +63,6 @@ class Skipped:
     reason: str
 
 
-class EntryJson(TypedDict):
-    """A line: a measurement, a case that was skipped, or the reference beside the ones that follow."""
-
-    case: str
-    op: OpJson
-    precision: PrecisionJson
-    spread: float
-    num_samples: int
-    reason: NotRequired[str]
-    reference_s: NotRequired[float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """The device and the software that a recording is of; None where nobody knows.
@@ -93,9 +81,9 @@ class Header:
     gpu: str | None
     compute_capability: str | None
     versions: Mapping[str, str | None]
-    sm_clock_hz: float | None
-    max_sm_clock_hz: float | None
-    power_limit_w: float | None
+    sm_clock_hz: Above0 | None
+    max_sm_clock_hz: Above0 | None
+    power_limit_w: Above0 | None
     recorded_on: str
 
 
@@ -124,6 +112,11 @@ class Recording:
 
 
 Entry = Measurement | Skipped | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reference:
+    reference_s: Above0
 
 
 def start_recording(path: Path, header: Header) -> None:
@@ -244,74 +237,30 @@ def _read_header(line: bytes, path: Path) -> Header:
     if problem:
         raise RecordingError(f"the recording {str(path)!r} has {problem}, or measure again.")
     try:
-        header = Header(**{name: document[name] for name in Header.__dataclass_fields__})
-        _check_header(header)
-    except KeyError as error:
-        raise RecordingError(f"the header of the recording {str(path)!r} lacks {error}.") from error
+        return typed(Header, document)
     except ValueError as error:
         raise RecordingError(
             f"the header of the recording {str(path)!r} is damaged: {error}. Measure again."
         ) from error
-    return header
-
-
-def _check_header(header: Header) -> None:
-    versions = header.versions if isinstance(header.versions, Mapping) else {"": header.versions}
-    texts = {
-        "backend": (header.backend, str),
-        "device_name": (header.device_name, str),
-        "gpu": (header.gpu, str | None),
-        "compute_capability": (header.compute_capability, str | None),
-        "recorded_on": (header.recorded_on, str),
-        **{f"versions.{name}": (version, str | None) for name, version in versions.items()},
-    }
-    for name, (value, kind) in texts.items():
-        check_type(name, value, kind)
-    for name in ("sm_clock_hz", "max_sm_clock_hz", "power_limit_w"):
-        number = getattr(header, name)
-        if number is not None:
-            _positive(number, name)
 
 
 def _read_entry(line: bytes, number: int, path: Path) -> Entry:
     try:
-        return _entry(cast("EntryJson", read_json(line)))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        return _entry(typed(dict[str, object], read_json(line)))
+    except ValueError as error:
         raise RecordingError(
-            f"line {number} of the recording {str(path)!r} is damaged ({type(error).__name__}: {error}):"
+            f"line {number} of the recording {str(path)!r} is damaged ({error}):"
             " delete it, and repeat the command that made the file."
         ) from error
 
 
-def _entry(document: EntryJson) -> Entry:
+def _entry(document: Mapping[str, object]) -> Entry:
     if "reference_s" in document:
-        return _positive(document["reference_s"], "reference_s")
-    check_type("case", document["case"], str)
+        return typed(_Reference, document).reference_s
     if "reason" in document:
-        check_type("reason", document["reason"], str)
-        return Skipped(case=document["case"], reason=document["reason"])
-    op = op_from_json(document["op"])
-    check_op(op)
-    _positive(op.measured_s, "measured_s")
-    precision = Precision(**document["precision"])
-    check_precision(precision)
-    check_count("num_samples", document["num_samples"])
-    return Measurement(
-        case=document["case"],
-        op=op,
-        precision=precision,
-        spread=_finite(document["spread"], "spread"),
-        num_samples=document["num_samples"],
-    )
-
-
-def _positive(number: object, name: str) -> float:
-    if not number:
-        raise ValueError(f"{name} is {reprlib.repr(number)}")
-    return _finite(number, name)
-
-
-def _finite(number: object, name: str) -> float:
-    if not isinstance(number, float | int) or isinstance(number, bool) or not 0 <= number <= _MOST:
-        raise ValueError(f"{name} is {reprlib.repr(number)}")
-    return float(number)
+        return typed(Skipped, document)
+    measurement = typed(Measurement, document)
+    check_op(measurement.op)
+    if not measurement.op.measured_s:
+        raise ValueError(f"measured_s is {measurement.op.measured_s}")
+    return measurement

@@ -6,191 +6,38 @@ import gzip
 import io
 import json
 import marshal
-import reprlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NotRequired, TypedDict, TypeVar, cast
 
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, quoted
 from advisor.core.limits import check_kind
-from advisor.core.values import (
-    AttributeValue,
-    Checkpoints,
-    CheckpointUse,
-    Collective,
-    Flow,
-    Kernel,
-    Launch,
-    MemoryUse,
-    Op,
-    Phase,
-    Precision,
-    RankWork,
-    RecordedStep,
-    TensorSpec,
-    Trace,
-)
+from advisor.core.values import Op, Trace
 from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
+from advisor.formats.typed_json import typed
 
-AttributeJson = bool | int | float | str | None | list["AttributeJson"]
-
-
-class TensorJson(TypedDict):
-    """A `TensorSpec`."""
-
-    shape: list[int]
-    dtype: str
-    stride: list[int] | None
+SCHEMA_VERSION = 1
+FORMAT = "advisor-trace"
+# The version of marshal in which equal values are equal bytes.
+_WITHOUT_REFERENCES = 2
 
 
-class KernelJson(TypedDict):
-    """A `Kernel`."""
-
-    name: str
-    grid: tuple[int, int, int]  # a list of three in the file
-    block: tuple[int, int, int]
-    registers_per_thread: int | None
-    shared_bytes: int | None
-    duration_s: float
-
-
-class FlowJson(TypedDict):
-    """A `Flow`."""
-
-    id: int
-    count: int
-    sources: list[int]
-    new_parameters: int
-    forward: int | None
-    is_of_view: bool
-
-
-class OpJson(TypedDict):
-    """An `Op`."""
-
-    name: str
-    phase: str
-    inputs: list[TensorJson]
-    outputs: list[TensorJson]
-    attributes: dict[str, AttributeJson]
-    flops: int
-    bytes: int
-    count: int
-    measured_s: float | None
-    kernels: list[KernelJson]
-    flows: NotRequired[list[FlowJson]]
-
-
-class CollectiveJson(TypedDict):
-    """A `Collective`."""
-
-    kind: str
-    num_bytes: int | None
-    world_size: int | None
-    count: int
-
-
-class PrecisionJson(TypedDict):
-    """A `Precision`."""
-
-    amp_dtype: str | None
-    tf32_matmul: bool
-    tf32_cudnn: bool
-
-
-class MemoryJson(TypedDict):
-    """A `MemoryUse`."""
-
-    parameter_bytes: int | None
-    gradient_bytes: int | None
-    optimizer_bytes: int | None
-    activation_bytes: int | None
-    peak_bytes: int | None
-    pass_activation_bytes: NotRequired[int | None]
-    pass_peak_bytes: NotRequired[int | None]
-    most_activation_bytes: NotRequired[int | None]
-
-
-class RankWorkJson(TypedDict):
-    """A `RankWork`."""
-
-    world_size: int
-    batch_size: int | None
-    accumulation: int
-    flops: int
-
-
-class CheckpointsJson(TypedDict):
-    """A `Checkpoints`."""
-
-    use: str
-    saves: list[str]
-    loads: list[str]
-
-
-class RecordedStepJson(TypedDict):
-    """A `RecordedStep`."""
-
-    work: float
-    calls: float
-
-
-class WarningJson(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Warning:
     """A warning's `Finding`, which has its sentence at the same place of ``warnings``."""
 
     code: str
     facts: dict[str, object]
 
 
-class TraceJson(TypedDict):
-    """A `Trace`, its operators read already."""
-
-    schema_version: int
-    script: str
-    arguments: list[str]
-    backend: str
-    origin_gpu: str | None
-    versions: dict[str, str]
-    precision: PrecisionJson
-    batch_size: int | None
-    samples_per_epoch: int | None
-    iterations_per_epoch: int | None
-    accumulation: int
-    iteration_s: float | None
-    data_loading_s: float | None
-    num_workers: int | None
-    ops: tuple[Op, ...]
-    memory: MemoryJson
-    collectives: list[CollectiveJson]
-    warnings: list[str]
-    warning_findings: NotRequired[list[WarningJson]]
-    world_size: NotRequired[int | None]
-    is_sharded: NotRequired[bool]
-    has_sparse_gradients: NotRequired[bool]
-    awaits_reductions: NotRequired[bool]
-    compile_mode: NotRequired[str | None]
-    work_elsewhere: NotRequired[RankWorkJson | None]
-    loader_cpu_s_per_sample: NotRequired[float | None]
-    launch: NotRequired[str]
-    batch_variation: NotRequired[float | None]
-    parallel_by: NotRequired[str | None]
-    checkpoints: NotRequired[CheckpointsJson | None]
-    steps: NotRequired[list[RecordedStepJson]]
-
-
-T = TypeVar("T")
-
-SCHEMA_VERSION = 1
-FORMAT = "advisor-trace"
-# The version of marshal in which equal values are equal bytes.
-_WITHOUT_REFERENCES = 2
-# Of JSON of another form.
-_MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Warnings:
+    warnings: tuple[str, ...]
+    warning_findings: tuple[_Warning, ...] | None = None
 
 
 def _without_words(warning: Finding) -> str:
@@ -272,9 +119,9 @@ def _read(file: io.BufferedReader, path: Path) -> Trace:
             members[name] = _ops(value, members, path) if isinstance(value, Iterator) else value
     _check_kind(members, path)
     try:
-        trace = _trace(cast("TraceJson", members))
+        trace = _trace(members)
         check_trace(trace)
-    except _MISSHAPEN as error:
+    except (KeyError, ValueError) as error:
         raise _damaged(path, error) from error
     return trace
 
@@ -286,9 +133,9 @@ def _ops(entries: Iterator[object], members: Mapping[str, object], path: Path) -
         key = marshal.dumps(entry, _WITHOUT_REFERENCES)  # type: ignore[arg-type]
         try:
             if key not in same:
-                same[key] = op_from_json(cast("OpJson", entry))
+                same[key] = typed(Op, entry)
             ops.append(same[key])
-        except _MISSHAPEN as error:
+        except (KeyError, ValueError) as error:
             _check_kind(members, path)
             raise _damaged(path, error) from error
     return tuple(ops)
@@ -305,127 +152,27 @@ def _check_kind(members: Mapping[str, object], path: Path) -> None:
 
 
 def _damaged(path: Path, error: Exception) -> TraceError:
-    return TraceError(
-        f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}. Profile the script again."
-    )
+    why = f"{error} is missing" if isinstance(error, KeyError) else error
+    return TraceError(f"the trace {str(path)!r} is damaged: {why}. Profile the script again.")
 
 
-def _trace(members: TraceJson) -> Trace:
-    if not isinstance(members["ops"], tuple):
-        raise TypeError("'ops', which is no list")
-    return Trace(
-        schema_version=members["schema_version"],
-        script=members["script"],
-        backend=members["backend"],
-        origin_gpu=members["origin_gpu"],
-        batch_size=members["batch_size"],
-        samples_per_epoch=members["samples_per_epoch"],
-        iterations_per_epoch=members["iterations_per_epoch"],
-        accumulation=members["accumulation"],
-        iteration_s=members["iteration_s"],
-        data_loading_s=members["data_loading_s"],
-        num_workers=members["num_workers"],
-        arguments=_tuple(members["arguments"]),
-        versions=dict(members["versions"]),
-        precision=Precision(**members["precision"]),
-        ops=members["ops"],
-        memory=MemoryUse(**members["memory"]),
-        collectives=tuple(Collective(**entry) for entry in _tuple(members["collectives"])),
-        warnings=_warnings(_tuple(members["warnings"]), members.get("warning_findings")),
-        # Files written before scripts of several processes could be profiled have none.
-        world_size=members.get("world_size"),
-        is_sharded=members.get("is_sharded", False),
-        awaits_reductions=members.get("awaits_reductions", False),
-        has_sparse_gradients=members.get("has_sparse_gradients", False),
-        work_elsewhere=None if (work := members.get("work_elsewhere")) is None else RankWork(**work),
-        # Nor have those from before CPU seconds were told from other ones.
-        loader_cpu_s_per_sample=members.get("loader_cpu_s_per_sample"),
-        compile_mode=members.get("compile_mode"),
-        launch=Launch(members.get("launch", Launch.EAGER)),
-        batch_variation=members.get("batch_variation"),
-        parallel_by=members.get("parallel_by"),
-        # Nor those from before scripts were read for them.
-        checkpoints=checkpoints_from_json(members.get("checkpoints")),
-        steps=tuple(RecordedStep(**entry) for entry in _tuple(members.get("steps", []))),
-    )
+def _trace(members: Mapping[str, object]) -> Trace:
+    if not isinstance(ops := members["ops"], tuple):
+        raise ValueError("'ops', which is no list")
+    warnings = _warnings(typed(_Warnings, members))
+    # Operators are typed already.
+    return replace(typed(Trace, {**members, "ops": (), "warnings": warnings}), ops=ops)
 
 
-def checkpoints_from_json(entry: CheckpointsJson | None) -> Checkpoints | None:
-    """What a script does with checkpoints; None where the file does not say."""
-    if entry is None:
-        return None
-    return Checkpoints(
-        use=CheckpointUse(entry["use"]), saves=_tuple(entry["saves"]), loads=_tuple(entry["loads"])
-    )
-
-
-def _warnings(sentences: Sequence[str], findings: list[WarningJson] | None) -> tuple[Finding, ...]:
+def _warnings(told: _Warnings) -> tuple[Finding, ...]:
     """The findings; a sentence stands where there is none (of older files), or of a newer advisor's code."""
-    if findings is None:
-        return tuple(map(quoted, sentences))
-    if len(_tuple(findings)) != len(sentences):
-        raise ValueError(f"{len(findings)} findings of {len(sentences)} warnings")
-    pairs = zip(sentences, findings, strict=True)
-    return tuple(_warning(sentence, one["code"], one["facts"]) for sentence, one in pairs)
+    if told.warning_findings is None:
+        return tuple(map(quoted, told.warnings))
+    if len(told.warning_findings) != len(told.warnings):
+        raise ValueError(f"{len(told.warning_findings)} findings of {len(told.warnings)} warnings")
+    return tuple(map(_warning, told.warnings, told.warning_findings))
 
 
-def _warning(sentence: str, name: str, facts: Mapping[str, object]) -> Finding:
-    kind = known_warning(name)
-    return quoted(sentence) if kind is None else warning_of(kind, facts)
-
-
-def _tuple(value: list[T]) -> tuple[T, ...]:
-    """Of a list alone: a text would become its letters."""
-    if not isinstance(value, list):
-        raise TypeError(f"{reprlib.repr(value)}, which is no list")
-    return tuple(value)
-
-
-def op_from_json(entry: OpJson) -> Op:
-    """An operator from its JSON object, which is ``dataclasses.asdict`` of it."""
-    return Op(
-        name=entry["name"],
-        phase=Phase(entry["phase"]),
-        inputs=tuple(tensor_from_json(item) for item in _tuple(entry["inputs"])),
-        outputs=tuple(tensor_from_json(item) for item in _tuple(entry["outputs"])),
-        attributes={name: attribute_from_json(value) for name, value in entry["attributes"].items()},
-        flops=entry["flops"],
-        bytes=entry["bytes"],
-        count=entry["count"],
-        measured_s=entry["measured_s"],
-        kernels=tuple(_kernel(item) for item in _tuple(entry["kernels"])),
-        # Files written before operands were followed have none.
-        flows=tuple(flow_from_json(item) for item in _tuple(entry.get("flows", []))),
-    )
-
-
-def flow_from_json(entry: FlowJson) -> Flow:
-    """A flow from its JSON object."""
-    return Flow(
-        id=entry["id"],
-        count=entry["count"],
-        sources=_tuple(entry["sources"]),
-        new_parameters=entry["new_parameters"],
-        forward=entry["forward"],
-        is_of_view=entry["is_of_view"],
-    )
-
-
-def tensor_from_json(entry: TensorJson) -> TensorSpec:
-    """A tensor from its JSON object."""
-    stride = entry["stride"]
-    return TensorSpec(
-        shape=tuple(entry["shape"]),
-        dtype=entry["dtype"],
-        stride=None if stride is None else tuple(stride),
-    )
-
-
-def attribute_from_json(value: AttributeJson) -> AttributeValue:
-    """An operator's argument from JSON, where tuples are lists."""
-    return tuple(attribute_from_json(item) for item in value) if isinstance(value, list) else value
-
-
-def _kernel(entry: KernelJson) -> Kernel:
-    whole = {**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])}
-    return Kernel(**cast("KernelJson", whole))
+def _warning(sentence: str, told: _Warning) -> Finding:
+    kind = known_warning(told.code)
+    return quoted(sentence) if kind is None else warning_of(kind, told.facts)

@@ -11,15 +11,12 @@ from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_traces import (
-    KernelsLeftOut,
-    ProfileLacks,
-    StepTaken,
-)
+from advisor.core.findings.about_traces import KernelsLeftOut, ProfileLacks, StepTaken
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.typed_json import typed
 from advisor.kineto.events import (
     Autograd,
     DeviceEvent,
@@ -194,8 +191,7 @@ def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:
     begins = [call.begin_s for call in calls]
     return [
         Step(
-            name=name,
-            calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)]),
+            name=name, calls=tuple(calls[bisect.bisect_left(begins, begin) : bisect.bisect_left(begins, end)])
         )
         for name, begin, end in _apart(spans)
     ]
@@ -268,8 +264,9 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         UnknownGpuError: the GPU is not in the catalog.
     """
     recording = read_recording(path)
-    trace = _trace(recording, path, origin_gpu)
+    untyped = _trace(recording, path, origin_gpu)
     try:
+        trace = typed(Trace, untyped)
         check_trace(trace)
     except ValueError as error:
         raise TraceError(f"the profile {str(path)!r} is damaged: {error}. Export it again.") from error

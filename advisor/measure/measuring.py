@@ -136,11 +136,7 @@ class Keeper:
     """
 
     def __init__(
-        self,
-        path: Path,
-        cases: Sequence[Case],
-        backend: str,
-        progress: Callable[[int, int], None] | None,
+        self, path: Path, cases: Sequence[Case], backend: str, progress: Callable[[int, int], None] | None
     ) -> None:
         self._path = path
         self._backend = backend

@@ -64,11 +64,7 @@ def _check_positive(name: str, value_G: NDArray[np.float64]) -> None:
 
 
 def _refuse(
-    name: str,
-    noun: str,
-    values: NDArray[np.int64] | NDArray[np.float64],
-    bad: NDArray[np.bool_],
-    rule: str,
+    name: str, noun: str, values: NDArray[np.int64] | NDArray[np.float64], bad: NDArray[np.bool_], rule: str
 ) -> None:
     indices = np.flatnonzero(bad)
     if indices.size:

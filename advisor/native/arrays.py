@@ -93,10 +93,7 @@ class KernelArrays:
 
     @classmethod
     def from_kernels(
-        cls,
-        kernels: Sequence[Kernel],
-        *,
-        intensity_flops_per_byte: Sequence[float | None] | None = None,
+        cls, kernels: Sequence[Kernel], *, intensity_flops_per_byte: Sequence[float | None] | None = None
     ) -> KernelArrays:
         """Pack profiled kernels; what the profiler did not say becomes the ``ASSUMED_...`` constants.
 
@@ -156,10 +153,7 @@ class GpuArrays:
 
     @classmethod
     def from_specs(
-        cls,
-        specs: Sequence[GpuSpec],
-        *,
-        peak_flops_per_s: Callable[[GpuSpec], float] | None = None,
+        cls, specs: Sequence[GpuSpec], *, peak_flops_per_s: Callable[[GpuSpec], float] | None = None
     ) -> GpuArrays:
         """Pack catalog entries.
 

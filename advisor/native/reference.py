@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 
 from advisor.core.values import OccupancyLimits
 from advisor.native.argument_checks import check_gpus, check_kernels, check_origin
-from advisor.native.arrays import (
-    GpuArrays,
-    KernelArrays,
-    Unlaunchable,
-    WaveForm,
-    limits_from_row,
-)
+from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, WaveForm, limits_from_row
 
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_REGISTERS_PER_BLOCK: Final = 65_536
@@ -50,10 +44,7 @@ class Side:
 
 
 def resident_blocks(
-    threads_per_block: int,
-    registers_per_thread: int,
-    shared_bytes: int,
-    limits: OccupancyLimits,
+    threads_per_block: int, registers_per_thread: int, shared_bytes: int, limits: OccupancyLimits
 ) -> int:
     """Thread blocks of a kernel that one SM holds at the same time; 0 if it cannot launch at all.
 

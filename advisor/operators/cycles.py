@@ -34,13 +34,7 @@ from advisor.operators.case import HALF
 FILE = "streams.toml"
 # Of an SM whose occupancy is not in the catalog.
 _THREADS = 2048
-COSTS = (
-    "passes",
-    "cycles_per_element",
-    "cycles_per_slow_element",
-    "cycles_per_row",
-    "cycles_per_step",
-)
+COSTS = ("passes", "cycles_per_element", "cycles_per_slow_element", "cycles_per_row", "cycles_per_step")
 """What a kind of kernel costs, in the order of ``Work.unit_times_s``."""
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 

@@ -72,12 +72,7 @@ _TANH = names("tanh tanh_ sigmoid")
 def _features(op: Op) -> tuple[float, ...]:
     """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
     name = base_name(op.name)
-    return (
-        math.log(op.bytes),
-        math.log(1 + _num_tensors(op)),
-        float(name == "pow"),
-        float(name in _TANH),
-    )
+    return (math.log(op.bytes), math.log(1 + _num_tensors(op)), float(name == "pow"), float(name in _TANH))
 
 
 def _num_tensors(op: Op) -> int:
@@ -107,10 +102,6 @@ def _stream(op: Op) -> Stream | None:
 _LARGE = (32768, 2048)
 
 
-def _broadcast(shape: Shape, dtype: str) -> Call:
-    return call("add.Tensor", tensor(shape, dtype), tensor((1, shape[1]), dtype))
-
-
 def _cast(shape: Shape, dtype: str) -> Call:
     target = "float16" if dtype == "float32" else "float32"
     return call("_to_copy", tensor(shape, dtype), dtype=dtype_argument(target))
@@ -121,18 +112,10 @@ def _transposing_clone(shape: Shape, dtype: str) -> Call:
     return call("clone", source, memory_format={"memory_format": "contiguous_format"})
 
 
-def _concatenate(shape: Shape, dtype: str) -> Call:
-    return call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1)
-
-
-def _dropout_backward(shape: Shape, dtype: str) -> Call:
-    return call("native_dropout_backward", tensor(shape, dtype), tensor(shape, "bool"), 1.25)
-
-
 _FORWARD: Mapping[str, Make] = {
     "add": mapped("add.Tensor", 2),
     "add_": mapped("add_.Tensor", 2),
-    "broadcast": _broadcast,
+    "broadcast": lambda shape, dtype: call("add.Tensor", tensor(shape, dtype), tensor((1, shape[1]), dtype)),
     "mul": mapped("mul.Tensor", 2),
     "scale": mapped("mul.Scalar", 1, 0.5),
     "gelu": mapped("gelu", 1, approximate="tanh"),
@@ -142,14 +125,16 @@ _FORWARD: Mapping[str, Make] = {
     "copy": mapped("copy_", 2),
     "cast": _cast,
     "clone": _transposing_clone,
-    "cat": _concatenate,
+    "cat": lambda shape, dtype: call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1),
     "fill": mapped("zero_", 1),
 }
 _BACKWARD: Mapping[str, Make] = {
     "gelu_backward": mapped("gelu_backward", 2, approximate="tanh"),
     "relu_backward": mapped("threshold_backward", 2, 0),
     "silu_backward": mapped("silu_backward", 2),
-    "dropout_backward": _dropout_backward,
+    "dropout_backward": lambda shape, dtype: call(
+        "native_dropout_backward", tensor(shape, dtype), tensor(shape, "bool"), 1.25
+    ),
 }
 
 

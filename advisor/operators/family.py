@@ -104,10 +104,6 @@ def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTim
     )
 
 
-def _whole_rate(op: Op) -> float:  # noqa: ARG001
-    return 1.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
     """At which rate a family's FLOPs run.
@@ -123,7 +119,7 @@ class Compute:
     fraction: str = "gemm_fraction"
     tensor_cores: bool = False
     tf32: Tf32Flag = Tf32Flag.MATMUL
-    share: Callable[[Op], float] = _whole_rate
+    share: Callable[[Op], float] = lambda _: 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,18 +256,6 @@ class Learned:
 Generate = Callable[[int, Caps], Iterator[Case]]
 
 
-def _no_kernels() -> Iterator[Case]:
-    return iter(())
-
-
-def _no_stream(op: Op) -> Stream | None:  # noqa: ARG001
-    return None
-
-
-def _no_caveat(op: Op) -> Finding | None:  # noqa: ARG001
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
     """All that is known of one family of operators.
@@ -306,15 +290,15 @@ class Family:
     compute: Compute = Compute()
     bandwidth: str = "streaming_fraction"
     calibrates: str | None = None
-    stream: Callable[[Op], Stream | None] = _no_stream
+    stream: Callable[[Op], Stream | None] = lambda _: None
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
-    caveat: Callable[[Op], Finding | None] = _no_caveat
+    caveat: Callable[[Op], Finding | None] = lambda _: None
     fitted: Callable[[Op, GpuSpec], FittedTime | None] | None = None
     learned: tuple[Learned, ...] = ()
     autocast: Autocast = Autocast()
     cases: Mapping[str, Generate] = field(default_factory=dict)
-    calibration_cases: Callable[[], Iterable[Case]] = _no_kernels
+    calibration_cases: Callable[[], Iterable[Case]] = lambda: iter(())
 
     @property
     def names(self) -> frozenset[str]:

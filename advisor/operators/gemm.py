@@ -67,6 +67,10 @@ def product_of(op: Op) -> Product | None:
 
 
 def _is_stored_transposed(operand: TensorSpec, *, unless_known: bool) -> bool:
+    """Whether it is stored column by column; without strides, as measured.
+
+    Linear layers were measured with their weight transposed, batched products without.
+    """
     if operand.stride is None:
         return unless_known
     return operand.stride[-2] == 1 and operand.stride[-1] != 1
@@ -145,27 +149,12 @@ WAVES = Board(num_features=19, features=_waves)
 LIKENESS = Likeness(of_all=0.0012, of_size=0.0275, of_call=0.0088, lengths=(1.8, 6.9, 5.3, 3.6))
 # The same of those that tell most of the others, which ``advisor calibrate`` measures.
 TELLING_SIZES = (
-    (1, 816, 4096, 4096),
-    (1, 225, 2560, 256),
-    (1, 65, 4096, 16384),
-    (1, 9216, 4608, 4608),
-    (1, 48, 128, 3072),
-    (48, 2048, 2048, 320),
-    (1, 225, 51200, 4096),
-    (1, 1537, 1536, 51200),
-    (1, 257, 2560, 32),
-    (1, 8192, 2560, 1024),
-    (1, 2, 5120, 3584),
-    (48, 2048, 96, 2048),
-    (1, 2816, 128, 4096),
-    (1, 1536, 12288, 10240),
-    (1, 17, 64, 128),
-    (1, 1536, 51200, 512),
-    (192, 1024, 128, 1024),
-    (12, 2048, 2048, 128),
-    (1, 7, 2560, 51200),
-    (1, 7, 5120, 128),
-)
+    (1, 816, 4096, 4096), (1, 225, 2560, 256), (1, 65, 4096, 16384), (1, 9216, 4608, 4608),
+    (1, 48, 128, 3072), (48, 2048, 2048, 320), (1, 225, 51200, 4096), (1, 1537, 1536, 51200),
+    (1, 257, 2560, 32), (1, 8192, 2560, 1024), (1, 2, 5120, 3584), (48, 2048, 96, 2048), (1, 2816, 128, 4096),
+    (1, 1536, 12288, 10240), (1, 17, 64, 128), (1, 1536, 51200, 512), (192, 1024, 128, 1024),
+    (12, 2048, 2048, 128), (1, 7, 2560, 51200), (1, 7, 5120, 128),
+)  # fmt: skip
 
 TENSOR_GEMM = Learned(
     name="tensor_gemm",
@@ -256,18 +245,8 @@ def _features(op: Op) -> tuple[float, ...] | None:
     batch = left[0] if len(left) > 2 else 1
     if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
-    layout = float(_is_transposed(op.inputs[first + 1]))
-    return (*_sizes(batch, m, n, k), layout)
-
-
-def _is_transposed(right: TensorSpec) -> bool:
-    """Whether it is stored column by column, as a linear layer's weight is; without strides, as measured.
-
-    Linear layers were measured with their weight transposed, batched products without.
-    """
-    if right.stride is None:
-        return len(right.shape) == 2
-    return right.stride[-2] == 1 and right.stride[-1] != 1
+    layout = _is_stored_transposed(op.inputs[first + 1], unless_known=len(right) == 2)
+    return (*_sizes(batch, m, n, k), float(layout))
 
 
 def _sizes(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:

@@ -31,15 +31,7 @@ from advisor.operators.cycles import (
     row_work,
     stream_costs,
 )
-from advisor.operators.family import (
-    FULL_RATES,
-    Autocast,
-    Family,
-    Learned,
-    base_name,
-    each,
-    names,
-)
+from advisor.operators.family import FULL_RATES, Autocast, Family, Learned, base_name, each, names
 from advisor.operators.work import PerElement, item_bytes, padding
 
 # --- What the network reads ------------------------------------------------------------------------

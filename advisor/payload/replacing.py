@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 def replace(owner: object, **values: object) -> None:
     """Set attributes of a library's class or module; what was there before is the caller's to call."""
     for name, value in values.items():
         setattr(owner, name, value)
+
+
+Original = Callable[..., Any]
+"""A library's function, which ours calls."""
+
+
+def wrap(owner: Any, name: str, ours: Callable[..., Any]) -> None:
+    """Let ours run in place of a library's function, which is its first argument.
+
+    >>> class Greeter:
+    ...     def greet(self): return "hello"
+    >>> wrap(Greeter, "greet", lambda original, self: original(self).upper())
+    >>> Greeter().greet()
+    'HELLO'
+    """
+    setattr(owner, name, wrapped(getattr(owner, name), ours))
+
+
+def wrapped(original: Original, ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Ours under the name and signature of the original; a new function each time, as torch._dynamo wants."""
+
+    @functools.wraps(original, updated=())
+    def run(*args: object, **kwargs: object) -> object:
+        return ours(original, *args, **kwargs)
+
+    return run
 
 
 # Changes to libraries that the script may import: made when it does, never by importing them ourselves.
@@ -40,14 +68,13 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     @staticmethod
     def _watch(loader: importlib.abc.Loader, actions: list[Action]) -> None:
-        execute = loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
+        def exec_module(execute: Original, module: ModuleType) -> None:
             execute(module)
             for action in actions:
                 action(module)
 
-        replace(loader, exec_module=exec_module)
+        wrap(loader, "exec_module", exec_module)
 
 
 _finder = _Finder()

@@ -369,7 +369,5 @@ def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> Iterator[Finding]:
     for constant in fitted:
         if constant.spread > _WIDE:
             yield KernelsDisagree(
-                constant=constant.name,
-                num_kernels=constant.num_kernels,
-                spread=constant.spread,
+                constant=constant.name, num_kernels=constant.num_kernels, spread=constant.spread
             )

@@ -8,10 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    Constant,
-    RooflineConstants,
-)
+from advisor.core.findings.about_estimates import Constant, RooflineConstants
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
 from advisor.predict.knowledge import (

@@ -180,11 +180,7 @@ def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: floa
     if state_group(trace) is not None and num_gpus > 1:
         yield Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield DataParallel(
-            bucket_bytes=BUCKET_BYTES,
-            slowdown=slowdown,
-            spread=spread,
-        )
+        yield DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
 
 
 def _memory() -> Finding:

@@ -178,7 +178,7 @@ class StepTime:
 
 def step_time(step: RankStep) -> StepTime:
     """Seconds of a step of all GPUs."""
-    own_s, within = _own_s(step), _within(step)
+    own_s, within = _own_s(step), exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
     # They stand with the exchange where times are listed, and are a rank's own kernels.
     copies_s = 0.0 if step.copies is None or step.measured_s is not None else step.copies.seconds
     # A host that is slower than the kernels stretches the passes that exchanges hide behind.
@@ -218,10 +218,6 @@ def _own_s(step: RankStep) -> Interval:
         return beside(step.measured_s, step.sums.gpu_s, step.sums.sigma)
     copies = step.copies or Copies()
     return launched(step.trace, step.sums.by_phase, step.sums.sigma, step.stepping, copies)
-
-
-def _within(step: RankStep) -> Within:
-    return exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
 
 
 def _others_s(step: RankStep, alone_s: float) -> tuple[float, float]:

@@ -6,56 +6,29 @@ import bisect
 import json
 import os
 import re
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from operator import mul
 from pathlib import Path
 from statistics import fmean
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NotRequired,
-    Required,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
-
-from pydantic import ConfigDict, Field, TypeAdapter
-from typing_extensions import TypedDict, is_typeddict
+from typing import cast
 
 from advisor.core.errors import ProfileError
 from advisor.core.findings import Finding, Text
 from advisor.core.findings.about_traces import KernelsLeftOut, StepsDiffer
 from advisor.core.gpus import resolve_gpu
 from advisor.core.redaction import redact_with
-from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, RecordedStep, Trace
+from advisor.core.values import Checkpoints, Collective, Flow, MemoryUse, Op, Precision, RecordedStep, Trace
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
-from advisor.formats.trace_files import (
-    SCHEMA_VERSION,
-    attribute_from_json,
-    checkpoints_from_json,
-    flow_from_json,
-    tensor_from_json,
-)
+from advisor.formats.trace_files import SCHEMA_VERSION
+from advisor.formats.typed_json import typed
 from advisor.kineto.events import DeviceEvent, HostEvent, kernels_of, merged
 from advisor.kineto.events import Recording as KinetoRecording
 from advisor.kineto.events import read_recording as read_kineto_recording
 from advisor.operators.registry import cost_of
-from advisor.payload.protocol import MARK, VERSION, Length, Notice, Operator, OperatorFlow, Result
+from advisor.payload.protocol import MARK, VERSION, Notice, Operator, OperatorFlow, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.epoch import epoch_of
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
-    from advisor.formats.trace_files import AttributeJson, CheckpointsJson
-
 
 # Keeps what a script says from filling a terminal or a trace.
 
@@ -84,61 +57,6 @@ def cut_each(texts: Sequence[str], most: int, *, most_texts: int) -> list[str]:
     kept = [cut(text, most) for text in texts[:most_texts]]
     left = len(texts) - len(kept)
     return [*kept, f"[... {left:,} more ...]"] if left else kept
-
-
-# A result file is checked in form before anything else looks at it: a script can write one, too.
-#
-# The check is made from the types of ``payload/protocol.py``, and is stricter than they look: no count is
-# negative, no time infinite, no name endless. The parser stops at 200 levels, and at the first fault in a
-# list; ``trace_checks`` looks at the numbers.
-
-# A million unknown fields would be a million faults; nobody looks at them.
-_CONFIG = ConfigDict(strict=True, extra="allow")
-_COUNT = Annotated[int, Field(ge=0)]
-_SECONDS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# Of a mapping each value would be a fault of its own; ``trace_checks`` stops at the first.
-_UNCHECKED = dict[str, object]
-_Hint = Any  # a type as a value, which the type system has no name for
-
-
-@cache
-def result_adapter() -> TypeAdapter[Result]:
-    """Made once; that takes some milliseconds."""
-    return TypeAdapter(_strict(Result))
-
-
-def _strict(hint: _Hint) -> _Hint:
-    """The type that pydantic checks for a type of the protocol."""
-    if is_typeddict(hint):
-        return _strict_fields(hint)
-    if hint in (int, float):
-        return _COUNT if hint is int else _SECONDS
-    origin: object = get_origin(hint)
-    arguments = get_args(hint)
-    if origin is dict:
-        return _UNCHECKED
-    if origin is list:
-        # One fault is enough: a million would take gigabytes to tell.
-        return Annotated[list[_strict(arguments[0])], Field(fail_fast=True)]  # type: ignore[misc]
-    if origin is Annotated:
-        bounds: Length = arguments[1]
-        return Annotated[_strict(arguments[0]), Field(min_length=bounds.least, max_length=bounds.most)]
-    if origin in (Union, types.UnionType):
-        return Union[tuple(_strict(argument) for argument in arguments)]  # noqa: UP007
-    return hint
-
-
-@cache
-def _strict_fields(cls: _Hint) -> _Hint:
-    """A TypedDict like this one; pydantic takes those of typing_extensions alone before Python 3.12."""
-    fields = {
-        name: (Required if name in cls.__required_keys__ else NotRequired)[_strict(hint)]
-        for name, hint in get_type_hints(cls, include_extras=True).items()
-    }
-    make: _Hint = TypedDict
-    made = make(cls.__name__, fields)
-    made.__pydantic_config__ = _CONFIG
-    return made
 
 
 # The profiler's timeline of a watched iteration -> what each recorded call ran on the GPU.
@@ -260,19 +178,17 @@ def _check_version(version: int) -> None:
 
 
 def _parsed(raw: bytes) -> Result:
-    # Late, since it takes a tenth of a second.
-    from pydantic import ValidationError
+    """The file by the types of ``payload/protocol.py``: a script can write one, too.
+
+    The parser stops at 200 levels, and types are stricter than they look: no number is negative or infinite,
+    no name endless. The first fault is told.
+    """
+    from pydantic_core import from_json  # late, since it takes a while
 
     try:
-        return result_adapter().validate_json(raw)
-    except ValidationError as error:
-        raise ProfileError(_damaged(_first_fault(error))) from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in fault["loc"][:6])
-    return cut(f"{place}: {fault['msg']}" if place else fault["msg"], 200)
+        return typed(Result, from_json(raw))
+    except ValueError as error:
+        raise ProfileError(_damaged(cut(str(error), 200))) from error
 
 
 def _damaged(why: str) -> str:
@@ -348,7 +264,7 @@ def trace_of(
         ProfileError: the recording is not of any iteration that can be.
     """
     try:
-        trace = _trace_of(recording, script, arguments, timeline)
+        trace = typed(Trace, _trace_of(recording, script, arguments, timeline))
         check_trace(trace)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ProfileError(_damaged(cut(f"{type(error).__name__}: {error}", 200))) from error
@@ -367,6 +283,7 @@ def _trace_of(
         unknown += _timeline_warnings(timeline)
     device = recording.get("device_name")
     loading = epoch_of(recording)
+    checkpoints = recording.get("checkpoints")
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=script,
@@ -374,7 +291,7 @@ def _trace_of(
         backend=recording["backend"],
         origin_gpu=None if device is None else resolve_gpu(device).name,
         versions=dict(recording["versions"]),
-        precision=Precision(amp_dtype=recording["amp_dtype"], **recording["precision"]),
+        precision=typed(Precision, {"amp_dtype": recording["amp_dtype"], **recording["precision"]}),
         batch_size=loading.batch_size,
         samples_per_epoch=loading.samples_per_epoch,
         iterations_per_epoch=loading.iterations_per_epoch,
@@ -384,8 +301,8 @@ def _trace_of(
         data_loading_s=loading.seconds,
         loader_cpu_s_per_sample=loading.cpu_s_per_sample,
         num_workers=loading.num_workers,
-        memory=MemoryUse(**recording["memory"]),
-        collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
+        memory=typed(MemoryUse, recording["memory"]),
+        collectives=typed(tuple[Collective, ...], recording["collectives"]),
         warnings=(
             *(warning_of(known_warning(one["code"]) or Text, one["facts"]) for one in recording["warnings"]),
             *loading.warnings,
@@ -399,7 +316,7 @@ def _trace_of(
         parallel_by=recording["parallel_by"],
         awaits_reductions=recording["awaits_reductions"],
         batch_variation=loading.batch_variation,
-        checkpoints=checkpoints_from_json(cast("CheckpointsJson | None", recording.get("checkpoints"))),
+        checkpoints=None if checkpoints is None else typed(Checkpoints, checkpoints),
         steps=steps,
     )
 
@@ -436,32 +353,18 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Find
     warnings: dict[str, Finding] = {}
     ops = []
     for entry in entries:
-        inputs = tuple(tensor_from_json(item) for item in entry["inputs"])
-        outputs = tuple(tensor_from_json(item) for item in entry["outputs"])
-        written = cast("dict[str, AttributeJson]", entry["attributes"])
-        attributes = {name: attribute_from_json(value) for name, value in written.items()}
-        cost = cost_of(entry["name"], inputs, outputs, attributes)
+        op = typed(Op, {**entry, "flops": 0, "bytes": 0})
+        cost = cost_of(op.name, op.inputs, op.outputs, op.attributes)
         if cost.warning is not None:
-            warnings[entry["name"]] = cost.warning
-        ops.append(
-            Op(
-                name=entry["name"],
-                phase=Phase(entry["phase"]),
-                inputs=inputs,
-                outputs=outputs,
-                attributes=attributes,
-                flops=cost.flops,
-                bytes=cost.bytes,
-                count=entry["count"],
-            )
-        )
+            warnings[op.name] = cost.warning
+        ops.append(replace(op, flops=cost.flops, bytes=cost.bytes))
     return tuple(ops), list(warnings.values())
 
 
 def _followed(ops: Sequence[Op], flows: Sequence[Sequence[OperatorFlow]]) -> tuple[Op, ...]:
     """Operators with what made their operands; where calls are told apart by kernels, nobody knows."""
     pairs = zip(ops, flows, strict=True)
-    return tuple(replace(op, flows=tuple(map(flow_from_json, own))) for op, own in pairs)
+    return tuple(replace(op, flows=typed(tuple[Flow, ...], own)) for op, own in pairs)
 
 
 def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:

@@ -19,11 +19,7 @@ from advisor.core.values import Market
 MOST_S = 0.3
 _MOST_BYTES = 65_536
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_AWS_MARKETS = {
-    "on-demand": Market.ON_DEMAND,
-    "spot": Market.SPOT,
-    "capacity-block": Market.CAPACITY_BLOCK,
-}
+_AWS_MARKETS = {"on-demand": Market.ON_DEMAND, "spot": Market.SPOT, "capacity-block": Market.CAPACITY_BLOCK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

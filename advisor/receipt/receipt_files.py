@@ -140,7 +140,9 @@ def _leading(records: list[StepRecord]) -> Steps | None:
     """Of ranks the lowest, and of those that know no rank the one with the most steps."""
     if not records:
         return None
-    leading = min(records, key=lambda record: (_rank(record), -record.num_steps))
+    leading = min(
+        records, key=lambda record: ((math.inf if record.rank is None else record.rank), -record.num_steps)
+    )
     alone = [record for record in records if record.rank is None or record.rank == leading.rank]
     return Steps(
         num_steps=leading.num_steps,
@@ -148,10 +150,6 @@ def _leading(records: list[StepRecord]) -> Steps | None:
         span_s=leading.span_s,
         num_processes=len(alone),
     )
-
-
-def _rank(record: StepRecord) -> float:
-    return math.inf if record.rank is None else record.rank
 
 
 def _quantiles(blocks: tuple[tuple[int, int], ...]) -> Interval | None:

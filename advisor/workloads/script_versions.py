@@ -133,12 +133,7 @@ def as_written(
         if cpu is not None and gpu == CPU:
             return [cpu.estimate(trace, layout) for layout in layouts]
         return predict_counts(
-            trace,
-            gpus[gpu],
-            layouts,
-            share_of=length.steps.share,
-            correction=known.get(gpu),
-            split=job.split,
+            trace, gpus[gpu], layouts, share_of=length.steps.share, correction=known.get(gpu), split=job.split
         )
 
     return _version(AS_WRITTEN, trace, gpus, job, length, predicted)
@@ -194,10 +189,7 @@ def changed(
 
 
 def divided(
-    trace: Trace,
-    gpus: Mapping[str, GpuSpec],
-    job: Job,
-    corrections: Mapping[str, Correction] | None = None,
+    trace: Trace, gpus: Mapping[str, GpuSpec], job: Job, corrections: Mapping[str, Correction] | None = None
 ) -> Iterator[tuple[Version, ...]]:
     """The script with its model divided, in every way that it can be: first what takes fewer changes of it.
 

@@ -137,9 +137,5 @@ def _too_many(epochs: float, per_epoch: int) -> InputError:
     return InputError(
         f"{epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
         " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
-        finding=TooManyEpochs(
-            epochs=epochs,
-            iterations_per_epoch=per_epoch,
-            most_iterations=MAX_ITERATIONS,
-        ),
+        finding=TooManyEpochs(epochs=epochs, iterations_per_epoch=per_epoch, most_iterations=MAX_ITERATIONS),
     )

@@ -46,9 +46,7 @@ def footprints(draw: st.DrawFn) -> Footprint:
         kept=draw(SIZES),
         buckets=gradients,
         blocks=Blocks(
-            num=draw(st.integers(1, 100)),
-            boundary_bytes=draw(SIZES),
-            outside_share=draw(st.floats(0, 1)),
+            num=draw(st.integers(1, 100)), boundary_bytes=draw(SIZES), outside_share=draw(st.floats(0, 1))
         ),
     )
 
@@ -112,10 +110,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(
     beside = overheads(make_trace(), make_gpu(), ONE)
     trace = make_trace(batch_size=samples * passes, accumulation=passes)
     largest = largest_batch(trace, lambda share: need_bytes(tensors, beside, share), limit_bytes)
-    for most, enough in (
-        (largest.likely, (Fit.LIKELY, Fit.CERTAIN)),
-        (largest.certain, (Fit.CERTAIN,)),
-    ):
+    for most, enough in ((largest.likely, (Fit.LIKELY, Fit.CERTAIN)), (largest.certain, (Fit.CERTAIN,))):
         assert most is not None
         of_pass = most // passes
         fits = [
@@ -163,11 +158,7 @@ def test_memory_grows_with_the_peak_and_with_data_parallelism(
     peak: int, gradients: int, num_gpus: int
 ) -> None:
     memory = MemoryUse(
-        parameter_bytes=0,
-        gradient_bytes=gradients,
-        optimizer_bytes=0,
-        activation_bytes=peak,
-        peak_bytes=peak,
+        parameter_bytes=0, gradient_bytes=gradients, optimizer_bytes=0, activation_bytes=peak, peak_bytes=peak
     )
     trace, gpu = make_trace(memory=memory), make_gpu()
     larger = replace(memory, activation_bytes=peak + GIB, peak_bytes=peak + GIB)
@@ -185,9 +176,7 @@ def test_a_share_of_a_share_is_a_share(one: float, other: float) -> None:
     tensors = footprint(make_transformer(), ONE)
     assert tensors is not None
     scaled = replace(
-        tensors,
-        activations=tensors.activations * one,
-        most_activations=tensors.most_activations * one,
+        tensors, activations=tensors.activations * one, most_activations=tensors.most_activations * one
     )
     held, at_once = (sum(one.values()) for one in (scaled.parts(other), tensors.parts(one * other)))
     assert abs(held - at_once) <= 1e-6 * at_once

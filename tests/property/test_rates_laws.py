@@ -64,10 +64,7 @@ def test_both_forms_say_the_same(rate: dict[str, Any], usd_per_h: float) -> None
     assert dataclasses.replace(in_yaml, source="") == dataclasses.replace(in_csv, source="")
     assert in_yaml.usd_per_h == usd_per_h
     assert in_yaml.gpu in load_gpus()
-    assert (in_yaml.retrieved_at.date(), in_yaml.retrieved_at.utcoffset()) == (
-        row["as_of"],
-        timedelta(0),
-    )
+    assert (in_yaml.retrieved_at.date(), in_yaml.retrieved_at.utcoffset()) == (row["as_of"], timedelta(0))
 
 
 @given(RATES, PRICES)

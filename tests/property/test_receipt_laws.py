@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, IterationEstimate
-from advisor.predict.interval import (
-    ComparedRun,
-    corrected,
-    corrections_of,
-    spread,
-    uncorrected_p50_s,
-)
+from advisor.predict.interval import ComparedRun, corrected, corrections_of, spread, uncorrected_p50_s
 from tests.builders import make_estimate
 
 P50_S = 0.2

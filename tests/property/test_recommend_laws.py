@@ -85,9 +85,7 @@ def ready_s(option: Option) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_the_breakdown_adds_up_to_the_cost(
-    pair: tuple[list[Plan], list[IterationEstimate]],
-) -> None:
+def test_the_breakdown_adds_up_to_the_cost(pair: tuple[list[Plan], list[IterationEstimate]]) -> None:
     for option in decide(pair).options:
         parts = sum(option.cost_breakdown_usd.values())
         assert parts == pytest.approx(option.cost_usd.p50, rel=2e-6)

@@ -50,10 +50,7 @@ OPS = st.builds(
     measured_s=st.none() | st.floats(1e-6, 1),
 )
 PRECISIONS = st.builds(
-    Precision,
-    amp_dtype=st.none() | st.just("bfloat16"),
-    tf32_matmul=st.booleans(),
-    tf32_cudnn=st.booleans(),
+    Precision, amp_dtype=st.none() | st.just("bfloat16"), tf32_matmul=st.booleans(), tf32_cudnn=st.booleans()
 )
 TRACES = st.builds(
     lambda ops, precision: make_trace(ops=tuple(ops), precision=precision),

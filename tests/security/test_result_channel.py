@@ -84,7 +84,7 @@ def test_millions_of_values_are_counted_before_they_are_built(tmp_path) -> None:
 def test_of_a_million_faults_one_is_told(tmp_path) -> None:
     """A schema that collects all of them takes gigabytes to do so."""
     (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(['"x"'] * 10**6) + "]}")
-    assert "calls.0" in refused(tmp_path / "result.json")
+    assert "calls is 'x'" in refused(tmp_path / "result.json")
 
 
 @pytest.mark.parametrize(

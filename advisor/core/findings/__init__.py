@@ -14,18 +14,3 @@ from advisor.core.findings.finding import (
     quoted,
     removals,
 )
-
-__all__ = [
-    "Caution",
-    "Change",
-    "Fact",
-    "Fault",
-    "Finding",
-    "Note",
-    "Removal",
-    "Severity",
-    "Text",
-    "TraceWarning",
-    "quoted",
-    "removals",
-]

@@ -97,17 +97,9 @@ class SummaryDoubt(Note):
 
 
 TippedBy = Literal[
-    "checkpoints",
-    "data-place",
-    "deadline",
-    "later-deadline",
-    "objective",
-    "price",
-    "quote",
-    "step",
-    "value",
-    "wait",
-]
+    "checkpoints", "data-place", "deadline", "later-deadline", "objective", "price", "quote", "step",
+    "value", "wait",
+]  # fmt: skip
 
 
 class Tipping(Note):

@@ -12,25 +12,11 @@ from advisor.core.findings import Caution, Change, Finding, Note
 
 class EditScript(Change):
     what: Literal[
-        "accumulate",
-        "add-grad-scaler",
-        "allow-tf32",
-        "compile-model",
-        "enlarge-batch",
-        "fuse-optimizer",
-        "gather-sparse-gradients",
-        "install-aarch64",
-        "install-for-cuda-12",
-        "install-for-vendor",
-        "pack-data",
-        "use-autocast",
-        "use-channels-last",
-        "use-fused-attention",
-        "use-no-sync",
-        "use-nvme",
-        "use-workers",
-        "wrap-in-ddp",
-    ]
+        "accumulate", "add-grad-scaler", "allow-tf32", "compile-model", "enlarge-batch", "fuse-optimizer",
+        "gather-sparse-gradients", "install-aarch64", "install-for-cuda-12", "install-for-vendor",
+        "pack-data", "use-autocast", "use-channels-last", "use-fused-attention", "use-no-sync", "use-nvme",
+        "use-workers", "wrap-in-ddp",
+    ]  # fmt: skip
     name: str | None = None
 
 
@@ -193,19 +179,9 @@ class WhatIf(Note):
 
 class NoGain(Note):
     why: Literal[
-        "already",
-        "batch-not-seen",
-        "batch-unknown",
-        "bf16-instead",
-        "copied",
-        "graph-breaks",
-        "no-machine",
-        "no-rate",
-        "not-copied",
-        "not-fed",
-        "nothing",
-        "parameters-unknown",
-    ]
+        "already", "batch-not-seen", "batch-unknown", "bf16-instead", "copied", "graph-breaks",
+        "no-machine", "no-rate", "not-copied", "not-fed", "nothing", "parameters-unknown",
+    ]  # fmt: skip
     gpu: str | None = None
     rate: str | None = None
     lacking: str | None = None
@@ -223,16 +199,9 @@ class WhatIfNotFeasible(Note):
 
 class NotPatched(Note):
     why: Literal[
-        "by-hand",
-        "fused-not-clipped",
-        "loop-unclear",
-        "no-model",
-        "no-optimizer",
-        "no-torch",
-        "not-helpful",
-        "set-already",
-        "shared-line",
-    ]
+        "by-hand", "fused-not-clipped", "loop-unclear", "no-model", "no-optimizer", "no-torch",
+        "not-helpful", "set-already", "shared-line",
+    ]  # fmt: skip
     name: str | None = None
 
 

@@ -106,28 +106,10 @@ class CommunityHost(Caution):
 
 class Unknown(Caution):
     what: Literal[
-        "cost",
-        "wait",
-        "memory",
-        "memory-of-profile",
-        "loading",
-        "gradients",
-        "wave-resources",
-        "reading",
-        "sharing",
-        "local-wait",
-        "data-place",
-        "data-size",
-        "curve-cost",
-        "calibration",
-        "board",
-        "price",
-        "hourly-cost",
-        "cluster-wait",
-        "gpu",
-        "price-date",
-        "operator",
-    ]
+        "cost", "wait", "memory", "memory-of-profile", "loading", "gradients", "wave-resources", "reading",
+        "sharing", "local-wait", "data-place", "data-size", "curve-cost", "calibration", "board", "price",
+        "hourly-cost", "cluster-wait", "gpu", "price-date", "operator",
+    ]  # fmt: skip
     names: Sequence[str] = ()
 
 

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from statistics import fmean
+from typing import Annotated, NamedTuple
 
 from advisor.core.findings import Finding
 from advisor.core.notebook import html_of
 
 AttributeValue = bool | int | float | str | None | tuple["AttributeValue", ...]
+
+
+class Bounds(NamedTuple):
+    """The least and the most that a number of a file may be (``formats/typed_json.py`` holds it to that)."""
+
+    least: float = 0
+    most: float = 2**63 - 1
+
+
+class Depth(NamedTuple):
+    """How deep lists of a file may lie in each other; what they hold may be any number or text."""
+
+    most: int
+
+
+ABOVE_0 = math.ulp(0.0)
+
+Positive = Annotated[int, Bounds(1)]
+Calls = Annotated[int, Bounds(0, 10**7)]
+"""Of an iteration: some are listed one by one, and no file may fill our memory with them."""
+SomeCalls = Annotated[int, Bounds(1, 10**7)]
+Above0 = Annotated[float, Bounds(ABOVE_0, 1e9)]
+InLaunch = Annotated[int, Bounds(0, 2**31 - 1)]
+InGrid = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
 class Phase(StrEnum):
@@ -43,10 +69,10 @@ class Kernel:
     """One GPU kernel as a profiler saw it; None where it did not say."""
 
     name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    registers_per_thread: int | None
-    shared_bytes: int | None
+    grid: tuple[InGrid, InGrid, InGrid]
+    block: tuple[InGrid, InGrid, InGrid]
+    registers_per_thread: InLaunch | None
+    shared_bytes: InLaunch | None
     duration_s: float
 
 
@@ -70,10 +96,10 @@ class Flow:
         is_of_view: it computes the gradient of a view of what ``forward`` made.
     """
 
-    id: int
-    count: int
+    id: Annotated[int, Bounds(len(Role))]
+    count: SomeCalls
     sources: tuple[int, ...]
-    new_parameters: int = 0
+    new_parameters: Calls = 0
     forward: int | None = None
     is_of_view: bool = False
 
@@ -93,10 +119,10 @@ class Op:
     phase: Phase
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    attributes: Mapping[str, AttributeValue]
+    attributes: Annotated[Mapping[str, AttributeValue], Depth(8)]
     flops: int
     bytes: int
-    count: int
+    count: SomeCalls
     measured_s: float | None = None
     kernels: tuple[Kernel, ...] = ()
     flows: tuple[Flow, ...] = ()
@@ -148,8 +174,8 @@ class Collective:
 
     kind: str
     num_bytes: int | None
-    world_size: int | None
-    count: int
+    world_size: Positive | None
+    count: Calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +188,9 @@ class RankWork:
         flops: floating-point operations.
     """
 
-    world_size: int
-    batch_size: int | None
-    accumulation: int
+    world_size: Positive
+    batch_size: Positive | None
+    accumulation: Positive
     flops: int
 
 
@@ -199,8 +225,8 @@ class RecordedStep:
         calls: of operators, which the host launches.
     """
 
-    work: float
-    calls: float
+    work: Above0
+    calls: Above0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,18 +271,18 @@ class Trace:
     origin_gpu: str | None
     versions: Mapping[str, str]
     precision: Precision
-    batch_size: int | None
+    batch_size: Positive | None
     samples_per_epoch: int | None
     iterations_per_epoch: int | None
-    accumulation: int
+    accumulation: Positive
     ops: tuple[Op, ...]
-    iteration_s: float | None
+    iteration_s: Above0 | None
     data_loading_s: float | None
     num_workers: int | None
     memory: MemoryUse
     collectives: tuple[Collective, ...]
     warnings: tuple[Finding, ...]
-    world_size: int | None = None
+    world_size: Positive | None = None
     is_sharded: bool = False
     has_sparse_gradients: bool = False
     work_elsewhere: RankWork | None = None

@@ -18,7 +18,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ..protocol import Iteration, Notice, Warned, notice
-from ..replacing import replace
+from ..replacing import Original, replace, wrap
 from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
 from .steps import Steps
 
@@ -331,14 +331,14 @@ class Iterations:
         if self._session.backend != "cuda":
             self.watch_modules()
         watch_backward(self._session.stopper.check, self._after_backward)
-        make: Callable[..., None] = torch.optim.Optimizer.__init__
 
-        @functools.wraps(make)
-        def make_and_tell(optimizer: torch.optim.Optimizer, *args: object, **kwargs: object) -> None:
+        def make_and_tell(
+            make: Original, optimizer: torch.optim.Optimizer, *args: object, **kwargs: object
+        ) -> None:
             make(optimizer, *args, **kwargs)
             self._optimizer_made(optimizer)
 
-        replace(torch.optim.Optimizer, __init__=make_and_tell)
+        wrap(torch.optim.Optimizer, "__init__", make_and_tell)
 
     def watch_modules(self) -> None:
         """Hook into every module: what torch.compile compiles with such hooks is slower."""

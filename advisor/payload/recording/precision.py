@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 
 from ..protocol import Flags
-from ..replacing import replace
+from ..replacing import Original, wrap
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
 def watch_autocast(session: Session) -> None:
     """Wrap entry and exit of ``torch.autocast``: on a real device torch's own kernels do the casting."""
     autocast = torch.amp.autocast_mode.autocast
-    enter: Callable[..., object] = autocast.__enter__
-    leave: Callable[..., object] = autocast.__exit__
     in_force: list[str | None] = [None]
 
-    def enter_watched(context: torch.autocast) -> object:
+    def enter_watched(enter: Original, context: torch.autocast) -> object:
         if context.device == session.device_type:
             dtype = str(context.fast_dtype).rpartition(".")[2] if context._enabled else None
             in_force.append(dtype)
@@ -29,13 +26,14 @@ def watch_autocast(session: Session) -> None:
             session.amp_dtype = session.amp_dtype or dtype
         return enter(context)
 
-    def leave_watched(context: torch.autocast, *error: object) -> object:
+    def leave_watched(leave: Original, context: torch.autocast, *error: object) -> object:
         if context.device == session.device_type and len(in_force) > 1:
             in_force.pop()
             session.autocast_dtype = in_force[-1]
         return leave(context, *error)
 
-    replace(autocast, __enter__=enter_watched, __exit__=leave_watched)
+    wrap(autocast, "__enter__", enter_watched)
+    wrap(autocast, "__exit__", leave_watched)
 
 
 def tf32_flags() -> Flags:

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    EditScript,
-    NoGain,
-    RetuneLearningRate,
-    WhatIf,
-)
+from advisor.core.findings.about_estimates import EditScript, NoGain, RetuneLearningRate, WhatIf
 from advisor.core.values import GpuSpec, Trace
 from advisor.operators.attention import ATTENTION
 from advisor.operators.convolution import CONVOLUTION
@@ -38,10 +33,6 @@ SIGMA_REWRITTEN = 0.03
 SIGMA_NOT_COMPARED = 0.25
 
 
-def _suits_any(_: GpuSpec) -> Finding | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A change to the script.
@@ -64,7 +55,7 @@ class Change:
     trace: Trace
     steps: tuple[Finding, ...]
     assumption: Finding
-    why_not_on: Callable[[GpuSpec], Finding | None] = _suits_any
+    why_not_on: Callable[[GpuSpec], Finding | None] = lambda _: None
     why_not_fed: Finding | None = None
     new_kernels: frozenset[str] = frozenset()
     sigma: float = SIGMA_REWRITTEN

@@ -12,13 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.formats import foreign_files
-from advisor.formats.foreign_files import (
-    first_bytes,
-    is_gzip,
-    open_regular,
-    open_unpacked,
-    read_plain,
-)
+from advisor.formats.foreign_files import first_bytes, is_gzip, open_regular, open_unpacked, read_plain
 
 
 @pytest.fixture

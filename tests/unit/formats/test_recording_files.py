@@ -126,7 +126,7 @@ def test_versions(tmp_path: Path, changes: dict[str, object], words: str) -> Non
 
 def test_a_header_that_lacks_something_is_told(tmp_path: Path) -> None:
     (tmp_path / "k").write_text(json.dumps({"format": FORMAT, "schema_version": 1}) + "\n")
-    with pytest.raises(RecordingError, match="lacks 'backend'"):
+    with pytest.raises(RecordingError, match="backend is missing"):
         read_recording(tmp_path / "k")
 
 

@@ -20,12 +20,7 @@ from tests.builders import make_op, make_trace
 from tests.findings import sample, texts
 
 KERNEL = Kernel(
-    name="k",
-    grid=(1, 2, 3),
-    block=(4, 5, 6),
-    registers_per_thread=32,
-    shared_bytes=None,
-    duration_s=1e-6,
+    name="k", grid=(1, 2, 3), block=(4, 5, 6), registers_per_thread=32, shared_bytes=None, duration_s=1e-6
 )
 SHAPES = st.lists(st.integers(0, 1000), max_size=4).map(tuple)
 ATTRIBUTES = st.dictionaries(
@@ -138,15 +133,15 @@ FLOW = {"id": 3, "count": 1, "sources": [0], "new_parameters": 0, "forward": Non
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id": 2}, "the id of a flow of aten::op0 is 2"),
+        ({"id": 2}, "id of flows of aten::op0 is 2"),
         ({"count": 2}, "the flows of aten::op0 are not of its 1 calls"),
-        ({"count": 0}, "count of a flow of aten::op0 is 0"),
+        ({"count": 0}, "count of flows of aten::op0 is 0"),
         ({"sources": []}, "a flow of aten::op0 has 0 sources of 1 operands"),
-        ({"sources": [-1]}, "a source of aten::op0 is -1"),
-        ({"sources": "3"}, "which is no list"),
-        ({"new_parameters": True}, "new_parameters of aten::op0 is True"),
-        ({"forward": 0.5}, "the forward call of aten::op0 is 0.5"),
-        ({"is_of_view": 1}, "is_of_view of aten::op0 is 1"),
+        ({"sources": [-1]}, "sources of flows of aten::op0 is -1"),
+        ({"sources": "3"}, "sources of flows of aten::op0 is '3'"),
+        ({"new_parameters": True}, "new_parameters of flows of aten::op0 is True"),
+        ({"forward": 0.5}, "forward of flows of aten::op0 is 0.5"),
+        ({"is_of_view": 1}, "is_of_view of flows of aten::op0 is 1"),
     ],
 )
 def test_flows_that_cannot_be(tmp_path: Path, changes: dict[str, object], message: str) -> None:
@@ -307,9 +302,9 @@ def test_what_is_a_trace(tmp_path: Path) -> None:
     [
         ("shape", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
         ("stride", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
-        ("stride", {}, "a tensor of aten::mm has 0 strides and 2 dimensions"),
+        ("stride", {}, "stride of inputs of aten::mm is {}"),
         ("stride", [1, 1, 1], "a tensor of aten::mm has 3 strides and 2 dimensions"),
-        ("attribute", [[[[[[[[[[1]]]]]]]]]], "'a of aten::mm' is nested too deeply"),
+        ("attribute", [[[[[[[[[[1]]]]]]]]]], "a of attributes of aten::mm is nested too deeply"),
         ("attribute", [[[1, 2]]], None),
     ],
 )

@@ -15,13 +15,7 @@ import pytest
 
 from advisor import native
 from advisor.native import reference
-from tests.unit.native.samples import (
-    make_gpus,
-    make_kernels,
-    needs_compiled,
-    random_gpus,
-    random_kernels,
-)
+from tests.unit.native.samples import make_gpus, make_kernels, needs_compiled, random_gpus, random_kernels
 
 
 def test_the_backend_says_what_it_is() -> None:

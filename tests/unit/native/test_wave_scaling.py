@@ -21,10 +21,7 @@ MILLISECOND = 1e-3
 
 
 def scale_one(
-    backend: ModuleType,
-    kernel: dict[str, Any],
-    gpu: dict[str, Any],
-    form: WaveForm = WaveForm.AUTO,
+    backend: ModuleType, kernel: dict[str, Any], gpu: dict[str, Any], form: WaveForm = WaveForm.AUTO
 ) -> float:
     time_s_KG = backend.scale_kernels(make_kernels(kernel), ORIGIN, make_gpus(gpu), form=form)
     assert time_s_KG.shape == (1, 1)

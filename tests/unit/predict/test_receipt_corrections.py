@@ -10,13 +10,7 @@ import pytest
 from advisor.core.findings.about_estimates import CorrectedByReceipts
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Z90, Interval
-from advisor.predict.interval import (
-    ComparedRun,
-    Correction,
-    corrections_of,
-    drifts_of,
-    uncorrected_p50_s,
-)
+from advisor.predict.interval import ComparedRun, Correction, corrections_of, drifts_of, uncorrected_p50_s
 from advisor.predict.iteration import predict_counts
 from advisor.report.words import text_of
 from tests.builders import make_trace

@@ -17,13 +17,7 @@ def ends(by_hand: ByHand, updates: str) -> str:
     return "".join(letter.upper() if end else letter for letter, end in zip(updates, are_ends, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("updates", "expected"),
-    [
-        ("-uuu", "-UUU"),
-        ("----u---u---u", "----U---U---U"),
-    ],
-)
+@pytest.mark.parametrize(("updates", "expected"), [("-uuu", "-UUU"), ("----u---u---u", "----U---U---U")])
 def test_an_update_ends_an_iteration(updates, expected):
     by_hand = ByHand()
     by_hand.optimizer_exists = True  # so that passes without updates do not

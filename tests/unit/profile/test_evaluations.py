@@ -12,8 +12,7 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize(
-    ("training", "learns", "expected"),
-    [(False, True, 1), (True, True, 0), (False, False, 0)],
+    ("training", "learns", "expected"), [(False, True, 1), (True, True, 0), (False, False, 0)]
 )
 def test_a_model_that_learns_is_evaluated_in_evaluation_mode(training, learns, expected):
     model = torch.nn.Linear(2, 2).train(training).requires_grad_(learns)

@@ -126,10 +126,7 @@ def test_a_sentence_does_not_end_twice():
         ("ValueError: torch.distributed is not initialised", "`world_size` N"),
         ("ValueError: Default process group has not been initialized", "`world_size` N"),
         ("KeyError: 'WORLD_SIZE'", "`world_size` N"),
-        (
-            "RuntimeError: Cannot access accelerator device when none is available.",
-            "torch.device('cuda', 0)",
-        ),
+        ("RuntimeError: Cannot access accelerator device when none is available.", "torch.device('cuda', 0)"),
         ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "CPU tensors are real"),
         ("MemoryError", "load less"),
         ("RuntimeError: Tried to instantiate dummy base class CUDAGraph", "CUDA graphs cannot"),
@@ -202,11 +199,7 @@ def test_training_without_a_gpu_says_how_to_use_it():
     [
         ({"status": "no_cuda", "message": "torch 2.13.0+cpu is a build without CUDA"}, "without CUDA"),
         (
-            {
-                "status": "crashed",
-                "backend": "cuda",
-                "message": "OutOfMemoryError: CUDA out of memory.",
-            },
+            {"status": "crashed", "backend": "cuda", "message": "OutOfMemoryError: CUDA out of memory."},
             "does not fit on this GPU",
         ),
         ({"status": "no_iteration", "backend": "cuda", "num_spans": 4}, "made 4 step(s)"),

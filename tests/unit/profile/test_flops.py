@@ -105,13 +105,7 @@ def test_attention_forward_and_backward():
 
 @pytest.mark.parametrize(("mode", "gates"), [(1, 1), (2, 4), (3, 3)])
 def test_recurrent_layers(mode, gates):
-    attributes = {
-        "mode": mode,
-        "hidden_size": 16,
-        "proj_size": 0,
-        "num_layers": 2,
-        "bidirectional": True,
-    }
+    attributes = {"mode": mode, "hidden_size": 16, "proj_size": 0, "num_layers": 2, "bidirectional": True}
     rows = 5 * 10
     first, second = 8 + 16, 2 * 16 + 16
     forward = 2 * rows * 2 * gates * 16 * (first + second)

@@ -10,12 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import iteration  # noqa: E402 - needs torch
 from advisor.payload.recording.compiled_calls import Compiled  # noqa: E402
-from advisor.payload.recording.iteration import (  # noqa: E402
-    MOST_SPANS,
-    MOST_STEPS_OF_A_PERIOD,
-    SPANS_WANTED,
-    Iterations,
-)
+from advisor.payload.recording.iteration import MOST_SPANS, MOST_STEPS_OF_A_PERIOD, SPANS_WANTED, Iterations  # noqa: E402
 from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -218,8 +218,7 @@ def test_nothing_recorded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("{", "damaged"), (json.dumps({"format_version": 99}), "different versions")],
+    ("text", "message"), [("{", "damaged"), (json.dumps({"format_version": 99}), "different versions")]
 )
 def test_a_recording_that_cannot_be_read(text, message, tmp_path):
     (tmp_path / "result.json").write_text(text)

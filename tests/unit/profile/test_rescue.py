@@ -82,10 +82,7 @@ def test_indexing_by_a_mask_folds_its_dimensions(mode, dtype, shape, before, mas
 
 @pytest.mark.parametrize(
     "indices",
-    [
-        [tensor(3, dtype=BOOL), tensor(3, dtype=BOOL)],
-        [tensor(3, dtype=BOOL), tensor(1, dtype=INT64)],
-    ],
+    [[tensor(3, dtype=BOOL), tensor(3, dtype=BOOL)], [tensor(3, dtype=BOOL), tensor(1, dtype=INT64)]],
 )
 def test_other_ways_to_index_are_left_to_the_cpu_kernel(mode, indices):
     # On zeros, no element of a mask is true.

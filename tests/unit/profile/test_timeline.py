@@ -58,10 +58,7 @@ def test_nothing_lost_when_all_is_joined():
     assert timeline.unmarked_share == 0.0
 
 
-@given(
-    st.lists(st.floats(0.1, 1.0), min_size=1, max_size=20),
-    st.lists(st.floats(0.0, 30.0), max_size=30),
-)
+@given(st.lists(st.floats(0.1, 1.0), min_size=1, max_size=20), st.lists(st.floats(0.0, 30.0), max_size=30))
 def test_agrees_with_looking_at_every_mark(lengths, times):
     marks, begin = [], 0.0
     for number, length in enumerate(lengths):

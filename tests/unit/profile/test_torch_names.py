@@ -36,11 +36,7 @@ def test_this_torch_has_all_names():
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "torch.amp:GradScaler._no_such_method",
-        "torch._C:_no_such_function",
-        "torch.no_such_module:name",
-    ],
+    ["torch.amp:GradScaler._no_such_method", "torch._C:_no_such_function", "torch.no_such_module:name"],
 )
 def test_a_missing_name_and_its_user_are_told(path):
     with pytest.raises(MissingNameError) as raised:

@@ -172,10 +172,7 @@ class Sender:
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 300, 700])), max_size=24),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 300, 700])), max_size=24), st.booleans())
 def test_whatever_dies_or_is_slow_an_answer_is_sent_once_or_said_to_be_perhaps(
     one_store: Store, schedule: list[tuple[int, int]], drops_repeats: bool
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -141,15 +141,14 @@ def _eligible(values: Iterable[object]) -> Iterator[torch.Tensor]:
 
 def _forget_casts_on_exit(casts: _Casts) -> None:
     autocast = torch.amp.autocast_mode.autocast
-    original: Callable[..., object] = autocast.__exit__
 
-    def leave(context: object, *error: object) -> object:
+    def leave(original: Original, context: object, *error: object) -> object:
         result = original(context, *error)
         if not torch.is_autocast_enabled("cuda"):
             casts.cache.clear()
         return result
 
-    replace(autocast, __exit__=leave)
+    wrap(autocast, "__exit__", leave)
 
 
 def to_autocast(*tensors: Any) -> tuple[Any, ...]:

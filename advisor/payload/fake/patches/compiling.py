@@ -10,7 +10,7 @@ import torch
 
 from ...protocol import Warned
 from ...recording.compiled_calls import mode_of
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -29,8 +29,8 @@ def install_compiling(session: Session) -> None:
     Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told.
     """
     if session.backend == "cuda":
-        replace(torch, compile=_told(session, torch.compile))
-        replace(torch.nn.Module, compile=_told(session, torch.nn.Module.compile))
+        for owner in (torch, torch.nn.Module):
+            wrap(owner, "compile", functools.partial(_tell, session))
         return
 
     def compile_(model: Function | None = None, *, disable: bool = False, **settings: object) -> object:
@@ -77,12 +77,10 @@ def _marked(session: Session, given: Function, mode: str | None) -> object:
     return run
 
 
-def _told(session: Session, original: Function) -> Function:
-    @functools.wraps(original)
-    def compile_(*args: object, disable: bool = False, **kwargs: Any) -> object:
-        if not disable:
-            session.warn(Warned.COMPILE_SEEN, how="measured")
-            session.compiled.everywhere = _mode(kwargs)
-        return original(*args, disable=disable, **kwargs)
-
-    return compile_
+def _tell(
+    session: Session, original: Original, *args: object, disable: bool = False, **kwargs: Any
+) -> object:
+    if not disable:
+        session.warn(Warned.COMPILE_SEEN, how="measured")
+        session.compiled.everywhere = _mode(kwargs)
+    return original(*args, disable=disable, **kwargs)

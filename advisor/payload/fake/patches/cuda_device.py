@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -308,9 +308,8 @@ def install_threads(session: Session) -> None:
 
     Wrap what a thread runs when it is started.
     """
-    start = threading.Thread.start
 
-    def start_with_mode(thread: Any) -> None:
+    def start_with_mode(start: Original, thread: Any) -> None:
         run = thread.run
 
         def run_with_mode() -> None:
@@ -320,4 +319,4 @@ def install_threads(session: Session) -> None:
         thread.run = run_with_mode
         start(thread)
 
-    replace(threading.Thread, start=start_with_mode)
+    wrap(threading.Thread, "start", start_with_mode)

@@ -15,7 +15,7 @@ import torch
 
 from ... import torch_names
 from ...protocol import Warned
-from ...replacing import replace, when_imported
+from ...replacing import Original, replace, when_imported, wrap
 from .tensors import plain_device
 
 if TYPE_CHECKING:
@@ -171,15 +171,11 @@ def install_spawning(session: Session) -> None:
 
 
 def _count_processes(session: Session) -> None:
-    process: Any = multiprocessing.process.BaseProcess
-    original = process.start
-
-    @functools.wraps(original)
-    def start(self: Any) -> None:
+    def start(original: Original, self: Any) -> None:
         session.num_processes += 1
         original(self)
 
-    process.start = start
+    wrap(multiprocessing.process.BaseProcess, "start", start)
 
 
 def install_distributed_data_parallel(session: Session) -> None:  # noqa: ARG001
@@ -247,14 +243,13 @@ def install_dtensor(session: Session) -> None:
     from torch.distributed import device_mesh
 
     mesh = device_mesh.DeviceMesh
-    create: Callable[..., None] = mesh.__init__
 
-    def init(self: Any, *args: object, **kwargs: object) -> None:
+    def init(create: Original, self: Any, *args: object, **kwargs: object) -> None:
         create(self, *args, **kwargs)
         replace(mesh, __init__=create)
         _change_class(session)
 
-    replace(mesh, __init__=init)
+    wrap(mesh, "__init__", init)
 
 
 def _change_class(session: Session) -> None:
@@ -272,12 +267,9 @@ def _change_class(session: Session) -> None:
     name = "_propagate_tensor_meta_non_cached"
     propagator = _sharding_prop.ShardingPropagator
     if hasattr(propagator, name):
-        setattr(propagator, name, _without_modes(getattr(propagator, name)))
+        wrap(propagator, name, _without_modes)
 
 
-def _without_modes(original: Callable[..., object]) -> Callable[..., object]:
-    def propagate(*args: object, **kwargs: object) -> object:
-        with torch.utils._python_dispatch._disable_current_modes():
-            return original(*args, **kwargs)
-
-    return propagate
+def _without_modes(original: Original, *args: object, **kwargs: object) -> object:
+    with torch.utils._python_dispatch._disable_current_modes():
+        return original(*args, **kwargs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import urllib.request
-from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.error import URLError
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 import torch
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -71,13 +70,10 @@ def install_downloads(session: Session) -> None:
 
     Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries.
     """
-    load: Callable[..., object] = torch.hub.load_state_dict_from_url
-    load_state: Callable[..., object] = torch.nn.Module.load_state_dict
     missing: list[str] = []
 
-    @functools.wraps(load)
     def load_state_dict_from_url(
-        url: str, model_dir: str | None = None, *args: object, **kwargs: object
+        load: Original, url: str, model_dir: str | None = None, *args: object, **kwargs: object
     ) -> object:
         name = str(kwargs.get("file_name") or os.path.basename(urlsplit(url).path))
         folder = model_dir or os.path.join(torch.hub.get_dir(), "checkpoints")
@@ -87,15 +83,16 @@ def install_downloads(session: Session) -> None:
         missing.append(url)
         return MissingWeights(url)
 
-    @functools.wraps(load_state)
-    def load_state_dict(module: object, state_dict: object, *args: object, **kwargs: object) -> object:
+    def load_state_dict(
+        load_state: Original, module: object, state_dict: object, *args: object, **kwargs: object
+    ) -> object:
         # What a script filters out of missing weights is an ordinary empty dictionary.
         if missing and not state_dict:
             return torch.nn.modules.module._IncompatibleKeys([], [])
         return load_state(module, state_dict, *args, **kwargs)
 
-    replace(torch.hub, load_state_dict_from_url=load_state_dict_from_url)
-    replace(torch.nn.Module, load_state_dict=load_state_dict)
+    wrap(torch.hub, "load_state_dict_from_url", load_state_dict_from_url)
+    wrap(torch.nn.Module, "load_state_dict", load_state_dict)
     _refuse_downloads(session)
     when_imported("huggingface_hub.file_download", functools.partial(_name, session, "hf_hub_download"))
     when_imported(
@@ -113,28 +110,24 @@ def _refuse_downloads(session: Session) -> None:
 
     torch.hub.download_url_to_file = download_url_to_file
     for name in ("urlopen", "urlretrieve"):
-        setattr(urllib.request, name, _local_only(session, getattr(urllib.request, name)))
+        wrap(urllib.request, name, functools.partial(_local_only, session))
     replace(torch.hub, urlopen=urllib.request.urlopen)
 
 
-def _local_only(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(url: str | urllib.request.Request, *args: object, **kwargs: object) -> object:
-        text = url if isinstance(url, str) else url.full_url
-        if (urlsplit(text).hostname or "") not in _LOCAL:
-            session.refused[text] = None
-            raise DownloadRefusedError(text)
-        return original(url, *args, **kwargs)
-
-    return function
+def _local_only(
+    session: Session, original: Original, url: str | urllib.request.Request, *args: object, **kwargs: object
+) -> object:
+    text = url if isinstance(url, str) else url.full_url
+    if (urlsplit(text).hostname or "") not in _LOCAL:
+        session.refused[text] = None
+        raise DownloadRefusedError(text)
+    return original(url, *args, **kwargs)
 
 
 def _keep_initial_weights(session: Session, module: ModuleType) -> None:
     """A model of timm is built before its weights are asked for."""
-    original = module.load_pretrained
 
-    @functools.wraps(original)
-    def load_pretrained(model: object, *args: object, **kwargs: object) -> None:
+    def load_pretrained(original: Original, model: object, *args: object, **kwargs: object) -> None:
         refused = len(session.refused)
         try:
             original(model, *args, **kwargs)
@@ -144,34 +137,28 @@ def _keep_initial_weights(session: Session, module: ModuleType) -> None:
             name, _ = session.refused.popitem()
             session.warn(Warned.NOT_DONE, what="download", name=name)
 
-    replace(module, load_pretrained=load_pretrained)
+    wrap(module, "load_pretrained", load_pretrained)
 
 
 def _name(session: Session, name: str, module: ModuleType) -> None:
     """Remember what Hugging Face's libraries refuse: their message does not say it."""
-    original = getattr(module, name)
 
-    @functools.wraps(original)
-    def download(repo_id: str, *args: object, **kwargs: object) -> object:
+    def download(original: Original, repo_id: str, *args: object, **kwargs: object) -> object:
         try:
             return original(repo_id, *args, **kwargs)
         except Exception:
             session.refused[repo_id] = None
             raise
 
-    setattr(module, name, download)
+    wrap(module, name, download)
 
 
 def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
     for name in names:
         owner, last, original = attribute(module, name)
         if original is not None:
-            setattr(owner, last, _dropping(session, name, original))
+            wrap(owner, last, functools.partial(_drop_call, session, name))
 
 
-def _dropping(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(*_: object, **__: object) -> None:
-        session.warn(Warned.NOT_DONE, what="call", name=name)
-
-    return function
+def _drop_call(session: Session, name: str, *_: object, **__: object) -> None:
+    session.warn(Warned.NOT_DONE, what="call", name=name)

@@ -15,7 +15,7 @@ from torch.export.exported_program import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...protocol import Warned
-from ...replacing import replace, when_imported
+from ...replacing import Original, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -75,24 +75,21 @@ def install_exporting(session: Session) -> None:
     """
     for name in _EXPORTS:
         if hasattr(torch.export, name):
-            setattr(torch.export, name, _put_off(session, name, getattr(torch.export, name)))
+            wrap(torch.export, name, functools.partial(_put_off, session, name))
     _keep_files(session)
     _install_trace(session)
     when_imported("torch.onnx", functools.partial(_install_onnx, session))
 
 
-def _put_off(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def export(mod: object, *args: object, **kwargs: object) -> object:
-        session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
-        return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
-
-    return export
+def _put_off(
+    session: Session, name: str, original: Original, mod: object, *args: object, **kwargs: object
+) -> object:
+    session.warn(Warned.NOT_DONE, what="export", name=f"torch.export.{name}")
+    return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
 
 def _keep_files(session: Session) -> None:
     saved: dict[str, object] = {}
-    load_original: Callable[..., object] = torch.export.load
 
     @functools.wraps(torch.export.save)
     def save(ep: object, f: object, **_: object) -> None:
@@ -101,19 +98,17 @@ def _keep_files(session: Session) -> None:
             Path(session.saved.place(f)).touch()
             saved[os.path.abspath(f)] = ep
 
-    @functools.wraps(load_original)
-    def load(f: object, **kwargs: object) -> object:
+    def load(load_original: Original, f: object, **kwargs: object) -> object:
         kept = saved.get(os.path.abspath(f)) if isinstance(f, (str, os.PathLike)) else None
         return load_original(f, **kwargs) if kept is None else kept
 
-    replace(torch.export, save=save, load=load)
+    replace(torch.export, save=save)
+    wrap(torch.export, "load", load)
 
 
 def _install_trace(session: Session) -> None:
-    original: Callable[..., object] = torch.jit.trace
 
-    @functools.wraps(original)
-    def trace(func: object, *args: object, **kwargs: object) -> object:
+    def trace(original: Original, func: object, *args: object, **kwargs: object) -> object:
         weights = func.parameters() if isinstance(func, torch.nn.Module) else ()
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         if not any(session.is_fake(value) for value in (*weights, *given)):
@@ -123,14 +118,12 @@ def _install_trace(session: Session) -> None:
             replace(func, save=lambda *_, **__: None)
         return func
 
-    keep: Callable[..., None] = torch.jit.save
-
-    @functools.wraps(keep)
-    def save(m: object, *args: object, **kwargs: object) -> None:
+    def save(keep: Original, m: object, *args: object, **kwargs: object) -> None:
         if isinstance(m, torch.jit.ScriptModule):
             keep(m, *args, **kwargs)
 
-    replace(torch.jit, trace=trace, save=save)
+    wrap(torch.jit, "trace", trace)
+    wrap(torch.jit, "save", save)
 
 
 def _install_onnx(session: Session, module: ModuleType) -> None:

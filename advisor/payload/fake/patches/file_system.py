@@ -8,11 +8,11 @@ import functools
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import Warned
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -34,48 +34,39 @@ def install_saved_paths(session: Session) -> None:
     """
     # Extended attributes are Linux's alone.
     for name in filter(functools.partial(hasattr, os), _ONE_PATH):
-        setattr(os, name, _reading(session, getattr(os, name)))
-    replace(os, listdir=_listing(session, os.listdir), scandir=_scanning(session, os.scandir))
-    for name in _TWO_PATHS:
-        setattr(os, name, _copying(session, getattr(os, name)))
-    replace(shutil, copyfile=_copying(session, shutil.copyfile))
-    open_ = _opening(session, io.open)
-    replace(builtins, open=open_)
-    replace(io, open=open_)
+        wrap(os, name, functools.partial(_read, session))
+    wrap(os, "listdir", functools.partial(_list, session))
+    wrap(os, "scandir", functools.partial(_scan, session))
+    for owner, name in (*((os, name) for name in _TWO_PATHS), (shutil, "copyfile")):
+        wrap(owner, name, functools.partial(_copy, session))
+    wrap(io, "open", functools.partial(_open, session))
+    replace(builtins, open=io.open)
 
 
-def _reading(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(path: object = ".", *args: object, **kwargs: object) -> object:
-        if kwargs.get("dir_fd") is not None:
-            return original(path, *args, **kwargs)
-        return original(session.saved.find(path) or path, *args, **kwargs)
-
-    return function
+def _read(
+    session: Session, original: Original, path: object = ".", *args: object, **kwargs: object
+) -> object:
+    if kwargs.get("dir_fd") is not None:
+        return original(path, *args, **kwargs)
+    return original(session.saved.find(path) or path, *args, **kwargs)
 
 
-def _copying(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def function(src: object, dst: AnyPath, *args: object, **kwargs: object) -> object:
-        stand_in = session.saved.find(src)
-        if stand_in is None:
-            return original(src, dst, *args, **kwargs)
-        original(stand_in, session.saved.place(dst), *args, **kwargs)
-        return dst
-
-    return function
+def _copy(
+    session: Session, original: Original, src: object, dst: AnyPath, *args: object, **kwargs: object
+) -> object:
+    stand_in = session.saved.find(src)
+    if stand_in is None:
+        return original(src, dst, *args, **kwargs)
+    original(stand_in, session.saved.place(dst), *args, **kwargs)
+    return dst
 
 
-def _listing(session: Session, original: Callable[..., list[str]]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def listdir(path: object = ".") -> list[str]:
-        folder, stand_in = session.saved.folder(path), session.saved.find(path)
-        if folder is None:
-            return _left(session, path, original(stand_in or path))
-        real = _left(session, path, original(path)) if stand_in is None else []
-        return list(dict.fromkeys([*real, *original(folder)]))
-
-    return listdir
+def _list(session: Session, original: Original, path: object = ".") -> list[str]:
+    folder, stand_in = session.saved.folder(path), session.saved.find(path)
+    if folder is None:
+        return _left(session, path, original(stand_in or path))
+    real = _left(session, path, original(path)) if stand_in is None else []
+    return list(dict.fromkeys([*real, *original(folder)]))
 
 
 def _left(session: Session, folder: Any, names: list[str]) -> list[str]:
@@ -85,19 +76,15 @@ def _left(session: Session, folder: Any, names: list[str]) -> list[str]:
     return [name for name in names if not session.saved.is_gone(os.path.join(folder, name))]
 
 
-def _scanning(session: Session, original: Callable[..., Iterable[os.DirEntry[str]]]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def scandir(path: object = ".") -> object:
-        folder, stand_in = session.saved.folder(path), session.saved.find(path)
-        if folder is None and not session.saved.hides_any:
-            return original(stand_in or path)
-        real = original(path) if stand_in is None else ()
-        shown = {entry.name: entry for entry in real if not session.saved.is_gone(entry.path)}
-        # A path that is gone raises here.
-        other = original(folder or stand_in) if folder or stand_in else ()
-        return _Entries(iter(({entry.name: entry for entry in other} | shown).values()))
-
-    return scandir
+def _scan(session: Session, original: Original, path: object = ".") -> object:
+    folder, stand_in = session.saved.folder(path), session.saved.find(path)
+    if folder is None and not session.saved.hides_any:
+        return original(stand_in or path)
+    real = original(path) if stand_in is None else ()
+    shown = {entry.name: entry for entry in real if not session.saved.is_gone(entry.path)}
+    # A path that is gone raises here.
+    other = original(folder or stand_in) if folder or stand_in else ()
+    return _Entries(iter(({entry.name: entry for entry in other} | shown).values()))
 
 
 class _Entries:
@@ -122,22 +109,20 @@ class _Entries:
         """Nothing is open."""
 
 
-def _opening(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def open_(file: Any, mode: str = "r", *args: object, **kwargs: object) -> object:
-        stand_in = session.saved.find(file)
-        if not set(mode) & set("wax+"):
-            return original(stand_in or file, mode, *args, **kwargs)
-        if stand_in is not None or session.saved.is_in_mirror(file):
-            return original(session.saved.place(file), mode, *args, **kwargs)
-        # What the script writes by itself is its own affair, and so is removing it.
-        is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
-        opened = original(file, mode, *args, **kwargs)
-        if is_new:
-            session.saved.note_made(file)
-        return opened
-
-    return open_
+def _open(
+    session: Session, original: Original, file: Any, mode: str = "r", *args: object, **kwargs: object
+) -> object:
+    stand_in = session.saved.find(file)
+    if not set(mode) & set("wax+"):
+        return original(stand_in or file, mode, *args, **kwargs)
+    if stand_in is not None or session.saved.is_in_mirror(file):
+        return original(session.saved.place(file), mode, *args, **kwargs)
+    # What the script writes by itself is its own affair, and so is removing it.
+    is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
+    opened = original(file, mode, *args, **kwargs)
+    if is_new:
+        session.saved.note_made(file)
+    return opened
 
 
 def install_removed_paths(session: Session) -> None:
@@ -148,69 +133,61 @@ def install_removed_paths(session: Session) -> None:
 
     Wrap what removes, renames and makes files and folders.
     """
-    for name in ("remove", "unlink"):
-        setattr(os, name, _removing(session, getattr(os, name), of_folders=False))
-    replace(os, rmdir=_removing(session, os.rmdir, of_folders=True))
+    for name in ("remove", "unlink", "rmdir"):
+        wrap(os, name, functools.partial(_remove, session, of_folders=name == "rmdir"))
     # By paths, which we know, instead of open folders.
     replace(shutil, _use_fd_functions=False)
     for name in ("rename", "replace"):
-        setattr(os, name, _renaming(session, getattr(os, name)))
-    replace(os, mkdir=_making_folder(session, os.mkdir), open=_opening_removed(session, os.open))
-    for name in ("link", "symlink"):
-        setattr(os, name, _linking(session, getattr(os, name)))
+        wrap(os, name, functools.partial(_rename, session))
+    wrap(os, "mkdir", functools.partial(_make_folder, session))
+    wrap(os, "open", functools.partial(_open_removed, session))
+    for name in _TWO_PATHS:
+        wrap(os, name, functools.partial(_link, session))
 
 
-def _removing(session: Session, original: Callable[..., object], *, of_folders: bool) -> object:
+def _remove(
+    session: Session, original: Original, path: AnyPath, *, of_folders: bool, dir_fd: int | None = None
+) -> None:
     saved = session.saved
-
-    @functools.wraps(original)
-    def remove(path: AnyPath, *, dir_fd: int | None = None) -> None:
-        if dir_fd is not None:
-            original(path, dir_fd=dir_fd)
-            return
-        is_folder = os.path.isdir(path) and not os.path.islink(path)
-        if is_folder and of_folders and os.listdir(path):
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
-        is_real = saved.is_real(path)
-        stand_in = saved.find(path) or (saved.folder(path) if of_folders else None)
-        if stand_in is not None:
-            original(stand_in)
-        if is_real and is_folder == of_folders and not saved.is_made(path):
-            session.warn(Warned.NOT_DONE, what="removal")
-            saved.hide(path)
-        elif is_real or stand_in is None:
-            original(path)
-
-    return remove
+    if dir_fd is not None:
+        original(path, dir_fd=dir_fd)
+        return
+    is_folder = os.path.isdir(path) and not os.path.islink(path)
+    if is_folder and of_folders and os.listdir(path):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+    is_real = saved.is_real(path)
+    stand_in = saved.find(path) or (saved.folder(path) if of_folders else None)
+    if stand_in is not None:
+        original(stand_in)
+    if is_real and is_folder == of_folders and not saved.is_made(path):
+        session.warn(Warned.NOT_DONE, what="removal")
+        saved.hide(path)
+    elif is_real or stand_in is None:
+        original(path)
 
 
-def _renaming(session: Session, original: Callable[..., object]) -> Callable[..., object]:
+def _rename(session: Session, original: Original, src: AnyPath, dst: AnyPath, **folders: object) -> None:
     saved = session.saved
-
-    @functools.wraps(original)
-    def rename(src: AnyPath, dst: AnyPath, **folders: object) -> None:
-        stand_in = saved.find(src)
-        replaces = saved.is_real(dst) and not saved.is_made(dst)
-        is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
-        if folders or (stand_in is None and (is_simple or not saved.is_real(src))):
-            _rename_own(session, original, src, dst, folders)
-            return
-        if replaces and os.path.isdir(dst):
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), src, None, dst)
-        target = saved.place(dst)
-        if stand_in is not None:
-            original(stand_in, target)
-        else:
-            _mirror(session, src, target)
-        # What the owner has in its place is not uncovered by this.
-        if saved.is_real(src):
-            (shutil.rmtree if os.path.isdir(src) else os.remove)(src)
-
-    return rename
+    stand_in = saved.find(src)
+    replaces = saved.is_real(dst) and not saved.is_made(dst)
+    is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
+    if folders or (stand_in is None and (is_simple or not saved.is_real(src))):
+        _rename_own(session, original, src, dst, folders)
+        return
+    if replaces and os.path.isdir(dst):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), src, None, dst)
+    target = saved.place(dst)
+    if stand_in is not None:
+        original(stand_in, target)
+    else:
+        _mirror(session, src, target)
+    # What the owner has in its place is not uncovered by this.
+    if saved.is_real(src):
+        (shutil.rmtree if os.path.isdir(src) else os.remove)(src)
 
 
 def _rename_own(
-    session: Session, original: Callable[..., object], src: AnyPath, dst: AnyPath, folders: dict[str, object]
+    session: Session, original: Original, src: AnyPath, dst: AnyPath, folders: dict[str, object]
 ) -> None:
     """What the script made itself, with what was saved to it if it is a folder."""
     saved_folder = None if folders else session.saved.folder(src)
@@ -238,24 +215,22 @@ def _mirror(session: Session, src: AnyPath, target: str) -> None:
         link(os.fsdecode(src), target)
 
 
-def _making_folder(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def mkdir(path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        if dir_fd is not None:
-            original(path, mode, dir_fd=dir_fd)
-        elif not session.saved.is_gone(path):
-            _make_folder(session, original, path, mode)
-        elif os.path.exists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        else:
-            # In the mirror, and the owner's own one shows again: what was in it stays hidden.
-            original(session.saved.place(path), mode)
-            session.saved.show_folder(path)
-
-    return mkdir
+def _make_folder(
+    session: Session, original: Original, path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None
+) -> None:
+    if dir_fd is not None:
+        original(path, mode, dir_fd=dir_fd)
+    elif not session.saved.is_gone(path):
+        _make_in_its_place(session, original, path, mode)
+    elif os.path.exists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    else:
+        # In the mirror, and the owner's own one shows again: what was in it stays hidden.
+        original(session.saved.place(path), mode)
+        session.saved.show_folder(path)
 
 
-def _make_folder(session: Session, original: Callable[..., object], path: AnyPath, mode: int) -> None:
+def _make_in_its_place(session: Session, original: Original, path: AnyPath, mode: int) -> None:
     """For real, or where nothing can be written in the mirror: most are the homes of checkpoints."""
     saved = session.saved
     try:
@@ -269,31 +244,33 @@ def _make_folder(session: Session, original: Callable[..., object], path: AnyPat
     original(saved.place(path), mode)
 
 
-def _opening_removed(session: Session, original: Callable[..., int]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def open_(path: AnyPath, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if dir_fd is not None or not flags & os.O_CREAT:
-            return original(path, flags, mode, dir_fd=dir_fd)
-        if session.saved.find(path) is not None or session.saved.is_in_mirror(path):
-            return original(session.saved.place(path), flags, mode)
-        is_new = not session.saved.is_real(path)
-        descriptor = original(path, flags, mode)
-        if is_new:
-            session.saved.note_made(path)
-        return descriptor
+def _open_removed(
+    session: Session,
+    original: Original,
+    path: AnyPath,
+    flags: int,
+    mode: int = 0o777,
+    *,
+    dir_fd: int | None = None,
+) -> object:
+    if dir_fd is not None or not flags & os.O_CREAT:
+        return original(path, flags, mode, dir_fd=dir_fd)
+    if session.saved.find(path) is not None or session.saved.is_in_mirror(path):
+        return original(session.saved.place(path), flags, mode)
+    is_new = not session.saved.is_real(path)
+    descriptor = original(path, flags, mode)
+    if is_new:
+        session.saved.note_made(path)
+    return descriptor
 
-    return open_
 
-
-def _linking(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def link(src: AnyPath, dst: AnyPath, *args: object, **kwargs: object) -> None:
-        if not session.saved.is_gone(dst):
-            original(src, dst, *args, **kwargs)
-            session.saved.note_made(dst)
-            return
-        # From the mirror, a relative link would point elsewhere.
-        beside = os.path.join(os.path.dirname(os.path.abspath(os.fsdecode(dst))), os.fsdecode(src))
-        original(session.saved.find(beside) or beside, session.saved.place(dst), *args, **kwargs)
-
-    return link
+def _link(
+    session: Session, original: Original, src: AnyPath, dst: AnyPath, *args: object, **kwargs: object
+) -> None:
+    if not session.saved.is_gone(dst):
+        original(src, dst, *args, **kwargs)
+        session.saved.note_made(dst)
+        return
+    # From the mirror, a relative link would point elsewhere.
+    beside = os.path.join(os.path.dirname(os.path.abspath(os.fsdecode(dst))), os.fsdecode(src))
+    original(session.saved.find(beside) or beside, session.saved.place(dst), *args, **kwargs)

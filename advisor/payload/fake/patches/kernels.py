@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ...composite import ONE_KERNEL
 from ...protocol import Warned
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 from .autocast import to_autocast
 
 if TYPE_CHECKING:
@@ -27,23 +27,25 @@ def install_dropout(session: Session) -> None:
 
     Wrap ``torch.nn.functional.dropout`` and ``torch.dropout``.
     """
-    functional = torch.nn.functional
-    original, plain = functional.dropout, torch.dropout
 
-    @functools.wraps(original)
-    def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> object:  # noqa: A002
+    def dropout(
+        original: Original,
+        input: torch.Tensor,  # noqa: A002
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+    ) -> object:
         if session.is_fake(input) and training and not inplace and 0 < p < 1:
             return torch.native_dropout(input, p, True)[0]
         return original(input, p, training, inplace)
 
-    @functools.wraps(plain)
-    def torch_dropout(input: torch.Tensor, p: float, train: bool) -> object:  # noqa: A002
+    def torch_dropout(plain: Original, input: torch.Tensor, p: float, train: bool) -> object:  # noqa: A002
         if session.is_fake(input) and train and 0 < p < 1:
             return torch.native_dropout(input, p, True)[0]
         return plain(input, p, train)
 
-    replace(functional, dropout=dropout)
-    replace(torch, dropout=torch_dropout)
+    wrap(torch.nn.functional, "dropout", dropout)
+    wrap(torch, "dropout", torch_dropout)
 
 
 def install_single_kernels(session: Session) -> None:
@@ -85,10 +87,9 @@ def install_attention(session: Session) -> None:
     Wrap ``torch.nn.functional.scaled_dot_product_attention``.
     """
     functional = torch.nn.functional
-    original: Callable[..., object] = functional.scaled_dot_product_attention
 
-    @functools.wraps(original)
     def attention(
+        original: Original,
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
@@ -100,14 +101,7 @@ def install_attention(session: Session) -> None:
     ) -> object:
         if not _is_on_gpu(session, query) or query.dim() != 4:
             return original(
-                query,
-                key,
-                value,
-                attn_mask,
-                dropout_p,
-                is_causal,
-                scale=scale,
-                enable_gqa=enable_gqa,
+                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
         query, key, value = to_autocast(query, key, value)
         if attn_mask is None and _flash_can(session, query, key, value):
@@ -122,7 +116,7 @@ def install_attention(session: Session) -> None:
         # The plain mathematics, which C++ takes for ours anyway.
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
-    replace(functional, scaled_dot_product_attention=attention)
+    wrap(functional, "scaled_dot_product_attention", attention)
 
 
 def _is_on_gpu(session: Session, tensor: torch.Tensor) -> bool:
@@ -196,22 +190,21 @@ def install_ctc_loss(session: Session) -> None:
 
     Wrap ``torch.ctc_loss``, which ``torch.nn.functional.ctc_loss`` and ``torch.nn.CTCLoss`` call.
     """
-    original: Callable[..., torch.Tensor] = torch.ctc_loss
 
-    @functools.wraps(original)
     def ctc_loss(
+        original: Original,
         log_probs: torch.Tensor,
         targets: torch.Tensor,
         input_lengths: object,
         target_lengths: object,
         *args: object,
         **kwargs: object,
-    ) -> torch.Tensor:
+    ) -> object:
         if session.is_fake(log_probs) and isinstance(target_lengths, torch.Tensor):
             target_lengths = target_lengths.to(log_probs.device)
         return original(log_probs, targets, input_lengths, target_lengths, *args, **kwargs)
 
-    replace(torch, ctc_loss=ctc_loss)
+    wrap(torch, "ctc_loss", ctc_loss)
 
 
 _MIN_EPSILON = 1e-5
@@ -227,9 +220,9 @@ def install_batch_norm(session: Session) -> None:
 
     Wrap ``torch.batch_norm``.
     """
-    original = torch.batch_norm
 
     def batch_norm(
+        original: Original,
         input: torch.Tensor,  # noqa: A002 - torch's own name
         weight: torch.Tensor | None,
         bias: torch.Tensor | None,
@@ -257,7 +250,7 @@ def install_batch_norm(session: Session) -> None:
             input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
         )
 
-    replace(torch, batch_norm=batch_norm)
+    wrap(torch, "batch_norm", batch_norm)
 
 
 def _cudnn_takes(
@@ -283,9 +276,9 @@ def install_memory_format(session: Session) -> None:
     """
     from torch._prims_common import suggest_memory_format
 
-    original = torch._C._conv_determine_backend_memory_format
-
-    def memory_format(source: torch.Tensor, weight: torch.Tensor, *backend: Any) -> torch.memory_format:
+    def memory_format(
+        original: Original, source: torch.Tensor, weight: torch.Tensor, *backend: Any
+    ) -> object:
         if not session.is_fake(source):
             return original(source, weight, *backend)
         asked = {suggest_memory_format(source), suggest_memory_format(weight)} - {torch.contiguous_format}
@@ -294,7 +287,7 @@ def install_memory_format(session: Session) -> None:
             return torch.contiguous_format
         return asked.pop()
 
-    replace(torch._C, _conv_determine_backend_memory_format=memory_format)
+    wrap(torch._C, "_conv_determine_backend_memory_format", memory_format)
 
 
 # cuDNN's numbers for the kinds of cell.
@@ -311,33 +304,28 @@ def install_rnn(session: Session) -> None:
     functions = vars(torch.nn.modules.rnn)["_VF"]
     kinds = (("rnn_relu", _RELU), ("rnn_tanh", _TANH), ("lstm", _LSTM), ("gru", _GRU))
     for name, kind in kinds:
-        _wrap(session, functions, name, kind)
+        wrap(functions, name, functools.partial(_run, session, kind))
 
 
-def _wrap(session: Session, functions: object, name: str, kind: int) -> None:
-    original = getattr(functions, name)
-
-    def run(*args: Any) -> object:
-        if not session.is_fake(args[0]):
-            return original(*args)
-        # Packed: data, batch_sizes, hidden, weights, ...; else: data, hidden, weights, ..., batch_first.
-        if isinstance(args[3], bool):
-            data, hidden, weights, _, layers, dropout, train, bidirectional, batch_first = args
-            sizes: list[int] = []
-        else:
-            data, batch_sizes, hidden, weights, _, layers, dropout, train, bidirectional = args
-            sizes, batch_first = batch_sizes.tolist(), False
-        state, cell = hidden if kind == _LSTM else (hidden, None)
-        per_layer = len(weights) // (layers * (2 if bidirectional else 1))
-        if train:
-            session.warn(Warned.PROFILE_LACKS, what="recurrent-memory")
-        result = _call(
-            data, list(weights), per_layer, state, cell, kind, layers, batch_first,
-            dropout, train, bidirectional, sizes,
-        )  # fmt: skip
-        return result[:3] if kind == _LSTM else result[:2]
-
-    setattr(functions, name, run)
+def _run(session: Session, kind: int, original: Original, *args: Any) -> object:
+    if not session.is_fake(args[0]):
+        return original(*args)
+    # Packed: data, batch_sizes, hidden, weights, ...; else: data, hidden, weights, ..., batch_first.
+    if isinstance(args[3], bool):
+        data, hidden, weights, _, layers, dropout, train, bidirectional, batch_first = args
+        sizes: list[int] = []
+    else:
+        data, batch_sizes, hidden, weights, _, layers, dropout, train, bidirectional = args
+        sizes, batch_first = batch_sizes.tolist(), False
+    state, cell = hidden if kind == _LSTM else (hidden, None)
+    per_layer = len(weights) // (layers * (2 if bidirectional else 1))
+    if train:
+        session.warn(Warned.PROFILE_LACKS, what="recurrent-memory")
+    result = _call(
+        data, list(weights), per_layer, state, cell, kind, layers, batch_first,
+        dropout, train, bidirectional, sizes,
+    )  # fmt: skip
+    return result[:3] if kind == _LSTM else result[:2]
 
 
 def _call(
@@ -404,13 +392,12 @@ def install_optimizers(session: Session) -> None:  # noqa: ARG001
         supported = sys.modules[name]._foreach_supported_types
         if FakeTensor not in supported:
             supported.append(FakeTensor)
-    original = torch._C._group_tensors_by_device_and_dtype
 
-    def group(*args: Any, **kwargs: Any) -> object:
+    def group(original: Original, *args: Any, **kwargs: Any) -> object:
         groups = original(*args, **kwargs)
         return {(_visible(device), dtype): group for (device, dtype), group in groups.items()}
 
-    replace(torch._C, _group_tensors_by_device_and_dtype=group)
+    wrap(torch._C, "_group_tensors_by_device_and_dtype", group)
 
 
 def _visible(device: torch.device) -> torch.device:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -134,17 +134,15 @@ def install_deepspeed(session: Session) -> None:
 
 def _after(module: ModuleType, dotted: str, then: Callable[[Any], None]) -> None:
     """Call ``then(instance)`` when such a method has run."""
-    owner, name, method = attribute(module, dotted)
-    if method is None:
-        return
 
-    @functools.wraps(method)
-    def run(self: object, *args: object, **kwargs: object) -> object:
+    def run(method: Original, self: object, *args: object, **kwargs: object) -> object:
         result = method(self, *args, **kwargs)
         then(self)
         return result
 
-    replace(owner, **{name: run})
+    owner, name, method = attribute(module, dotted)
+    if method is not None:
+        wrap(owner, name, run)
 
 
 def _ask_for_torchrun(module: ModuleType) -> None:
@@ -156,9 +154,8 @@ def _ask_for_torchrun(module: ModuleType) -> None:
 
 def _stand_in(module: ModuleType) -> None:
     builder: Any = module.OpBuilder
-    load: Callable[..., object] = builder.load
 
-    def load_or_stand_in(self: Any, *args: object, **kwargs: object) -> object:
+    def load_or_stand_in(load: Original, self: Any, *args: object, **kwargs: object) -> object:
         if self.name in _STAND_INS:
             return _STAND_INS[self.name]
         if isinstance(self, module.CUDAOpBuilder):
@@ -166,7 +163,7 @@ def _stand_in(module: ModuleType) -> None:
             raise RuntimeError(f"Error building extension {self.name!r}: DeepSpeed compiles it for a GPU")
         return load(self, *args, **kwargs)
 
-    replace(builder, load=load_or_stand_in)
+    wrap(builder, "load", load_or_stand_in)
 
 
 def _multi_tensor_adam(_chunk: int, _overflow: object, lists: list[Tensors], *numbers: float) -> None:
@@ -218,29 +215,22 @@ def _name(session: Session, tensors: Iterable[torch.Tensor | None], kind: str) -
 def _count_as_backward(session: Session, cls: Any) -> None:
     """It reads gradients after the pass, as an update of weights by hand does, but all on each rank."""
     for name in ("reduce_gradients", "independent_gradient_partition_epilogue"):
-        original: Callable[..., object] = getattr(cls, name)
-        replace(cls, **{name: _in_backward(session, original)})
+        wrap(cls, name, functools.partial(_in_backward, session))
 
 
-def _in_backward(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def reduce(*args: object, **kwargs: object) -> object:
-        recorder = session.recorder
-        before, recorder.phase = recorder.phase, "backward"
-        try:
-            return original(*args, **kwargs)
-        finally:
-            recorder.phase = before
-
-    return reduce
+def _in_backward(session: Session, original: Original, *args: object, **kwargs: object) -> object:
+    recorder = session.recorder
+    before, recorder.phase = recorder.phase, "backward"
+    try:
+        return original(*args, **kwargs)
+    finally:
+        recorder.phase = before
 
 
 def _count_as_step(session: Session, engine: Any) -> None:
     """Around the optimizer's own step it clips, casts and gathers."""
-    take: Callable[..., object] = engine._take_model_step
 
-    @functools.wraps(take)
-    def take_model_step(*args: object, **kwargs: object) -> object:
+    def take_model_step(take: Original, *args: object, **kwargs: object) -> object:
         session.recorder.begin_step()
         session.memory.begin_step()
         try:
@@ -249,7 +239,7 @@ def _count_as_step(session: Session, engine: Any) -> None:
             session.memory.end_step()
             session.recorder.end_step()
 
-    replace(engine, _take_model_step=take_model_step)
+    wrap(engine, "_take_model_step", take_model_step)
 
 
 def _tell_offload(session: Session, engine: Any) -> None:

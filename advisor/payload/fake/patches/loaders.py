@@ -11,7 +11,7 @@ import torch
 
 from ...protocol import Warned
 from ...recording.loading import Hooks
-from ...replacing import replace
+from ...replacing import Original, replace, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -28,11 +28,13 @@ def install_fake_data(session: Session) -> None:
     """
     dataset: Any = torch.utils.data.Dataset
     loader = torch.utils.data.DataLoader
-    create: Callable[..., None] = loader.__init__
 
-    @functools.wraps(create)
     def init(
-        self: object, dataset: torch.utils.data.Dataset[object], *args: object, **kwargs: object
+        create: Original,
+        self: object,
+        dataset: torch.utils.data.Dataset[object],
+        *args: object,
+        **kwargs: object,
     ) -> None:
         if session.fake_data is not None:
             create(self, session.fake_data.instead_of(dataset), *args, **kwargs)
@@ -42,29 +44,25 @@ def install_fake_data(session: Session) -> None:
     def init_subclass(cls: Any, /, **kwargs: object) -> None:
         super(dataset, cls).__init_subclass__(**kwargs)
         if session.fake_data is not None:
-            replace(cls, __init__=_standing_in(session, cls))
+            wrap(cls, "__init__", functools.partial(_stand_in, session, cls))
 
-    replace(loader, __init__=init)
+    wrap(loader, "__init__", init)
     replace(dataset, __init_subclass__=classmethod(init_subclass))
 
 
-def _standing_in(session: Session, cls: Any) -> object:
-    create = cls.__init__
-
-    @functools.wraps(create)
-    def init(self: object, *args: object, **kwargs: object) -> None:
-        # Only the outermost constructor: one that a subclass calls may fail for a reason it handles.
-        if type(self) is not cls or session.fake_data is None:
-            create(self, *args, **kwargs)
-            return
-        if "download" in kwargs:
-            kwargs["download"] = False
-        try:
-            create(self, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - any reason for which data cannot be read
-            session.fake_data.stand_in(self, error, create, args, kwargs)
-
-    return init
+def _stand_in(
+    session: Session, cls: Any, create: Original, self: object, *args: object, **kwargs: object
+) -> None:
+    # Only the outermost constructor: one that a subclass calls may fail for a reason it handles.
+    if type(self) is not cls or session.fake_data is None:
+        create(self, *args, **kwargs)
+        return
+    if "download" in kwargs:
+        kwargs["download"] = False
+    try:
+        create(self, *args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - any reason for which data cannot be read
+        session.fake_data.stand_in(self, error, create, args, kwargs)
 
 
 if TYPE_CHECKING:
@@ -96,8 +94,6 @@ def install_data_loader(session: Session) -> None:
     """
     loader = torch.utils.data.DataLoader
     create: Callable[..., None] = loader.__init__
-    iterate: Callable[..., Iterator[object]] = loader.__iter__
-    begin: Callable[..., Iterator[object]] = loader._get_iterator
     signature = inspect.signature(create)
 
     # Lightning reads the signature to build a loader like it.
@@ -134,13 +130,14 @@ def install_data_loader(session: Session) -> None:
         finally:
             iterating.pop()
 
-    def iterate_watched(self: Loader) -> object:
+    def iterate_watched(iterate: Original, self: Loader) -> object:
         return watch(self, iterate)
 
     # Subclasses such as Ultralytics' ask for an iterator by its private name.
-    def begin_watched(self: Loader) -> object:
+    def begin_watched(begin: Original, self: Loader) -> object:
         return begin(self) if self in iterating else watch(self, begin)
 
-    replace(loader, __iter__=iterate_watched, _get_iterator=begin_watched)
+    wrap(loader, "__iter__", iterate_watched)
+    wrap(loader, "_get_iterator", begin_watched)
     if session.backend != "cuda":
         replace(loader, __init__=init)

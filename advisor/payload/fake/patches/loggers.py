@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -113,14 +113,12 @@ def _is_function(value: object) -> bool:
 
 
 def _disable_wandb(session: Session, module: ModuleType) -> None:
-    original = module.init
 
-    @functools.wraps(original)
-    def init(*args: object, **kwargs: object) -> object:
+    def init(original: Original, *args: object, **kwargs: object) -> object:
         _tell(session, "wandb")
         return original(*args, **(kwargs | {"mode": "disabled"}))
 
-    replace(module, init=init)
+    wrap(module, "init", init)
 
 
 def _silence_writer(session: Session, module: ModuleType) -> None:

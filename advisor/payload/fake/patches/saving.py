@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...protocol import Warned
-from ...replacing import attribute, replace, when_imported
+from ...replacing import Original, attribute, replace, when_imported, wrap
 from ..mode import untouched_zeros
 
 if TYPE_CHECKING:
@@ -169,10 +169,7 @@ _WRITES = {
     "peft.peft_model": {"PeftModel.save_pretrained": _FOLDER},
     "diffusers.models.modeling_utils": {"ModelMixin.save_pretrained": _FOLDER},
     "diffusers.pipelines.pipeline_utils": {"DiffusionPipeline.save_pretrained": _FOLDER},
-    "accelerate.accelerator": {
-        "Accelerator.save_state": "output_dir",
-        "Accelerator.save_model": _FOLDER,
-    },
+    "accelerate.accelerator": {"Accelerator.save_state": "output_dir", "Accelerator.save_model": _FOLDER},
     "lightning.fabric.plugins.io.torch_io": {"TorchCheckpointIO.save_checkpoint": "path"},
     "lightning_fabric.plugins.io.torch_io": {"TorchCheckpointIO.save_checkpoint": "path"},
     "lightning.fabric.loggers.csv_logs": {"_ExperimentWriter.__init__": "log_dir"},
@@ -216,30 +213,26 @@ def _redirect(session: Session, name: str, parameter: str, module: ModuleType) -
 
 def _redirect_trainer(session: Session, module: ModuleType) -> None:
     """Hugging Face's Trainer works out its folder itself, and deletes old checkpoints in it."""
-    for name in ("_get_output_dir", "save_model"):
+    for name, ours in (("_get_output_dir", _elsewhere), ("save_model", _save_model)):
         owner, last, original = attribute(module, "Trainer." + name)
         if original is not None:
-            setattr(owner, last, _TRAINER[name](session, original))
+            wrap(owner, last, functools.partial(ours, session))
 
 
-def _elsewhere(session: Session, original: Callable[..., Any]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def get_output_dir(*args: object, **kwargs: object) -> str:
-        return session.saved.place(original(*args, **kwargs))
-
-    return get_output_dir
+def _elsewhere(session: Session, original: Original, *args: object, **kwargs: object) -> str:
+    return session.saved.place(original(*args, **kwargs))
 
 
-def _save_model(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def save_model(trainer: Any, output_dir: Any = None, *args: object, **kwargs: object) -> object:
-        folder = session.saved.place(output_dir or trainer.args.output_dir)
-        return original(trainer, folder, *args, **kwargs)
-
-    return save_model
-
-
-_TRAINER = {"_get_output_dir": _elsewhere, "save_model": _save_model}
+def _save_model(
+    session: Session,
+    original: Original,
+    trainer: Any,
+    output_dir: Any = None,
+    *args: object,
+    **kwargs: object,
+) -> object:
+    folder = session.saved.place(output_dir or trainer.args.output_dir)
+    return original(trainer, folder, *args, **kwargs)
 
 
 _NAMES = {
@@ -265,28 +258,24 @@ def install_safetensors_files(session: Session) -> None:
 
 
 def _patch_reader(session: Session, module: ModuleType) -> None:
-    original = module.safe_open
 
-    @functools.wraps(original, updated=())
-    def safe_open(filename: Any, *args: object, **kwargs: object) -> object:
+    def safe_open(original: Original, filename: Any, *args: object, **kwargs: object) -> object:
         return original(session.saved.find(filename) or filename, *args, **kwargs)
 
-    replace(module, safe_open=safe_open)
+    wrap(module, "safe_open", safe_open)
 
 
 def _redirect_safetensors(session: Session, module: ModuleType) -> None:
     """Where tensors have values, the library itself writes, elsewhere."""
     for name in ("save_file", "save_model"):
-        setattr(module, name, _write_elsewhere(session, getattr(module, name)))
+        wrap(module, name, functools.partial(_write_elsewhere, session))
 
 
-def _write_elsewhere(session: Session, original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def save(tensors: Any, filename: Any, *args: object, **kwargs: object) -> None:
-        session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
-        original(tensors, session.saved.place(filename), *args, **kwargs)
-
-    return save
+def _write_elsewhere(
+    session: Session, original: Original, tensors: Any, filename: Any, *args: object, **kwargs: object
+) -> None:
+    session.warn(Warned.NOT_DONE, what="writing", name="safetensors")
+    original(tensors, session.saved.place(filename), *args, **kwargs)
 
 
 def _patch_torch(session: Session, module: ModuleType) -> None:
@@ -365,7 +354,6 @@ def install_distributed_checkpoint(session: Session) -> None:
 
 
 def _patch(session: Session, package: ModuleType) -> None:
-    original_load = package.load
 
     @functools.wraps(package.save)
     def save(
@@ -383,8 +371,8 @@ def _patch(session: Session, package: ModuleType) -> None:
         done.set_result(None)
         return done
 
-    @functools.wraps(original_load)
     def load(
+        original_load: Original,
         state_dict: dict[str, Any],
         *,
         checkpoint_id: Any = None,
@@ -400,7 +388,8 @@ def _patch(session: Session, package: ModuleType) -> None:
         _restore(state_dict, torch.load(os.path.join(folder, _FILE), weights_only=False))
         return None
 
-    replace(package, save=save, async_save=async_save, load=load)
+    replace(package, save=save, async_save=async_save)
+    wrap(package, "load", load)
 
 
 def _path(checkpoint_id: Any, storage: object) -> Any:

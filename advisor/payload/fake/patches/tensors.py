@@ -14,7 +14,7 @@ import torch.utils._device
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from ...replacing import replace
+from ...replacing import Original, replace, wrap, wrapped
 from ..sparse import CompressedLayoutError
 from ..values import of as known_values
 
@@ -59,9 +59,9 @@ def install_factories(session: Session) -> None:
     replace(torch, Generator=_Generator)
 
 
-def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., object]]) -> None:
+def _replace(name: str, ours: Callable[..., object]) -> None:
     original = getattr(torch, name)
-    replacement = wrap(original)
+    replacement = wrapped(original, ours)
     setattr(torch, name, replacement)
     # TorchScript would compile a Python function; it is to see the operator that it knows.
     torch.jit._builtins._register_builtin(replacement, torch.jit._builtins._find_builtin(original))
@@ -76,74 +76,57 @@ def plain_device(device: object) -> Any:
     return device
 
 
-def _with_plain_device(session: Session, original: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def factory(*args: object, **kwargs: object) -> object:
-        device: Any = kwargs.get("device")
-        if isinstance(device, int):
-            kwargs["device"] = _CUDA
-        elif torch.device(_default_device() if device is None else device).type == "meta":
-            with session.pretending.keep_meta():
-                return original(*args, **kwargs)
-        return original(*args, **kwargs)
-
-    return factory
+def _with_plain_device(session: Session, original: Original, *args: object, **kwargs: object) -> object:
+    device: Any = kwargs.get("device")
+    if isinstance(device, int):
+        kwargs["device"] = _CUDA
+    elif torch.device(_default_device() if device is None else device).type == "meta":
+        with session.pretending.keep_meta():
+            return original(*args, **kwargs)
+    return original(*args, **kwargs)
 
 
-def _by_way_of_cpu(original: Callable[..., Any]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def factory(data: object, *args: object, **kwargs: Any) -> object:
-        device = plain_device(kwargs.pop("device", None))
-        if device is None:
-            device = data.device if isinstance(data, torch.Tensor) else _default_device()
-        if torch.device(device).type != "cuda":
-            return original(data, *args, device=device, **kwargs)
-        requires_grad = kwargs.pop("requires_grad", False)
-        if isinstance(data, torch.Tensor) and data.is_cuda:
-            made = data.to(_CUDA, **kwargs)
-            # torch.tensor copies, and leaves the graph.
-            made = made.detach().clone() if original.__name__ == "tensor" else made
-        else:
-            made = original(data, *args, device="cpu", **kwargs).to(_CUDA)
-        return made.requires_grad_() if requires_grad else made
-
-    return factory
+def _by_way_of_cpu(original: Original, data: object, *args: object, **kwargs: Any) -> object:
+    device = plain_device(kwargs.pop("device", None))
+    if device is None:
+        device = data.device if isinstance(data, torch.Tensor) else _default_device()
+    if torch.device(device).type != "cuda":
+        return original(data, *args, device=device, **kwargs)
+    requires_grad = kwargs.pop("requires_grad", False)
+    if isinstance(data, torch.Tensor) and data.is_cuda:
+        made = data.to(_CUDA, **kwargs)
+        # torch.tensor copies, and leaves the graph.
+        made = made.detach().clone() if original.__name__ == "tensor" else made
+    else:
+        made = original(data, *args, device="cpu", **kwargs).to(_CUDA)
+    return made.requires_grad_() if requires_grad else made
 
 
-def _refused_on_cuda(original: Callable[..., Any]) -> Callable[..., object]:
-    @functools.wraps(original)
-    def factory(*parts: object, **kwargs: Any) -> object:
-        if plain_device(kwargs.get("device")) == _CUDA:
-            raise CompressedLayoutError
-        return original(*parts, **kwargs)
-
-    return factory
+def _refused_on_cuda(original: Original, *parts: object, **kwargs: Any) -> object:
+    if plain_device(kwargs.get("device")) == _CUDA:
+        raise CompressedLayoutError
+    return original(*parts, **kwargs)
 
 
-def _of_parts(original: Callable[..., Any]) -> Callable[..., object]:
+def _of_parts(original: Original, indices: Any, values: Any = None, *size: Any, **kwargs: Any) -> object:
     """A sparse tensor is where its values are, and its indices follow."""
-
-    @functools.wraps(original)
-    def factory(indices: Any, values: Any = None, *size: Any, **kwargs: Any) -> object:
-        device = plain_device(kwargs.pop("device", None))
-        if device is None:
-            device = values.device if isinstance(values, torch.Tensor) else _default_device()
-        given = (indices,) if values is None else (indices, values)
-        if torch.device(device).type != "cuda":
-            return original(*given, *size, device=device, **kwargs)
-        requires_grad = kwargs.pop("requires_grad", False)
-        if any(isinstance(part, torch.Tensor) and part.is_cuda for part in given):
-            values = torch.as_tensor(values, dtype=kwargs.get("dtype"), device=_CUDA)
-            indices = torch.as_tensor(indices, device=_CUDA)
-            shape = size[0] if size else kwargs.get("size") or _least_size(indices, values)
-            # `with torch.device(...)` would add itself to a call of the factory.
-            make = torch.ops.aten.sparse_coo_tensor.indices_size
-            made = make(indices, values, shape, is_coalesced=kwargs.get("is_coalesced"))
-        else:
-            made = original(*given, *size, device="cpu", **kwargs).to(_CUDA)
-        return made.requires_grad_() if requires_grad else made
-
-    return factory
+    device = plain_device(kwargs.pop("device", None))
+    if device is None:
+        device = values.device if isinstance(values, torch.Tensor) else _default_device()
+    given = (indices,) if values is None else (indices, values)
+    if torch.device(device).type != "cuda":
+        return original(*given, *size, device=device, **kwargs)
+    requires_grad = kwargs.pop("requires_grad", False)
+    if any(isinstance(part, torch.Tensor) and part.is_cuda for part in given):
+        values = torch.as_tensor(values, dtype=kwargs.get("dtype"), device=_CUDA)
+        indices = torch.as_tensor(indices, device=_CUDA)
+        shape = size[0] if size else kwargs.get("size") or _least_size(indices, values)
+        # `with torch.device(...)` would add itself to a call of the factory.
+        make = torch.ops.aten.sparse_coo_tensor.indices_size
+        made = make(indices, values, shape, is_coalesced=kwargs.get("is_coalesced"))
+    else:
+        made = original(*given, *size, device="cpu", **kwargs).to(_CUDA)
+    return made.requires_grad_() if requires_grad else made
 
 
 def _least_size(indices: torch.Tensor, entries: torch.Tensor) -> list[int]:
@@ -206,9 +189,8 @@ def install_tensor_device(session: Session) -> None:
 
     Replace the methods of Tensor.
     """
-    original: Callable[..., object] = torch.Tensor.to
 
-    def to(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
+    def to(original: Original, tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
         given, named = _with_plain_target(session, args, kwargs)
         if session.is_fake(tensor) and _is_there(tensor, given, named):
             return tensor
@@ -220,15 +202,16 @@ def install_tensor_device(session: Session) -> None:
         non_blocking: bool = False,
         memory_format: object = torch.preserve_format,
     ) -> object:
-        return to(tensor, _CUDA, non_blocking=non_blocking, memory_format=memory_format)
+        move: Original = tensor.to
+        return move(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
     replace(
         torch.Tensor,
-        to=to,
         cuda=cuda,
         pin_memory=lambda tensor, device=None: tensor,  # noqa: ARG005
         is_pinned=lambda tensor, device=None: False,  # noqa: ARG005
     )
+    wrap(torch.Tensor, "to", to)
 
 
 def _with_plain_target(session: Session, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -273,26 +256,22 @@ def install_tensor_values(session: Session) -> None:
         # FakeTensor has some of its own, which read element by element.
         for kind in (torch.Tensor, FakeTensor):
             if name in kind.__dict__ or kind is torch.Tensor:
-                _wrap(session, kind, name)
+                wrap(kind, name, functools.partial(_read, session, name))
 
 
-def _wrap(session: Session, kind: Any, name: str) -> None:
-    original = getattr(kind, name)
-
-    @functools.wraps(original)
-    def method(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
-        if not session.is_fake(tensor):
-            return original(tensor, *args, **kwargs)
-        if name in ("numpy", "__array__"):
-            # The real one refuses, too: the script would fail on a GPU.
-            raise TypeError(
-                "can't convert cuda:0 device type tensor to numpy."
-                " Use Tensor.cpu() to copy the tensor to host memory first."
-            )
-        # Read in one copy, as the real ones do.
-        return getattr(tensor.detach().cpu(), name)(*args, **kwargs)
-
-    setattr(kind, name, method)
+def _read(
+    session: Session, name: str, original: Original, tensor: torch.Tensor, *args: object, **kwargs: object
+) -> object:
+    if not session.is_fake(tensor):
+        return original(tensor, *args, **kwargs)
+    if name in ("numpy", "__array__"):
+        # The real one refuses, too: the script would fail on a GPU.
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy."
+            " Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    # Read in one copy, as the real ones do.
+    return getattr(tensor.detach().cpu(), name)(*args, **kwargs)
 
 
 class _NoWeakReferences:
@@ -350,12 +329,10 @@ def install_conversion(session: Session) -> None:
         else:
             data.__set__(tensor, value)
 
-    parse: Callable[..., object] = torch._C._nn._parse_to
-
-    def parse_to(*args: object, **kwargs: object) -> object:
+    def parse_to(parse: Original, *args: object, **kwargs: object) -> object:
         return parse(*map(plain_device, args), **{name: plain_device(kwargs[name]) for name in kwargs})
 
-    replace(torch._C._nn, _parse_to=parse_to)
+    wrap(torch._C._nn, "_parse_to", parse_to)
     replace(torch.Tensor, data=property(lambda tensor: data.__get__(tensor), set_data))
 
 
@@ -370,7 +347,7 @@ def install_lazy_modules(session: Session) -> None:  # noqa: ARG001 - all patche
     """
     parameter: Any = torch.nn.parameter  # torch names some of these for no type checker
     for cls in (parameter.UninitializedParameter, parameter.UninitializedBuffer):
-        cls.__new__ = _made_on_cpu(cls.__new__)
+        wrap(cls, "__new__", _made_on_cpu)
     replace(LazyModuleMixin, _apply=_apply)
     original = parameter.UninitializedTensorMixin.materialize
 
@@ -390,18 +367,13 @@ def install_lazy_modules(session: Session) -> None:  # noqa: ARG001 - all patche
     parameter.UninitializedParameter.__deepcopy__ = deepcopy
 
 
-def _made_on_cpu(original: Callable[..., object]) -> Callable[..., object]:
+def _made_on_cpu(original: Original, *args: object, **kwargs: object) -> object:
     signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def new(*args: object, **kwargs: object) -> object:
-        arguments = signature.bind(*args, **kwargs).arguments
-        device = torch.empty(0, device=arguments.get("device")).device
-        placeholder = original(**{**arguments, "device": "cpu"})
-        replace(placeholder, _advisor_device=device)
-        return placeholder
-
-    return new
+    arguments = signature.bind(*args, **kwargs).arguments
+    device = torch.empty(0, device=arguments.get("device")).device
+    placeholder = original(**{**arguments, "device": "cpu"})
+    replace(placeholder, _advisor_device=device)
+    return placeholder
 
 
 def _apply(self: Any, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> object:
@@ -435,14 +407,13 @@ def install_storage(session: Session) -> None:
 
     Wrap ``UntypedStorage.resize_``.
     """
-    original = torch.UntypedStorage.resize_
 
-    def resize(storage: torch.UntypedStorage, size: int) -> object:
+    def resize(original: Original, storage: torch.UntypedStorage, size: int) -> object:
         result = original(storage, size)
         session.memory.resize(storage)
         return result
 
-    replace(torch.UntypedStorage, resize_=resize)
+    wrap(torch.UntypedStorage, "resize_", resize)
 
 
 _DTYPES = {
@@ -483,10 +454,11 @@ def install_legacy_types(session: Session) -> None:  # noqa: ARG001
         kind = _LegacyType(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
         kinds["torch.cuda." + name] = kind
         setattr(torch.cuda, name, kind)
-    original_type: Callable[..., object] = torch.Tensor.type
     original_default: Callable[..., None] = torch.set_default_tensor_type
 
-    def type_(tensor: torch.Tensor, dtype: object = None, *args: object, **kwargs: object) -> object:
+    def type_(
+        original_type: Original, tensor: torch.Tensor, dtype: object = None, *args: object, **kwargs: object
+    ) -> object:
         kind = kinds.get(dtype, dtype) if isinstance(dtype, str) else dtype
         if isinstance(kind, _LegacyType):
             return tensor.to("cuda", kind.dtype)
@@ -500,5 +472,5 @@ def install_legacy_types(session: Session) -> None:  # noqa: ARG001
         else:
             original_default(kind)
 
-    replace(torch.Tensor, type=type_)
+    wrap(torch.Tensor, "type", type_)
     torch.set_default_tensor_type = set_default_tensor_type

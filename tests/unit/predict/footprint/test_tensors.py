@@ -64,11 +64,7 @@ def test_what_the_step_makes_beside_the_state_is_no_activation() -> None:
     assert tensors is not None
     assert (tensors.activations, tensors.most_activations, tensors.step_temporary) == (GIB, 2 * GIB, 3 * GIB)
     assert tensors.gradients_at_peak == GIB
-    assert [sum(tensors.parts(batch).values()) for batch in (0.0, 1.0, 4.0)] == [
-        11 * GIB,
-        11 * GIB,
-        14 * GIB,
-    ]
+    assert [sum(tensors.parts(batch).values()) for batch in (0.0, 1.0, 4.0)] == [11 * GIB, 11 * GIB, 14 * GIB]
 
 
 def test_lists_that_the_optimizer_makes_are_found_where_the_pass_is_the_peak() -> None:

@@ -38,11 +38,7 @@ def constant_network(num_features: int, compute: float, memory: float, log_scale
         mean=zeros,
         scale=zeros + 1,
         weights=tuple(np.zeros((2, *size), np.float32) for size in ((num_features, 4), (4, 4), (4, 3))),
-        biases=(
-            np.zeros((2, 1, 4), np.float32),
-            np.zeros((2, 1, 4), np.float32),
-            np.tile(output, (2, 1, 1)),
-        ),
+        biases=(np.zeros((2, 1, 4), np.float32), np.zeros((2, 1, 4), np.float32), np.tile(output, (2, 1, 1))),
     )
 
 

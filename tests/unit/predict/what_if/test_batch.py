@@ -168,8 +168,7 @@ SQUARE = tensor(WIDTH, WIDTH)
 
 
 @pytest.mark.parametrize(
-    ("sources", "expected"),
-    [((3, 3), (2 * WIDTH, 2 * WIDTH)), ((3, Role.PARAMETER), (2 * WIDTH, WIDTH))],
+    ("sources", "expected"), [((3, 3), (2 * WIDTH, 2 * WIDTH)), ((3, Role.PARAMETER), (2 * WIDTH, WIDTH))]
 )
 def test_an_activation_of_a_weights_shape_grows_where_it_is_followed(
     sources: tuple[int, int], expected: tuple[int, int]

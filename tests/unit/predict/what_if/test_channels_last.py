@@ -34,15 +34,7 @@ def test_it_is_what_a_profile_in_channels_last_records(direction: str, channels:
 def test_other_operators_and_work_stay_and_measurements_go() -> None:
     other = make_op("aten::add.Tensor")
     op = replace(convolution("forward", 8, 4, last=False), measured_s=1.0)
-    trace = replace(
-        make_trace(
-            ops=(
-                other,
-                op,
-            )
-        ),
-        iteration_s=1.0,
-    )
+    trace = replace(make_trace(ops=(other, op)), iteration_s=1.0)
     turned = in_channels_last(trace)
     assert turned is not None
     assert turned.ops[0] is other

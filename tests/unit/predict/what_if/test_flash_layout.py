@@ -35,9 +35,7 @@ def copy_of(view: str) -> Op:
     assert result.stride is not None
     places = ["bhsd".index(name) for name in view]
     seen = TensorSpec(
-        shape=tuple(SHAPE[i] for i in places),
-        dtype="float32",
-        stride=tuple(result.stride[i] for i in places),
+        shape=tuple(SHAPE[i] for i in places), dtype="float32", stride=tuple(result.stride[i] for i in places)
     )
     return followed("clone", [seen], [tensor(*seen.shape)], flow(4, 3))
 

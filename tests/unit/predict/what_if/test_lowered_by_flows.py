@@ -13,15 +13,7 @@ from advisor.formats.trace_files import read_trace
 from advisor.predict.what_if.lowering import lowered_by_flows
 from research.what_if_agreement import FOLDER
 from research.what_if_scripts import SCRIPTS, WhatIfScript
-from tests.unit.predict.what_if.following import (
-    GRADIENT,
-    OUTSIDE,
-    WEIGHT,
-    backward,
-    flow,
-    followed,
-    tensor,
-)
+from tests.unit.predict.what_if.following import GRADIENT, OUTSIDE, WEIGHT, backward, flow, followed, tensor
 
 LOW, FULL = "bfloat16", "float32"
 # As many rows as columns: no shape tells an activation from a weight.

@@ -1,0 +1,220 @@
+"""Values of a file as the types that their dataclass gives them: JSON can hold anything.
+
+A field's type is all that is written of its layout. Unless `Bounds` says otherwise, a whole number is from 0
+to what 64 bits hold, another one from 0 to a billion. A tuple is a list in a file, an enumeration a text.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from advisor.core.values import Bounds, Depth
+
+T = TypeVar("T")
+
+_Hint = Any  # a type as a value, which the type system has no name for
+_Reader = Callable[[Any], Any]
+
+_DEFAULT_BOUNDS = {int: Bounds(), float: Bounds(0, 1e9)}
+_KINDS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
+_MOST_SHOWN = 80
+_MOST_LISTED = 1000
+
+
+class WrongValueError(ValueError):
+    """A value that its field cannot have; ``names`` go from the field to what it is a part of."""
+
+    def __init__(self, value: object, why: str | None = None) -> None:
+        self.names: list[str] = []
+        self.why = why or f"is {reprlib.repr(value)}"
+
+    def __str__(self) -> str:
+        return f"{' of '.join(self.names) or 'a value'} {self.why}"
+
+    def of(self, name: object) -> Self:
+        """The same of a part of what is called so; a name that cannot be shown is left out."""
+        if isinstance(name, str) and name.isprintable():
+            self.names.append(name[:_MOST_SHOWN])
+        return self
+
+
+def typed(kind: type[T], value: object) -> T:
+    """A value of a file as a type; also a value of ours whose parts may be of any type.
+
+    Raises:
+        WrongValueError: names the field and its value.
+    """
+    read: _Reader = reader_of(cast("_Hint", kind))
+    return cast("T", read(value))
+
+
+@cache
+def reader_of(hint: _Hint) -> _Reader:
+    """What makes a value of this type of one of a file, or raises `WrongValueError`."""
+    origin: _Hint = get_origin(hint)
+    arguments = get_args(hint)
+    if origin is Annotated:
+        return _annotated(arguments[0], arguments[1])
+    if origin in (Union, UnionType):
+        return _union([one for one in arguments if one is not NoneType], NoneType in arguments)
+    if origin is Literal:
+        return partial(_literal, arguments)
+    if origin in (Sequence, list, tuple):
+        return _sequence(origin, arguments)
+    if origin in (Mapping, dict):
+        return partial(_mapping, reader_of(arguments[1]))
+    if is_dataclass(hint) or is_typeddict(hint):
+        return _fields(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return partial(_member, hint)
+    if hint in _DEFAULT_BOUNDS:
+        return _number(_KINDS[hint], _DEFAULT_BOUNDS[hint])
+    return partial(_instance, hint)
+
+
+def _annotated(hint: _Hint, limit: Any) -> _Reader:
+    if isinstance(limit, Depth):
+        return partial(_mapping, partial(_nested, limit.most))
+    if hint in _DEFAULT_BOUNDS:
+        return _number(_KINDS[hint], limit)
+    return partial(_sized, reader_of(hint), limit)
+
+
+def _sized(reader: _Reader, limit: Any, value: object) -> object:
+    read = reader(value)
+    if not limit.least <= len(read) <= limit.most:
+        raise WrongValueError(value)
+    return read
+
+
+def _number(kinds: tuple[type, ...], bounds: Bounds) -> _Reader:
+    least, most = bounds
+
+    def read(value: Any) -> object:
+        # No bool: 1 == True.
+        if type(value) in kinds and least <= value <= most:
+            return value
+        raise WrongValueError(value)
+
+    return read
+
+
+def _instance(kind: _Hint, value: object) -> object:
+    if not isinstance(value, kind):
+        raise WrongValueError(value)
+    return value
+
+
+def _literal(allowed: tuple[object, ...], value: object) -> object:
+    if value not in allowed:
+        raise WrongValueError(value)
+    return value
+
+
+def _member(kind: type[Enum], value: object) -> object:
+    try:
+        return kind(value)
+    except ValueError:
+        raise WrongValueError(value) from None
+
+
+def _union(kinds: list[_Hint], may_be_none: bool) -> _Reader:
+    """As the first type that the value can be; the fault of the last one is told."""
+    *others, last = map(reader_of, kinds)
+
+    def read(value: object) -> object:
+        if value is None and may_be_none:
+            return None
+        for reader in others:
+            with suppress(WrongValueError):
+                return reader(value)
+        return last(value)
+
+    return read
+
+
+def _sequence(origin: _Hint, arguments: tuple[_Hint, ...]) -> _Reader:
+    if origin is tuple and arguments[1:] != (...,):
+        return partial(_tuple, tuple(map(reader_of, arguments)))
+    each = partial(_each, tuple if origin is tuple else list, reader_of(arguments[0]))
+    return partial(_sized, each, Bounds(0, _MOST_LISTED)) if origin is Sequence else each
+
+
+def _each(kind: type, reader: _Reader, value: Any) -> object:
+    if not isinstance(value, list | tuple):
+        raise WrongValueError(value)
+    return kind(map(reader, value))
+
+
+def _tuple(readers: tuple[_Reader, ...], value: Any) -> object:
+    if not isinstance(value, list | tuple) or len(value) != len(readers):
+        raise WrongValueError(value)
+    return tuple(reader(item) for reader, item in zip(readers, value, strict=True))
+
+
+def _mapping(reader: _Reader, value: Any) -> object:
+    if not isinstance(value, Mapping):
+        raise WrongValueError(value)
+    made = {}
+    for name, one in value.items():
+        try:
+            made[name] = reader(one)
+        except WrongValueError as wrong:
+            raise wrong.of(name) from None
+    return made
+
+
+def _nested(depth: int, value: Any) -> object:
+    if isinstance(value, list | tuple):
+        if depth == 0:
+            raise WrongValueError(value, "is nested too deeply")
+        return tuple(_nested(depth - 1, item) for item in value)
+    return _instance(bool | int | float | str | NoneType, value)
+
+
+def _fields(kind: _Hint) -> _Reader:
+    hints = get_type_hints(kind, include_extras=True)
+    readers = {name: reader_of(one) for name, one in hints.items()}
+    if is_dataclass(kind):
+        defaults = {
+            one.name for one in fields(kind) if (one.default, one.default_factory) != (MISSING, MISSING)
+        }
+        needed = frozenset(hints) - defaults
+    else:
+        needed = kind.__required_keys__
+
+    def read(value: Any) -> object:
+        if is_dataclass(value):
+            value = {name: getattr(value, name) for name in readers}
+        _instance(dict, value)
+        made = {}
+        for name, reader in readers.items():
+            try:
+                if name in value:
+                    made[name] = reader(value[name])
+                elif name in needed:
+                    raise WrongValueError(None, "is missing")
+            except WrongValueError as wrong:
+                raise wrong.of(name).of(value.get("name")) from None
+        return kind(**made)
+
+    return read
