@@ -9,17 +9,10 @@ import numpy as np
 
 from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    CloudWaitAssumed,
-    NothingToChooseFrom,
-    RatesUnknown,
-)
+from advisor.core.findings.about_answers import CloudWaitAssumed, NothingToChooseFrom, RatesUnknown
 from advisor.core.findings.about_estimates import Supposed
 from advisor.core.findings.about_options import RateUnknown, RemovedByDeadline, Unknown, WaitAssumed
-from advisor.core.findings.about_traces import (
-    EvaluationSeen,
-    LengthUnknown,
-)
+from advisor.core.findings.about_traces import EvaluationSeen, LengthUnknown
 from advisor.core.limits import (
     MAX_EPOCHS,
     MAX_ITERATIONS,
@@ -134,21 +127,12 @@ def _ranked(judged: Sequence[Judged], script: Script, job: Job) -> Recommendatio
 
 
 def _shortlist(
-    options: Sequence[Option],
-    ranking: Ranking,
-    job: Job,
-    unchanged: Option | None,
-    worked_on: Option | None,
+    options: Sequence[Option], ranking: Ranking, job: Job, unchanged: Option | None, worked_on: Option | None
 ) -> tuple[Listed, ...]:
     if ranking.recommended is None:
         return nearest_rows(options, job)
     return shortlist(
-        options,
-        ranking.picks,
-        job,
-        best_id=ranking.recommended,
-        as_it_is=unchanged,
-        with_work=worked_on,
+        options, ranking.picks, job, best_id=ranking.recommended, as_it_is=unchanged, with_work=worked_on
     )
 
 
@@ -207,11 +191,7 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     for field in ("iterations", "iterations_per_epoch"):
         if (count := getattr(job, field)) is not None:
             check_count(name_of(field), count, most=MAX_ITERATIONS)
-    most = {
-        "epochs": MAX_EPOCHS,
-        "budget_usd": MAX_USD,
-        "deadline_s": MAX_PLANNED_S,
-    }
+    most = {"epochs": MAX_EPOCHS, "budget_usd": MAX_USD, "deadline_s": MAX_PLANNED_S}
     for field, limit in most.items():
         if (value := getattr(job, field)) is not None:
             check_number(name_of(field), value, above=0, most=limit)

@@ -86,9 +86,18 @@ def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_public_prices() -> Iterator[None]:
-    """Nothing listens where gpuhunt's catalogs would be: no test asks the network."""
+    """No command pulls prices unless its test says so, and nobody listens where the catalogs would be."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CI", "true")
         patch.setenv("GPUHUNT_CATALOG_URL", "http://127.0.0.1:9")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_steps_on_this_cpu() -> Iterator[None]:
+    """How fast this machine's CPU is decides no test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
         yield
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from advisor.core.values import Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from research import llama_steps
 from research.published import CASES, Case
+from research.scaling.lambda_networks import NETWORKS
 from research.speedups import Network
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +26,8 @@ FOLDER = Path(__file__).with_name("published_traces")
 INDEX = FOLDER / "index.json"
 SOURCES = (
     "research/bert.py", "research/gnmt.py", "research/run_scripts/mpt_script.py",
-    "research/llama_steps.py", "research/published.py", "research/transformer_xl.py",
-    "research/translation.py", "examples/train_resnet50.py",
+    "research/llama_steps.py", "research/published.py", "research/scaling/lambda_networks.py",
+    "research/transformer_xl.py", "research/translation.py", "examples/train_resnet50.py",
 )  # fmt: skip
 
 
@@ -59,6 +61,15 @@ def recorded_trace(case: Case) -> Trace:
 def recorded_llama(sequences: int, length: int) -> Trace:
     """The step of a Llama on so many sequences."""
     return _read(index()["traces"][_llama(sequences, length)])
+
+
+def recorded_lambda() -> dict[str, Callable[[bool], Trace]]:
+    """The networks that Lambda ran on several boards."""
+    return {name: partial(_recorded_lambda, name) for name in NETWORKS}
+
+
+def _recorded_lambda(name: str, half: bool) -> Trace:
+    return _read(index()["traces"][_lambda(name, half)])
 
 
 def index() -> Any:
@@ -98,6 +109,10 @@ def _llama(sequences: int, length: int) -> str:
     return f"Llama-3.2-1B {sequences} x {length}"
 
 
+def _lambda(name: str, half: bool) -> str:
+    return f"{name} of Lambda, {'fp16' if half else 'fp32'}"
+
+
 def _write(recorded: Trace) -> str:
     """The file of a row's trace; rows with the same work share one."""
     temporary = FOLDER / "new.json.gz"
@@ -113,6 +128,9 @@ def main() -> None:
         old.unlink()
     traces = {_name(case): _write(case.build()) for case in CASES}
     traces |= {_llama(*batch): _write(llama_steps.trace_of(*batch)) for batch in llama_steps.BATCHES}
+    traces |= {
+        _lambda(name, half): _write(build(half)) for name, build in NETWORKS.items() for half in (True, False)
+    }
     INDEX.write_text(json.dumps({"sources": digests(), "traces": traces}, indent=1) + "\n")
 
 

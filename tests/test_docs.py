@@ -155,6 +155,7 @@ main()
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
 def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
     demo = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "advisor recommend" in line)
     arguments = demo.split("advisor ", 1)[1].split()

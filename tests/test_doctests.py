@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import doctest
-import importlib
+import importlib.util
 import pkgutil
+from pathlib import Path
 
 import advisor
 import recommender
 from tests.every import of_every
+
+
+def _text(name: str) -> str:
+    """The source of a module; none of a compiled one."""
+    spec = importlib.util.find_spec(name)
+    return (
+        "" if spec is None or spec.origin is None else Path(spec.origin).read_text("utf-8", errors="replace")
+    )
+
 
 NEEDS_TORCH = "advisor.payload"
 MODULES = sorted(
@@ -20,14 +30,16 @@ MODULES = sorted(
 )
 
 
-@of_every(MODULES, name=str)
+# To look through all functions of a module takes much longer than to see that its text has no example.
+WITH_EXAMPLES = [name for name in MODULES if ">>> " in _text(name)]
+
+
+@of_every(WITH_EXAMPLES, name=str)
 def test_examples(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted
+    assert not found.failed
 
 
 def test_there_are_examples() -> None:
-    finder = doctest.DocTestFinder()
-    examples = [
-        test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples
-    ]
-    assert len(examples) > 15
+    assert len(WITH_EXAMPLES) > 15

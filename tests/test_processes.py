@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,7 @@ def is_a_start(name: str) -> bool:
     )
 
 
+@cache
 def found() -> dict[str, set[str]]:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     by_file = {str(path.relative_to(ROOT)): set(starts(ast.parse(path.read_bytes()))) for path in files}
@@ -66,7 +68,8 @@ def test_processes_are_started_in_one_place() -> None:
 
 
 def test_the_exceptions_are_still_needed() -> None:
-    assert {name: found().get(name, set()) for name in ALLOWED} == ALLOWED
+    calls = found()
+    assert {name: calls.get(name, set()) for name in ALLOWED} == ALLOWED
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
 def test_the_examples_run_from_script_to_recommendation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

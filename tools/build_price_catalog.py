@@ -18,8 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from advisor.core.gpus import load_gpus
-from advisor.pricing.instance_types import INSTANCE_FILE, read_instances, write_instances
-from advisor.pricing.sources.gcp.skus import MACHINE_FILE, read_machines, write_machines
+from advisor.core.values import Market
+from advisor.pricing.instance_types import INSTANCE_COLUMNS, INSTANCE_FILE, InstanceType, read_instances
+from advisor.pricing.sources.gcp.skus import (
+    MACHINE_COLUMNS,
+    MACHINE_FILE,
+    SEPARATOR,
+    MachineType,
+    read_machines,
+)
 from advisor.pricing.sources.snapshot import PRICE_COLUMNS, PRICE_FILES, read_offers
 from tools.price_catalog_aws import aws_instances, aws_prices
 from tools.price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
@@ -69,6 +76,32 @@ def write(rows: CatalogRows, out: Path) -> None:
         for name in (INSTANCE_FILE, MACHINE_FILE, *PRICE_FILES):
             (out / name).parent.mkdir(exist_ok=True)
             (temporary / name).replace(out / name)
+
+
+def write_instances(path: Path, instances: Iterable[InstanceType]) -> None:
+    """Write a file that `read_instances` reads; what is unknown is empty."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(INSTANCE_COLUMNS)
+        writer.writerows([_text(getattr(i, column)) for column in INSTANCE_COLUMNS] for i in instances)
+
+
+def _text(value: object) -> object:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def write_machines(path: Path, machines: Iterable[MachineType]) -> None:
+    """Write a file that `read_machines` reads; terms that are not limited are left empty."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(MACHINE_COLUMNS)
+        for machine in machines:
+            markets = () if machine.markets == tuple(Market) else machine.markets
+            lists = (SEPARATOR.join(markets), SEPARATOR.join(machine.regions))
+            billed = (machine.instance.instance_type, SEPARATOR.join(machine.needs), machine.local_ssd_gib)
+            writer.writerow([*billed, *lists, machine.source, machine.as_of])
 
 
 def _write_prices(path: Path, rows: Iterable[PriceRow]) -> None:

@@ -12,6 +12,7 @@ from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
 from advisor.core.findings import Finding, Removal
 from advisor.core.findings.about_options import (
     RemovedByAttention,
+    RemovedByHostMemory,
     RemovedByMemory,
     RemovedByPolicy,
     RemovedByQuota,
@@ -143,6 +144,8 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if (option := _cheapest_but_for(recommendation, RemovedByQuota)) is not None:
         quota = _why(option, RemovedByQuota)
         return f"nothing that your quotas let start is feasible. {where(option)} would be, but is {quota}."
+    if (option := _cheapest_but_for(recommendation, RemovedByHostMemory)) is not None:
+        return f"nothing is feasible. {where(option)} would be, but {_why(option, RemovedByHostMemory)}."
     too_large = _removed_by(recommendation, RemovedByMemory)
     of_other_worlds = _removed_by(recommendation, RemovedBySharding)
     if of_other_worlds and not too_large:

@@ -42,7 +42,7 @@ def refresh(
 ) -> None:
     """Pull prices by your accounts and what is published for everybody, and remember them.
 
-    It needs no account. AWS's own files are read of regions that you name in full.
+    It needs no account.
 
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """

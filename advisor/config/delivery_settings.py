@@ -8,14 +8,7 @@ from pathlib import PurePath
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from advisor.config.setting_kinds import PositiveDuration, ProjectMay, Section, UserPath
 from advisor.core.addresses import LINK_LOCAL, is_link_local, why_no_address

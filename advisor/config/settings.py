@@ -96,6 +96,14 @@ class CloudSettings(Section):
         None, description="time that 9 of 10 requests stay under"
     )
 
+    without_quota: Annotated[
+        Annotated[Literal["show", "leave-out"], BeforeValidator(lower)], ProjectMay.NOTHING
+    ] = Field(
+        "show",
+        description="machines for which your account, when it was read, has too little quota: show them with"
+        " what to request, or leave them out",
+    )
+
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
         check_wait(self.wait_p50, self.wait_p90)
@@ -193,9 +201,20 @@ class PriceSettings(Section):
     max_age: Annotated[Duration | None, ProjectMay.LOWER] = Field(
         None, description="refuse prices older than this; null warns instead"
     )
+    refresh: Annotated[
+        Annotated[Literal["auto", "daily", "never"], BeforeValidator(lower)], ProjectMay.NOTHING
+    ] = Field(
+        "auto",
+        description="whether commands that need prices pull what is due (daily), or only advisor prices"
+        " refresh does (never); auto: daily, and never where the variable CI is set",
+    )
     refresh_after: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
         "1d",  # type: ignore[assignment]
-        description="recommend pulls live prices anew when they are older than this",
+        description="prices that were pulled longer ago than this are due",
+    )
+    refresh_wait: Annotated[Duration, ProjectMay.LOWER] = Field(
+        "5s",  # type: ignore[assignment]
+        description="an answer waits this long at most for new prices; later ones serve the next command",
     )
     refresh_within: Annotated[PositiveDuration, Field(le=300), ProjectMay.LOWER] = Field(
         "1m",  # type: ignore[assignment]
@@ -204,7 +223,7 @@ class PriceSettings(Section):
     offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
     sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
         None,
-        description="in order of trust; null: own rates, accounts, plug-ins, AWS's files, gpuhunt, snapshot",
+        description="in order of trust; null: own rates, accounts, plug-ins, gpuhunt, snapshot",
     )
     options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
@@ -267,6 +286,9 @@ class LocalSettings(Section):
     power_limit_w: Annotated[Watts | None, ProjectMay.NOTHING] = Field(
         None,
         description="what each GPU may draw, in watts; default: as nvidia-smi says of those it finds",
+    )
+    cpu: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="time some steps of a small script on this machine's CPU, which is an option then"
     )
 
 

@@ -203,6 +203,12 @@ _VECTOR = 8
 _WARP, _BLOCK = 32, 1024
 # Two passes over a row: the second finds it in the SM's L1 cache while its 16 rows of 12 KB fit.
 _CACHED_COLUMNS = 6144
+# Blocks of batch norms have so many threads, and keep so much of a channel between two passes: on an H100
+# 128 KiB are read once and 196 KiB twice.
+_CHANNEL_BLOCK, _HELD_BYTES = 512, 128 * 1024
+CHANNEL_NORM, LONG_CHANNELS, CHANNELS_LAST = "channel norm ", ", long channels", ", channels last"
+# Tensors that are read, all but the last, and written.
+_TENSORS_OF_PASS = {"forward": 2, "backward": 3}
 # The blocks of gradients of weights take this many columns each, and keep an SM busy one at a time.
 _STRIP, _WHOLE_SM = 32, 2048
 
@@ -242,6 +248,44 @@ def row_kind(kind: str, columns: int, item_bytes: int = 2) -> str:
     if "softmax" not in kind or columns <= SHORT_ROW:
         return kind
     return kind + (LONG_ROWS if columns * item_bytes <= _SHARED_BYTES else LONGEST_ROWS)
+
+
+def channel_kind(direction: str, elements: int, item_bytes: int, *, is_last: bool = False) -> str:
+    """The kind of ``streams.toml`` of a batch norm.
+
+    Args:
+        direction: ``forward`` or ``backward``.
+        elements: of a channel.
+        item_bytes: of each.
+        is_last: the tensor has its channels last.
+    """
+    if is_last:
+        return CHANNEL_NORM + direction + CHANNELS_LAST
+    held_bytes = elements * item_bytes * (_TENSORS_OF_PASS[direction] - 1)
+    return CHANNEL_NORM + direction + (LONG_CHANNELS if held_bytes > _HELD_BYTES else "")
+
+
+def channel_work(kind: str, channels: int, elements: int, item_bytes: int) -> Work[float]:
+    """The work of a batch norm of cuDNN.
+
+    With channels first, a block takes a channel (its kernels are named 1C11), so that with fewer channels
+    than SMs most of a large GPU waits.
+    """
+    tensors = _TENSORS_OF_PASS["backward" if "backward" in kind else "forward"]
+    if kind.endswith(CHANNELS_LAST):
+        return plain_work(channels * elements, tensors * item_bytes * channels * elements)
+    if kind.endswith(LONG_CHANNELS):
+        # What is read is read again.
+        tensors += tensors - 1
+    return Work(
+        num_bytes=tensors * item_bytes * channels * elements,
+        elements=channels * elements,
+        slow_elements=0,
+        rows=channels,
+        steps=elements,
+        blocks=channels,
+        block_threads=_CHANNEL_BLOCK,
+    )
 
 
 def plain_work(elements: int, num_bytes: int) -> Work[float]:

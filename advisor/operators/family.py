@@ -218,6 +218,8 @@ class Learned:
             a likeness, that tells it.
         held_out_share: how much more kernels that were held out scatter than those of the training.
         least_sigma: log-normal, of what no network can tell of a kernel, such as which one a library chose.
+        step_sigma: log-normal, by which whole steps of other labs differ from its kernels: by hosts,
+            libraries and heat, which all calls of a step have in common.
         board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
@@ -245,6 +247,7 @@ class Learned:
     unseen_sigma: float = 0.2
     held_out_share: float = 1.3
     least_sigma: float = 0.0
+    step_sigma: float = 0.0
     board: Board = POWER_AND_CAPABILITY
     quantile: float = QUANTILE
     few_weigh_more: bool = False

@@ -20,7 +20,17 @@ from advisor.operators.case import (
     shrunk,
     tensor,
 )
-from advisor.operators.cycles import LONGEST_ROWS, Stream, is_half, row_kind, row_work, stream_costs
+from advisor.operators.convolution import is_channels_last
+from advisor.operators.cycles import (
+    LONGEST_ROWS,
+    Stream,
+    channel_kind,
+    channel_work,
+    is_half,
+    row_kind,
+    row_work,
+    stream_costs,
+)
 from advisor.operators.family import FULL_RATES, Autocast, Family, Learned, base_name, each, names
 from advisor.operators.work import PerElement, item_bytes, padding
 
@@ -61,15 +71,24 @@ _IN_HALVES = {
     **each("_softmax _log_softmax", "softmax forward"),
     **each("_softmax_backward_data _log_softmax_backward_data", "softmax backward"),
 }
+# cuDNN's, whatever a profile without a GPU calls them.
+_BATCH_NORMS = {
+    **each("native_batch_norm cudnn_batch_norm _batch_norm_with_update", "forward"),
+    **each("native_batch_norm_backward cudnn_batch_norm_backward batch_norm_backward", "backward"),
+}
+# Of images, volumes, and series: not of vectors.
+_LEAST_DIMENSIONS = 3
 
 
 def _stream(op: Op) -> Stream | None:
-    """In 16 bits what an SM does in a clock counts; other precisions, and batch norms, are a roofline.
+    """In 16 bits what an SM does in a clock counts; other precisions are a roofline.
 
-    But for a softmax of classes as many as a vocabulary's, which reads each row three times in any precision.
+    But for a softmax of classes as many as a vocabulary's, which reads each row three times, and batch norms.
     """
-    kind = _IN_HALVES.get(base_name(op.name))
-    if kind is None or not op.inputs or not op.outputs:
+    kind, is_complete = _IN_HALVES.get(base_name(op.name)), bool(op.inputs and op.outputs)
+    if is_complete and base_name(op.name) in _BATCH_NORMS:
+        return _channel_stream(op)
+    if kind is None or not is_complete:
         return None
     elements = math.prod(op.inputs[0].shape)
     # What is normalised together, where nothing else was recorded: the last dimension.
@@ -78,6 +97,18 @@ def _stream(op: Op) -> Stream | None:
     if not is_half(op) and not kind.endswith(LONGEST_ROWS):
         return None
     return Stream(cost=stream_costs()[kind], work=row_work(kind, elements // columns, columns, op.bytes))
+
+
+def _channel_stream(op: Op) -> Stream | None:
+    """A batch norm: in any precision with its channels first, in 16 bits with them last; else a roofline."""
+    source, is_training = op.inputs[0], op.attributes.get("training", True)
+    is_last = is_channels_last(source)
+    if len(source.shape) < _LEAST_DIMENSIONS or not is_training or (is_last and not is_half(op)):
+        return None
+    channels, size = source.shape[1], item_bytes(source.dtype)
+    elements = math.prod(source.shape) // max(channels, 1)
+    kind = channel_kind(_BATCH_NORMS[base_name(op.name)], elements, size, is_last=is_last)
+    return Stream(cost=stream_costs()[kind], work=channel_work(kind, channels, elements, size))
 
 
 def _normalised(op: Op) -> int | None:

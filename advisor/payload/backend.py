@@ -15,7 +15,7 @@ from .progress import Tell
 from .protocol import Iteration, Phase, ScriptJob, Warned
 
 if TYPE_CHECKING:
-    from .real_device import Measurement
+    from .real_device import CpuClock, Measurement
     from .recording.iteration import Iterations
     from .session import Session
 
@@ -78,9 +78,9 @@ def check_cuda() -> None:
         raise NoCudaError(f"torch {torch.__version__} {why}")
 
 
-def watched(session: Session) -> contextlib.AbstractContextManager[object]:
-    """The dispatch mode around the whole script; on a real GPU nothing may slow it until it was timed."""
-    return contextlib.nullcontext() if session.backend == "cuda" else session.mode
+def watched(session: Session, *, is_timed: bool = False) -> contextlib.AbstractContextManager[object]:
+    """The dispatch mode around the whole script; nothing may slow one that is timed."""
+    return contextlib.nullcontext() if session.backend == "cuda" or is_timed else session.mode
 
 
 class End:
@@ -92,7 +92,7 @@ class End:
         finish: takes the iteration that is the result.
     """
 
-    def __init__(self, measurement: Measurement | None, tell: Tell, finish: Finish) -> None:
+    def __init__(self, measurement: Measurement | CpuClock | None, tell: Tell, finish: Finish) -> None:
         self._tell = tell
         self._finish = finish
         self._measurement = measurement

@@ -1,8 +1,8 @@
 """A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
 
-Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config`` and an
-empty cache, torchvision for a function that it may call later, Hugging Face's models for decorators and one
-class. Whoever asks for more (``torch.compile`` does) gets the real package, loaded then.
+Optimizers, FakeTensorMode and process groups touch it for ``disable``, ``graph_break``, ``config``, a name
+and an empty cache, torchvision for a function that it may call later, Hugging Face's models for decorators
+and one class. Whoever asks for more (``torch.compile`` does) gets the real package, loaded then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 
 _NAME = "torch._dynamo"
-_UTILS = _NAME + ".utils"
 # Submodules that are cheap and complete without the package.
 _LIGHT = {_NAME + ".config", _NAME + "._trace_wrapped_higher_order_op"}
 
@@ -69,17 +68,38 @@ class _LazyDynamo(ModuleType):
         return getattr(load_real(), name)
 
 
-class _LazyUtils(ModuleType):
-    """``torch._dynamo.utils`` to whoever imports by name what torchvision does; the real one at any other."""
+class _LazyPart(ModuleType):
+    """A submodule that asks the real one for all that it has not."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        load_real()
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+class _LazyUtils(_LazyPart):
+    """``torch._dynamo.utils`` to whoever imports by name what torchvision does."""
 
     @staticmethod
     def is_compile_supported(*arguments: object) -> object:
         return load_real().utils.is_compile_supported(*arguments)
 
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(load_real().utils, name)
+
+class _LazySource(_LazyPart):
+    """``torch._dynamo.source`` to whoever makes a tensor a fake one and has no name for it."""
+
+    class ConstantSource:
+        """Handed on, and looked at by the compiler alone."""
+
+        def __init__(self, source_name: str) -> None:
+            self.source_name = self.name = source_name
+
+    # Which kind a source is not.
+    RandomValueSource = type("RandomValueSource", (), {})
+
+
+_PARTS = {_NAME + ".utils": _LazyUtils, _NAME + ".source": _LazySource}
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -99,7 +119,7 @@ def install() -> None:
     stub = _LazyDynamo(_NAME)
     stub.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
     sys.modules[_NAME] = stub
-    sys.modules[_UTILS] = _LazyUtils(_UTILS)
+    sys.modules.update({name: part(name) for name, part in _PARTS.items()})
     torch._dynamo = stub
     sys.meta_path.insert(0, _Finder())
 
@@ -111,6 +131,7 @@ def load_real() -> ModuleType:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     if isinstance(sys.modules.get(_NAME), _LazyDynamo):
         del sys.modules[_NAME]
-        sys.modules.pop(_UTILS, None)
+        for part in _PARTS:
+            sys.modules.pop(part, None)
         torch._dynamo = importlib.import_module(_NAME)
     return sys.modules[_NAME]

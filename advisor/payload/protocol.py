@@ -232,6 +232,7 @@ class Iteration(TypedDict, total=False):
     step_operators: list[Operator]
     step_counts: list[list[int]]
     typical_step: int
+    step_times_s: list[float]  # of a run whose steps are timed on the CPU, and nothing else
     # A real GPU adds them.
     iteration_s: float
     device_name: Name
@@ -378,6 +379,7 @@ class ScriptJob(Job):
     script: str
     arguments: list[str]
     backend: str
+    is_timed: bool  # on the CPU, steps are timed and nothing is recorded
     gpu: Gpu
     fake_data: FakeSamples | None
     world_size: int | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -120,9 +121,38 @@ class WatchingMode(TorchDispatchMode):
 # cuDNN's search, the allocator and the clocks settle first; loops log or save at iteration 0.
 WARM_UP_SPANS = 4
 TIMED_SPANS = 8
+# Steps on the CPU, of which the first tells nothing, and the seconds after which fewer do.
+CPU_SPANS = 8
+CPU_S = 20.0
 # A span like most others is wanted; an epoch's short last one is followed by a full one.
 _WATCHED_SPANS = 3
 _NO_TASK = -1
+
+
+class CpuClock:
+    """Times steps on the CPU, some of them or as many as end within some seconds.
+
+    Args:
+        clock: seconds of any beginning.
+
+    Attributes:
+        result: their seconds, None until there are enough.
+    """
+
+    num_spans = CPU_SPANS
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._ends_s = [clock()]
+        self.result: Iteration | None = None
+
+    def end_span(self, count: int, span: Iteration, *, is_steady: bool) -> None:  # noqa: ARG002
+        """A step has ended; the first holds set-up, and what was loaded before it."""
+        self._ends_s.append(self._clock())
+        times_s = [end - begin for begin, end in zip(self._ends_s[1:], self._ends_s[2:])]
+        is_late = self._ends_s[-1] - self._ends_s[0] > CPU_S
+        if len(times_s) >= self.num_spans or (times_s and is_late):
+            self.result = {"step_times_s": times_s}
 
 
 class Measurement:

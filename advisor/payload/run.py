@@ -55,7 +55,7 @@ def _attempt(job: ScriptJob) -> Outcome:
 
 def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     from .backend import End, NoCudaError, start_session
-    from .real_device import Measurement
+    from .real_device import CpuClock, Measurement
     from .recording.iteration import SPANS_WANTED, Iterations
 
     try:
@@ -64,13 +64,16 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
         return Status.NO_CUDA, {"message": str(error)}
 
     def finish(span: Iteration) -> None:
+        if job["is_timed"]:
+            write_result(job, Status.OK, {"step_times_s": span["step_times_s"]})
+            session.stopper.stop()
         span = {**span, "loading": session.loading.retimed(span["loading"])}
         write_result(job, *_of_script(job, found(session, iterations, span)))
         session.stopper.stop()
 
     position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
     iterations = Iterations(session, lambda _: end.on_span(iterations), position=position)
-    measurement = None
+    measurement: CpuClock | Measurement | None = CpuClock() if job["is_timed"] else None
     if session.backend == "cuda":
         measurement = Measurement(session, job["timeline"], iterations.watch_modules)
     end = End(measurement, teller.tell, finish)
@@ -80,6 +83,8 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         leave()
+    if job["is_timed"]:
+        return Status.NO_ITERATION, details
     return _of_script(job, _ended(status, details, session, iterations))
 
 
@@ -125,7 +130,7 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
     try:
         sys.argv[:] = [job["script"], *job["arguments"]]
         seed_all()
-        with watched(session):
+        with watched(session, is_timed=job["is_timed"]):
             start_script(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return None, {}

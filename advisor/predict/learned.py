@@ -87,10 +87,14 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimes:
-    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows."""
+    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows.
+
+    ``step_sigma`` is what all calls of a step have in common beside it.
+    """
 
     time_s: Floats
     sigma: Floats
+    step_sigma: Floats | float = 0.0
 
 
 def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
@@ -198,7 +202,7 @@ def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
     """One call of each operator on ``gpu``, as far as a network or a formula of its family knows it."""
-    time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
+    time_s, sigma, step_sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan), np.zeros(len(ops))
     for calls in _grouped(Same(ops)):
         network, learned = knowledge.networks.get(calls.network), calls.learned
         if network is None or learned.vendor != gpu.vendor:
@@ -211,11 +215,13 @@ def learned_times(
         index = calls.index[known]
         time_s[index] = times.time_s[known]
         sigma[index] = np.hypot(times.sigma[known], _sigma_of_rates(calls, ops, precision)[known])
+        left = CALIBRATED_SHARE if learned.name in constants.learned_share else 1.0
+        step_sigma[index] = left * learned.step_sigma
     for i, formula in _formulas(Same(ops)):
         fitted = formula(ops[i], gpu) if math.isnan(time_s[i]) else None
         if fitted is not None:
             time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
-    return CallTimes(time_s=time_s, sigma=sigma)
+    return CallTimes(time_s=time_s, sigma=sigma, step_sigma=step_sigma)
 
 
 def _of_this_board(times: CallTimes, calls: Calls, constants: FittedConstants) -> CallTimes:

@@ -124,19 +124,22 @@ class OpTimes:
 
     Attributes:
         methods: which of ``METHODS`` each was found by, [N].
+        step_sigma: of those that were learned, what all of a step have in common beside it, [N].
         constants: by the index of what rests on the roofline.
     """
 
     columns: OpColumns
     time_s: Floats
     sigma: Floats
+    step_sigma: Floats | float
     methods: NDArray[np.int64]
     constants: Mapping[int, str]
 
     @property
     def shared_sigma(self) -> Floats:
         """The part of sigma that calls have in common, [N]."""
-        return np.where(self.methods == _LEARNED, SHARED * self.sigma, self.sigma)
+        learned = np.hypot(SHARED * self.sigma, self.step_sigma)
+        return np.where(self.methods == _LEARNED, learned, self.sigma)
 
     def by(self, method: Method) -> list[int]:
         """The indices of those that were found so."""
@@ -216,6 +219,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
         sigma=sigma,
+        step_sigma=learned.step_sigma,
         methods=methods,
         constants=used,
     )
@@ -238,7 +242,7 @@ def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowle
     at_origin = learned_times(trace.ops, origin, constants, trace.precision, knowledge)
     measured_s = np.array([op.measured_s or math.nan for op in trace.ops])
     off = np.nan_to_num(np.log(measured_s / at_origin.time_s))
-    return CallTimes(time_s=direct.time_s * np.exp(BLEND * off), sigma=direct.sigma)
+    return replace(direct, time_s=direct.time_s * np.exp(BLEND * off))
 
 
 def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstants) -> float:

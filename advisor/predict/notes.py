@@ -38,7 +38,7 @@ from advisor.operators.attention_kernels import (
 from advisor.operators.family import Family, rate_for
 from advisor.predict.constants import described
 from advisor.predict.distinct import Same, asked_rates
-from advisor.predict.exchange.collective_time import Scaling, batch_variation
+from advisor.predict.exchange.collective_time import batch_variation
 from advisor.predict.exchange.collectives import sharded_over, sharding_group, state_group
 from advisor.predict.exchange.data_parallel import BUCKET_BYTES
 from advisor.predict.footprint import fragmentation
@@ -157,7 +157,8 @@ def limit_notes(step: RankStep, by_bound: Mapping[Bound, float], *, has_memory: 
         notes.append(Unknown(what="gradients"))
     if (variation := batch_variation(trace)) >= _LEAST_NOTED:
         notes.append(BatchVariation(variation=variation, waits=num_gpus > 1))
-    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling)]
+    spread = step.scaling.spread_of_steps if step.layout.num_nodes == 1 else step.scaling.spread
+    return [*notes, *_notes_on_several(trace, num_gpus, step.scaling.slowdown, spread)]
 
 
 def _power(step: RankStep) -> Iterator[Finding]:
@@ -169,7 +170,7 @@ def _power(step: RankStep) -> Iterator[Finding]:
     yield PowerLimited(limit_w=limit_w or stated_w, tdp_w=gpu.tdp_w, slowdown=slower)
 
 
-def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator[Finding]:
+def _notes_on_several(trace: Trace, num_gpus: int, slowdown: float, spread: float) -> Iterator[Finding]:
     world = sharded_over(trace)
     if world not in (None, 1):
         how: Literal["hidden", "as-recorded"] = "as-recorded" if sharding_group(trace) is None else "hidden"
@@ -179,7 +180,7 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
     if state_group(trace) is not None and num_gpus > 1:
         yield Sharded(how="state", num_gpus=num_gpus)
     if world is None and num_gpus > 1:
-        yield DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=scaling.slowdown, spread=scaling.spread)
+        yield DataParallel(bucket_bytes=BUCKET_BYTES, slowdown=slowdown, spread=spread)
 
 
 def _memory() -> Finding:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +181,9 @@ def step_time(step: RankStep) -> StepTime:
     own_s, within = _own_s(step), exchange_within(step.rank, step.share.batch, step.gpu, step.layout)
     # They stand with the exchange where times are listed, and are a rank's own kernels.
     copies_s = 0.0 if step.copies is None or step.measured_s is not None else step.copies.seconds
-    exchange = together(_exchange(step), within.of_passes(step.trace.accumulation))
+    # A host that is slower than the kernels stretches the passes that exchanges hide behind.
+    stretch = own_s.p50 / (step.sums.gpu_s + copies_s)
+    exchange = together(_exchange(step, stretch), within.of_passes(step.trace.accumulation))
     others_s, sigma_others_s = _others_s(step, own_s.p50)
     stages_s = _stages_s(step, own_s.p50, within)
     device_s = own_s.p50 + others_s + stages_s + exchange.seconds - copies_s
@@ -233,10 +235,12 @@ def _waiting(step: RankStep, of_batches: float = 0.0) -> float:
     after the other, so fast and slow ones even out; those behind it come at the pace of the slowest stage.
     Copies wait for each other where they exchange gradients: the passes in front of that even out.
     """
-    split, passes, scaling = step.rank.split, step.trace.accumulation, step.scaling
+    split, passes, layout, scaling = step.rank.split, step.trace.accumulation, step.layout, step.scaling
+    if layout.num_nodes == 1 and not split.divides_layers and not sharded_over(step.trace):
+        scaling = replace(scaling, spread=scaling.spread_of_steps)
     first, behind = scaling.waiting(split.tensor), scaling.waiting(split.gpus_per_copy)
-    copies = scaling.waiting(step.layout.num_gpus // split.pipeline) - first
-    drawn = of_batches * slowest(split.copies(step.layout).num_gpus)
+    copies = scaling.waiting(layout.num_gpus // split.pipeline) - first
+    drawn = of_batches * slowest(split.copies(layout).num_gpus)
     within = (first + (passes - 1) * behind) / passes
     return within + math.hypot(copies / math.sqrt(_passes_alone(step)), drawn)
 
@@ -277,20 +281,27 @@ def _variance(step: RankStep, alone_s: float, device_s: float) -> float:
     return sum(error_s**2 for error_s in errors_s)
 
 
-def _exchange(step: RankStep) -> Exchange:
+def _exchange(step: RankStep, stretch: float) -> Exchange:
     trace, sums, gpu, layout, split = step.trace, step.sums, step.gpu, step.layout, step.rank.split
     slowdown = step.scaling.slowdown
     if sharded_over(trace):
-        return exchange_of_shards(trace, sums.passes_s, gpu, layout, slowdown=slowdown)
+        return exchange_of_shards(trace, stretch * sums.passes_s, gpu, layout, slowdown=slowdown)
     copies = split.copies(layout)
     # Groups of copies that hold different parts of the model send over the same network at once.
     crowd = layout.gpus_per_node // copies.gpus_per_node if copies.num_nodes > 1 else 1
     reduced = exchange_of_gradients(
-        trace, sums.time_s, sums.backward_s, gpu, copies, slowdown=slowdown, crowd=crowd, copied=step.copies
+        trace,
+        sums.time_s,
+        stretch * sums.backward_s,
+        gpu,
+        copies,
+        slowdown=slowdown,
+        crowd=crowd,
+        copied=step.copies,
     )
     model = shared_model(trace, crowd)
     shared = exchange_of_zero(
-        model, split.sharding, trace, sums.passes_s, reduced, gpu, copies, slowdown=slowdown
+        model, split.sharding, trace, stretch * sums.passes_s, reduced, gpu, copies, slowdown=slowdown
     )
     return together(shared, exchange_beside_gradients(trace, gpu, copies))
 

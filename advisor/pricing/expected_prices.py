@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from advisor.core.gpus import catalog_path
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import parse_date, positive, read_rows, read_table
 from advisor.pricing.price_lists import OnDemand, PriceList, SpotQuotes
 from advisor.pricing.providers import load_providers
 from advisor.pricing.sources.protocol import DERIVED
@@ -125,23 +125,18 @@ def read_price_model(drift: Path, ratios: Path) -> PriceModel:
 
 
 def _read_ratios(path: Path) -> dict[tuple[str, str], Interval]:
-    ratios: dict[tuple[str, str], Interval] = {}
-
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[tuple[str, str], Interval]:
         provider, gpu, p10, p50, p90, n, source, as_of = row
         _check_origin(n, source, as_of)
-        if (provider, gpu) in ratios:
-            raise ValueError(f"{provider} {gpu} is listed twice")
         low, mid, high = (
             positive(name, float(text))
             for name, text in zip(("p10", "p50", "p90"), (p10, p50, p90), strict=True)
         )
         if not low <= mid <= high <= 1:
             raise ValueError("p10, p50 and p90 must ascend to 1 at most")
-        ratios[provider, gpu] = Interval(p10=low, p50=mid, p90=high)
+        return (provider, gpu), Interval(p10=low, p50=mid, p90=high)
 
-    read_rows(path, RATIO_COLUMNS, read_row)
-    return ratios
+    return read_table(path, RATIO_COLUMNS, read_row)
 
 
 def _read_drift(path: Path) -> tuple[dict[tuple[str, str], Drift], dict[str, float]]:
@@ -317,6 +312,7 @@ class _Known:
         self._has_floor = np.array([share is not None for share in shares])
         self.floor_share = np.array([USUAL_FLOOR if share is None else share for share in shares])
         self._kept: dict[object, tuple[int, Array] | None] = {}
+        self._places: dict[object, Sequence[tuple[float, tuple[str, str]]]] = {}
 
     def floors(self, members: Sequence[int]) -> Array:
         """Logarithms of the least that a price may be [n]: of those offers whose provider states a floor."""
@@ -332,7 +328,11 @@ class _Known:
         offer = self.offers[i]
         key = offer.provider, offer.instance_type, offer.region, offer.zone
         if key not in self._kept:
-            logs = self.prices.others(offer, self._list)
+            machine = offer.provider, offer.instance_type, math.isnan(self.base[i])
+            if machine not in self._places:
+                self._places[machine] = self.prices.places_of(offer, self._list)
+            own = offer.region, offer.zone or ""
+            logs = [log for log, place in self._places[machine] if place != own]
             self._kept[key] = (len(logs), _deciles(logs)) if logs else None
         ratios = self._kept[key]
         if ratios is None or math.isnan(self.base[i]):

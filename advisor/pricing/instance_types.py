@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.units import GB, GIB, TB
 from advisor.core.values import Interval, Market, Offer
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
@@ -45,6 +49,27 @@ def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str
         raise CatalogError(
             f"{path}, line {line}: {error}. Build the catalog again or reinstall gpu-advisor."
         ) from error
+
+
+def read_table(
+    path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], tuple[K, V]]
+) -> dict[K, V]:
+    """Each row's value by its key.
+
+    Raises:
+        CatalogError: as `read_rows`, or a key is there twice.
+    """
+    table: dict[K, V] = {}
+
+    def add(row: list[str]) -> None:
+        key, value = read_row(row)
+        if key in table:
+            named = " ".join(map(str, key)) if isinstance(key, tuple) else repr(key)
+            raise ValueError(f"{named} is listed twice")
+        table[key] = value
+
+    read_rows(path, columns, add)
+    return table
 
 
 def positive(column: str, value: float) -> float:
@@ -184,30 +209,12 @@ def read_instances(path: Path) -> Mapping[InstanceKey, InstanceType]:
     Raises:
         CatalogError: the file is missing or a row is broken or double; it names file and line.
     """
-    types: dict[InstanceKey, InstanceType] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[InstanceKey, InstanceType]:
         instance = _instance(row)
-        if instance.key in types:
-            raise ValueError(f"{instance.instance_type!r} is listed twice")
-        types[instance.key] = instance
+        return instance.key, instance
 
-    read_rows(path, INSTANCE_COLUMNS, read_row)
-    return types
-
-
-def write_instances(path: Path, instances: Iterable[InstanceType]) -> None:
-    """Write a file that `read_instances` reads; what is unknown is empty."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(INSTANCE_COLUMNS)
-        writer.writerows([_text(getattr(i, column)) for column in INSTANCE_COLUMNS] for i in instances)
-
-
-def _text(value: object) -> object:
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return read_table(path, INSTANCE_COLUMNS, read_row)
 
 
 def _instance(row: Sequence[str]) -> InstanceType:

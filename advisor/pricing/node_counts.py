@@ -20,13 +20,24 @@ def fabric_of(provider: str, instance_type: str, gpu: GpuSpec) -> Fabric:
     >>> p4d.network, p4d.network_bytes_per_s
     (<Network.EFA: 'efa'>, 50000000000.0)
     """
-    machine = machine_of(provider, instance_type)
-    instance = load_instances().get((provider, instance_type))
-    bits_per_s = instance.network_bits_per_s if instance else None
+    machine, bits_per_s = machine_of(provider, instance_type), network_rate(provider, instance_type)
     if machine is None:
         return _networked(linked(gpu, None), Network.TCP, bits_per_s)
     within = linked(gpu, machine.link, machine.link_bytes_per_s)
-    return _networked(within, machine.network, machine.network_bits_per_s or bits_per_s)
+    return _networked(within, machine.network, bits_per_s)
+
+
+def network_rate(provider: str, instance_type: str) -> float | None:
+    """Bits per second of a machine's network, by either catalog; None where neither tells.
+
+    >>> network_rate("gcp", "a2-highgpu-1g")
+    24000000000.0
+    """
+    machine = machine_of(provider, instance_type)
+    if machine is not None and machine.network_bits_per_s is not None:
+        return machine.network_bits_per_s
+    instance = load_instances().get((provider, instance_type))
+    return instance.network_bits_per_s if instance else None
 
 
 def _networked(within: Fabric, network: Network, bits_per_s: float | None) -> Fabric:

@@ -11,7 +11,7 @@ from pathlib import Path
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.expected_prices import AT_FLOOR, USUAL_FLOOR, PriceModel, load_price_model
-from advisor.pricing.instance_types import InstanceType, load_instances, parse_date, positive, read_rows
+from advisor.pricing.instance_types import InstanceType, load_instances, parse_date, positive, read_table
 from advisor.pricing.providers import load_providers
 
 BOUNDS_FILE = "price_bounds.csv"
@@ -46,21 +46,19 @@ def read_bounds(path: Path) -> Mapping[str, Bounds]:
     Raises:
         CatalogError: as `load_bounds`.
     """
-    bounds: dict[str, Bounds] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[str, Bounds]:
         gpu, lowest, highest, source, as_of = row
-        if gpu in bounds or not source:
-            raise ValueError(f"{gpu!r} is listed twice" if gpu in bounds else "source is empty")
+        if not source:
+            raise ValueError("source is empty")
         parse_date(as_of)
         low = positive("lowest_usd_per_gpu_h", float(lowest))
         high = positive("highest_usd_per_gpu_h", float(highest))
         if low >= high:
             raise ValueError("lowest_usd_per_gpu_h is not below highest_usd_per_gpu_h")
-        bounds[gpu] = Bounds(lowest_usd_per_gpu_h=low, highest_usd_per_gpu_h=high)
+        return gpu, Bounds(lowest_usd_per_gpu_h=low, highest_usd_per_gpu_h=high)
 
-    read_rows(path, BOUNDS_COLUMNS, read_row)
-    return bounds
+    return read_table(path, BOUNDS_COLUMNS, read_row)
 
 
 def is_possible(usd_per_h: float, gpu: str, num_gpus: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 
 from advisor.core.values import Offer
@@ -30,20 +30,22 @@ class PriceList:
         else that of its GPUs in other machines of the region, else of its GPUs anywhere. What has neither is
         left out.
         """
-        everywhere = (place for offer in offers for place in self._places(offer))
-        missing = {_key(place): place for place in everywhere if _key(place) not in self.on_demand}
+        missing = {
+            (offer.provider, offer.instance_type, region): offer
+            for offer in offers
+            if _key(offer) not in self.on_demand
+            for region in (offer.region, *self._regions(offer))
+            if (offer.provider, offer.instance_type, region) not in self.on_demand
+        }
         if not missing:
             return self.on_demand
         by_machine, by_gpu = self._per_machine_and_gpu()
-        estimated = {key: _estimate(offer, by_machine, by_gpu) for key, offer in missing.items()}
+        estimated = {key: _estimate(offer, key[2], by_machine, by_gpu) for key, offer in missing.items()}
         return {**{key: usd for key, usd in estimated.items() if usd is not None}, **self.on_demand}
 
-    def _places(self, offer: Offer) -> Iterator[Offer]:
-        """The offer, and its machine wherever spot of it was quoted, offered or not."""
-        yield offer
-        machine = offer.provider, offer.instance_type
-        if _key(offer) not in self.on_demand:
-            yield from (replace(offer, region=region) for region, _ in self.spot.get(machine, {}))
+    def _regions(self, offer: Offer) -> Iterator[str]:
+        """Wherever spot of an offer's machine was quoted, offered or not."""
+        return (region for region, _ in self.spot.get((offer.provider, offer.instance_type), {}))
 
     def _per_machine_and_gpu(
         self,
@@ -60,20 +62,19 @@ class PriceList:
                     each.append(usd / machine.num_gpus)
         return by_machine, by_gpu
 
-    def others(self, offer: Offer, listed: OnDemand) -> Sequence[float]:
-        """Spot prices of the machine in its other places, ascending: logarithms over their list prices.
+    def places_of(self, offer: Offer, listed: OnDemand) -> Sequence[tuple[float, tuple[str, str]]]:
+        """Spot prices of the machine in all its places, ascending: logarithms over their list prices.
 
         Over nothing where the offer's own list price is unknown.
         """
-        own = offer.region, offer.zone or ""
         provider, name = key = offer.provider, offer.instance_type
-        places = self.spot.get(key, {})
+        places = self.spot.get(key, {}).items()
         if _key(offer) not in listed:
-            return sorted(math.log(usd) for place, usd in places.items() if place != own)
+            return sorted((math.log(usd), place) for place, usd in places)
         return sorted(
-            math.log(usd / base)
-            for place, usd in places.items()
-            if place != own and (base := listed.get((provider, name, place[0]))) is not None
+            (math.log(usd / base), place)
+            for place, usd in places
+            if (base := listed.get((provider, name, place[0]))) is not None
         )
 
 
@@ -83,12 +84,13 @@ def _key(offer: Offer) -> tuple[str, str, str]:
 
 def _estimate(
     offer: Offer,
+    region: str,
     by_machine: Mapping[tuple[str, str], Sequence[float]],
     by_gpu: Mapping[tuple[str, str, str], Sequence[float]],
 ) -> float | None:
     if (same := by_machine.get((offer.provider, offer.instance_type))) is not None:
         return median(same)
-    for where in (offer.region, ""):
+    for where in (region, ""):
         if (each := by_gpu.get((offer.provider, offer.gpu, where))) is not None:
             return median(each) * offer.num_gpus
     return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from advisor.core.globs import is_any
 from advisor.core.gpus import catalog_path
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import parse_date, positive, read_rows, read_table
 
 PROVIDER_FILE = "providers.csv"
 PROVIDER_COLUMNS = (
@@ -134,8 +134,7 @@ def is_community_host(provider: str, region: str) -> bool:
 def known_form(provider: str, instance_type: str) -> str | None:
     """The form of the GPUs of a machine, such as ``SXM``; None if nobody wrote it down."""
     return next(
-        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)),
-        None,
+        (form for name, glob, form in _forms() if name == provider and fnmatchcase(instance_type, glob)), None
     )
 
 
@@ -190,23 +189,14 @@ def read_regions(path: Path) -> dict[str, Region]:
     Raises:
         CatalogError: the file is missing or a row is broken or double; it names file and line.
     """
-    regions: dict[str, Region] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[str, Region]:
         provider, name, is_opt_in, source, as_of = row
         if not all(row):
             raise ValueError("a field is empty")
         if is_opt_in not in _IS_OPT_IN:
             raise ValueError(f"is_opt_in is {is_opt_in!r}: it must be yes or no")
-        if name in regions:
-            raise ValueError(f"{name} is listed twice")
-        regions[name] = Region(
-            provider=provider,
-            name=name,
-            is_opt_in=_IS_OPT_IN[is_opt_in],
-            source=source,
-            as_of=parse_date(as_of),
-        )
+        is_closed, day = _IS_OPT_IN[is_opt_in], parse_date(as_of)
+        return name, Region(provider=provider, name=name, is_opt_in=is_closed, source=source, as_of=day)
 
-    read_rows(path, REGION_COLUMNS, read_row)
-    return regions
+    return read_table(path, REGION_COLUMNS, read_row)

@@ -8,7 +8,7 @@ import os
 import queue
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -212,8 +212,12 @@ ASKED = "asked"
 LONGEST_S = 600.0
 # A refresh takes ten seconds; who waits would rather have older prices than stare at a broken cloud.
 ANSWER_WITHIN_S = 60.0
-# Who has no credentials now will have none in a minute.
-RETRY_S = HOUR_S
+# A network that is down now may be up in a few minutes.
+RETRY_S = 600.0
+# Who has no credentials now will have none in a minute; looking for them takes a second.
+NO_CREDENTIALS_S = HOUR_S
+_NO_CREDENTIALS = "no credentials found"
+_UNDER_WAY = "a pull that began then has not ended"
 # Quantiles of spot prices are those of this long, which is what AWS remembers.
 RECENT_S = 90 * DAY_S
 # In case clocks of machines that share a database differ.
@@ -314,13 +318,13 @@ def _refused() -> str:
 
 
 def due_sources(
-    sources: Sequence[PriceSource],
+    sources: Iterable[PriceSource],
     store: Store,
     now: datetime,
     refresh_after_s: float,
     regions: Sequence[str] = (),
 ) -> tuple[PriceSource, ...]:
-    """Sources to ask again that would let us in; that one would not is noted, so as not to look each time.
+    """Sources to ask again, whether they would let us in or not.
 
     Args:
         sources: live ones.
@@ -330,20 +334,93 @@ def due_sources(
         regions: which ones count; empty for all.
 
     Raises:
-        StoreError: the database cannot be read or written.
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.pulls import pulls
+
+    return tuple(
+        source for source in sources if is_due(pulls(store, source.name), now, refresh_after_s, regions)
+    )
+
+
+def with_credentials(sources: Iterable[PriceSource], store: Store, now: datetime) -> tuple[PriceSource, ...]:
+    """Sources that would let us in; that one would not is noted, so as not to look each time.
+
+    Raises:
+        StoreError: the database cannot be written.
+    """
+    from advisor.store.pulls import save_failure
+
+    open_ = []
+    for source in sources:
+        state, fault = credentials_of(source)
+        if state is Credentials.MISSING:
+            save_failure(store, source.name, _refused(), fault or _NO_CREDENTIALS, now)
+        else:
+            open_.append(source)
+    return tuple(open_)
+
+
+def note_under_way(sources: Iterable[PriceSource], store: Store, now: datetime) -> None:
+    """Note that sources are about to be asked: no other command of this user asks them, too.
+
+    Of one that had no credentials when it was last looked at nothing is expected, so nothing is noted.
+
+    Raises:
+        StoreError: the database cannot be written.
     """
     from advisor.store.pulls import pulls, save_failure
 
-    due = []
     for source in sources:
-        if not is_due(pulls(store, source.name), now, refresh_after_s, regions):
-            continue
-        state, fault = credentials_of(source)
-        if state is Credentials.MISSING:
-            save_failure(store, source.name, _refused(), fault or "no credentials found", now)
-        else:
-            due.append(source)
-    return tuple(due)
+        if not any(map(_had_no_credentials, pulls(store, source.name))):
+            save_failure(store, source.name, _refused(), _UNDER_WAY, now)
+
+
+def _had_no_credentials(pull: Pull) -> bool:
+    return pull.scope == _refused() and pull.failure == _NO_CREDENTIALS
+
+
+def under_way(store: Store, sources: Iterable[str]) -> dict[str, datetime]:
+    """Since when sources are being asked by this user on this machine; the others are left out.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.pulls import pulls
+
+    began: dict[str, datetime] = {}
+    for source in sources:
+        notes = [pull for pull in pulls(store, source) if pull.scope.startswith(ASKED)]
+        answers = [pull.succeeded_at for pull in notes if pull.succeeded_at is not None]
+        begun = [p.failed_at for p in notes if p.failure == _UNDER_WAY and p.scope == _refused()]
+        for at in filter(None, begun):
+            # An answer from much later was noted by a wrong clock.
+            if not any(0 < _age_s(at, answer) <= LONGEST_S for answer in answers):
+                began[source] = at
+    return began
+
+
+def came_since(store: Store, sources: Iterable[str], since: datetime) -> tuple[Kept, ...]:
+    """What became of the parts that were asked for since then, as far as they have answered.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.pulls import pulls
+
+    return tuple(
+        Kept(
+            source=source,
+            scope=pull.scope,
+            num_offers=0 if pull.failure else pull.num_offers,
+            num_points=0,
+            gaps=pull.gaps,
+            failure=pull.failure,
+        )
+        for source in sources
+        for pull in pulls(store, source)
+        if not pull.scope.startswith(ASKED) and (pull.failed_at or pull.succeeded_at or since) > since
+    )
 
 
 def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
@@ -353,10 +430,14 @@ def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions
     """
     whole = (_asked(regions), _asked(()))
     succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
-    failed = [p.failed_at for p in pulls if p.scope == _refused() and p.failed_at is not None]
+    failed = [(p, p.failed_at) for p in pulls if p.scope == _refused() and p.failed_at is not None]
     is_fresh = any(-_AHEAD_S <= _age_s(moment, now) <= refresh_after_s for moment in succeeded)
-    was_refused = any(-_AHEAD_S <= _age_s(moment, now) <= RETRY_S for moment in failed)
+    was_refused = any(-_AHEAD_S <= _age_s(moment, now) <= _retry_s(pull) for pull, moment in failed)
     return not is_fresh and not was_refused
+
+
+def _retry_s(pull: Pull) -> float:
+    return NO_CREDENTIALS_S if _had_no_credentials(pull) else RETRY_S
 
 
 def _age_s(moment: datetime, now: datetime) -> float:

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 # Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
 # a dated file is what is left when nobody else knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
-# Asked by whoever refreshes; on its own, advisor turns to them only where the settings name them: nobody gave
-# it an account there.
-_ON_REQUEST = ("gpuhunt",)
 # An owner knows what own machines cost, however little: the word is kept, with a warning.
 _OWNERS = ("custom",)
 _PARTS = ("offers", "freshness", "credentials")
@@ -70,11 +67,6 @@ def sources_of(settings: PriceSettings) -> Sources:
                 raise
             warnings.append(str(error))
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
-
-
-def may_recommend_refresh(name: str, settings: PriceSettings) -> bool:
-    """Whether a live source may be asked by a command that is about something else than prices."""
-    return name not in _ON_REQUEST or name in settings.options or name in (settings.sources or ())
 
 
 def _in_order_of_trust(names: Sequence[str]) -> list[str]:

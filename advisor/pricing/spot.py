@@ -14,7 +14,7 @@ from typing import TypeVar
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import HOURS_PER_MONTH
 from advisor.core.values import Market, StartWait
-from advisor.pricing.instance_types import parse_date, positive, read_rows
+from advisor.pricing.instance_types import parse_date, positive, read_table
 
 INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
 INTERRUPTION_FILE = "interruptions.csv"
@@ -77,17 +77,12 @@ def read_interruptions(path: Path) -> dict[tuple[str, str], Interruptions]:
     Raises:
         CatalogError: the file is missing or a row is broken or double; it names file and line.
     """
-    table: dict[tuple[str, str], Interruptions] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[tuple[str, str], Interruptions]:
         bucket = _bucket(row)
-        key = (bucket.instance_type, bucket.region)
-        if key in table:
-            raise ValueError(f"{' '.join(key)} is listed twice")
-        table[key] = bucket
+        return (bucket.instance_type, bucket.region), bucket
 
-    read_rows(path, INTERRUPTION_COLUMNS, read_row)
-    return table
+    return read_table(path, INTERRUPTION_COLUMNS, read_row)
 
 
 def _bucket(row: Sequence[str]) -> Interruptions:
@@ -257,19 +252,17 @@ def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
     Raises:
         CatalogError: the file is missing, a row is broken or double, or a class is missing.
     """
-    table: dict[MachineClass, SpotOdds] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[MachineClass, SpotOdds]:
         size, age, *figures, basis, num_traces, as_of, source = row
         names = SPOT_ODDS_COLUMNS[2:12]
         values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
         odds = SpotOdds(
             **values, basis=Basis(basis), num_traces=int(num_traces), as_of=parse_date(as_of), source=source
         )
-        _add(table, (Size(size), Age(age)), odds)
+        return (Size(size), Age(age)), odds
 
-    read_rows(path, SPOT_ODDS_COLUMNS, read_row)
-    return table
+    return read_table(path, SPOT_ODDS_COLUMNS, read_row)
 
 
 def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
@@ -278,9 +271,8 @@ def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
     Raises:
         CatalogError: the file is missing, or a row is broken or double.
     """
-    table: dict[tuple[Market, Size, Age], StartOdds] = {}
 
-    def read_row(row: list[str]) -> None:
+    def read_row(row: list[str]) -> tuple[tuple[Market, Size, Age], StartOdds]:
         market, size, age, *figures, basis, num_traces, as_of, source = row
         names = START_ODDS_COLUMNS[3:7]
         values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
@@ -293,13 +285,6 @@ def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
             as_of=parse_date(as_of),
             source=source,
         )
-        _add(table, (Market(market), Size(size), Age(age)), odds)
+        return (Market(market), Size(size), Age(age)), odds
 
-    read_rows(path, START_ODDS_COLUMNS, read_row)
-    return table
-
-
-def _add(table: dict[K, V], key: K, value: V) -> None:
-    if key in table:
-        raise ValueError(f"{' '.join(map(str, key))} is listed twice")
-    table[key] = value
+    return read_table(path, START_ODDS_COLUMNS, read_row)

@@ -211,6 +211,7 @@ class Job:
     Attributes:
         fake_data: fields and number of samples that take the place of the script's data.
         world_size: processes that the script believes to be rank 0 of.
+        is_timed: on the CPU, its steps are timed and nothing is recorded.
         skip_patches: left out, for tests.
         shortcuts: what repeats is recognised; False works it out each time, for tests.
         handed_on: names of variables that the script gets although scripts do not need them.
@@ -223,6 +224,7 @@ class Job:
     gpu: PretendedGpu
     fake_data: FakeSamples | None = None
     world_size: int | None = None
+    is_timed: bool = False
     skip_patches: tuple[str, ...] = field(default=())
     shortcuts: bool = True
     handed_on: tuple[str, ...] = ()
@@ -246,6 +248,7 @@ def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
         "script": job.script,
         "arguments": list(job.arguments),
         "backend": job.backend,
+        "is_timed": job.is_timed,
         "gpu": {
             "name": job.gpu.name,
             "compute_capability": job.gpu.compute_capability,

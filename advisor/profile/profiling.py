@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
+from advisor.core.errors import GpuUnusableError, InputError, ProfileError, UnknownGpuError
 from advisor.core.findings.about_traces import ProfiledWithoutGpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import (
@@ -175,6 +175,46 @@ def profile(
     )
     limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)
+
+
+# Importing and set-up, and the seconds in which steps are timed.
+MOST_CPU_S = 60.0
+
+
+def time_on_cpu(
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    python: Path | None,
+    timeout_s: float,
+    fake_data: Sequence[FakeField],
+    num_samples: int | None,
+    sandbox: bool,
+    sandbox_read: Sequence[Path],
+    env: Sequence[str],
+    variables: Mapping[str, str],
+) -> tuple[float, ...]:
+    """Seconds of some steps of a script that sees no GPU; arguments as of :func:`profile`.
+
+    Raises:
+        InputError, ProfileError: it does not run so, or no step ends within a minute.
+    """
+    job = Job(
+        script=str(script),
+        arguments=tuple(arguments),
+        backend="cpu",
+        is_timed=True,
+        gpu=PretendedGpu(),
+        fake_data=_fed(fake_data, num_samples),
+        handed_on=tuple(env),
+        variables=variables,
+    )
+    limits = Limits(timeout_s=min(timeout_s, MOST_CPU_S), sandbox=sandbox, sandbox_read=tuple(sandbox_read))
+    recording, _ = record(job, candidates(python, os.environ), limits, None)
+    times_s = tuple(recording["step_times_s"])
+    if not times_s or not all(time_s > 0 for time_s in times_s):
+        raise ProfileError(f"no step of {str(script)!r} was timed on the CPU")
+    return times_s
 
 
 def _trace_somewhere(

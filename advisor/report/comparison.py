@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from advisor.core.findings import Finding
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.core.values import Option, Trace
 from advisor.predict.step_time import computing_s, waits_s
@@ -91,7 +92,12 @@ _PLACE: _Rows = (
     ("id", "Plan", TEXT, lambda o: o.plan.id),
     ("gpus", "GPUs", TEXT, gpus),
     ("num_nodes", "Nodes", COUNT, lambda o: o.plan.num_nodes),
-    ("status", "Does the job", TEXT, lambda o: _status(o)),
+    (
+        "status",
+        "Does the job",
+        TEXT,
+        lambda o: f"no: {STATUS_OF_REMOVAL[o.removed_by[0]]}" if o.removed_by else "yes",
+    ),
 )
 _ITERATION: _Rows = (
     ("iteration_s_p50", "Time of one, median", DURATION, lambda o: o.estimate.iteration_s.p50),
@@ -181,10 +187,6 @@ def _whole(comparison: PlanComparison) -> Iterator[Line]:
     yield Line(key="total_usd", name=f"Both, an hour at {hour}", a=a.total_usd, b=b.total_usd, kind=USD)
 
 
-def _status(option: Option) -> str:
-    return "no: " + STATUS_OF_REMOVAL[option.removed_by[0]] if option.removed_by else "yes"
-
-
 def _source(option: Option) -> str | None:
     offer = option.plan.offer
     return None if offer is None else f"{offer.source}, {offer.retrieved_at:%Y-%m-%d}"
@@ -204,18 +206,18 @@ def comparison_document(answer: CompareAnswer) -> Document:
     """What decides, every line, and the notes on either plan."""
     comparison = answer.comparison
     groups = tuple(groups_of(comparison))
-    verdict = sentence(comparison.verdict)
     return Document(
         facts={**_facts(comparison, groups), **warnings_json(answer.warnings)},
-        blocks=(
-            Section(f"{verdict[:1].upper()}{verdict[1:]}.", ()),
-            _table(groups),
-            *_notes(comparison),
-        ),
+        blocks=(_headline(comparison.verdict), _table(groups), *_notes(comparison)),
         sheet=lambda: _sheet(groups),
         is_letter=True,
         title=f"{_name(comparison.a)} beside {_name(comparison.b)}",
     )
+
+
+def _headline(finding: Finding) -> Section:
+    text = sentence(finding)
+    return Section(f"{text[:1].upper()}{text[1:]}.", ())
 
 
 def _name(option: Option) -> str:
@@ -281,7 +283,11 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
     return {
         "a": option_alone(comparison.a, comparison.worth),
         "b": option_alone(comparison.b, comparison.worth),
-        "lines": [_line_json(group, line) for group in groups for line in group.lines],
+        "lines": [
+            {"group": group.title, "line": line.key, **facts_of(line, "a b difference ratio")}
+            for group in groups
+            for line in group.lines
+        ],
         **facts_of(comparison, "p_a_cheaper p_a_sooner"),
         "value_of_time_usd_per_h": comparison.worth.hour_usd,
         "even_usd_per_h": comparison.even_usd_per_h,
@@ -289,10 +295,6 @@ def _facts(comparison: PlanComparison, groups: Iterable[Group]) -> Mapping[str, 
         "verdict": sentence(comparison.verdict),
         "verdict_finding": finding_json(comparison.verdict),
     }
-
-
-def _line_json(group: Group, line: Line) -> Mapping[str, object]:
-    return {"group": group.title, "line": line.key, **facts_of(line, "a b difference ratio")}
 
 
 MOST_MACHINES, MOST_PARTS = 8, 8
@@ -325,7 +327,7 @@ _CHANGEABLE = (
 def diff_document(answer: DiffAnswer) -> Document:
     """What a change of a script costs."""
     findings = change_findings(answer.change)
-    blocks: list[Block] = [Section(f"{_capital(sentence(one))}.", ()) for one in findings]
+    blocks: list[Block] = [_headline(one) for one in findings]
     blocks += _machines(answer.change.machines)
     blocks += _parts(answer)
     blocks += _script(answer.base, answer.head)
@@ -340,10 +342,6 @@ def diff_document(answer: DiffAnswer) -> Document:
         is_letter=True,
         title=f"What a change of {answer.head.script or 'this script'} costs",
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _machines(machines: Sequence[MachineChange]) -> Iterator[Table]:

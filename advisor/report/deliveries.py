@@ -164,10 +164,7 @@ def _last_json(last: Posted) -> dict[str, object]:
 
 
 NO_SCHEDULES = "No schedules yet. An example: advisor schedule add '0 6 * * *' -- prices refresh"
-_COLUMNS = (
-    *columns("Name", "Times", "Next", "Next (UTC)", wraps=False),
-    *columns("Last", "Command"),
-)
+_COLUMNS = (*columns("Name", "Times", "Next", "Next (UTC)", wraps=False), *columns("Last", "Command"))
 _PAST_COLUMNS = (
     *columns("Due", "State", wraps=False),
     Column("Attempts", PLAIN, wraps=False),

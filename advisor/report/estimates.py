@@ -124,13 +124,10 @@ def throughput_facts(estimate: IterationEstimate) -> Iterator[Fact]:
     """A line each, of what is known."""
     rate, mfu, peak = estimate.samples_per_s, estimate.mfu, estimate.work.peak_flops_per_s
     if rate is not None:
-        yield Fact("samples per second", f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", _of_gpus(estimate))
+        note = "" if estimate.num_gpus == 1 else f"of all {estimate.num_gpus} GPUs"
+        yield Fact("samples per second", f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}", note)
     if mfu is not None and peak is not None:
         yield Fact("MFU", f"{mfu:.1%}", f"model FLOPs utilization, of {peak / 1e12:,.4g} TFLOP/s a GPU")
-
-
-def _of_gpus(estimate: IterationEstimate) -> str:
-    return "" if estimate.num_gpus == 1 else f"of all {estimate.num_gpus} GPUs"
 
 
 _FITS = {Fit.CERTAIN: "", Fit.LIKELY: ", likely", Fit.NO: ", not enough"}
@@ -204,11 +201,7 @@ def confirmed_fact(confirmation: Confirmation) -> Fact:
 
 
 def _remedy(remedy: Remedy) -> str:
-    facts = {
-        "changes": remedy.changes,
-        "needed_bytes": remedy.need_bytes.p50,
-        "slower": remedy.slower.p50,
-    }
+    facts = {"changes": remedy.changes, "needed_bytes": remedy.need_bytes.p50, "slower": remedy.slower.p50}
     likely = ", likely" if remedy.fit is Fit.LIKELY else ""
     return f"{remedy_text(facts)}{likely}"
 
@@ -241,11 +234,7 @@ def _named(holding: Sequence[str], names: Sequence[str]) -> str:
     return f"all but {', '.join(others)}" if len(others) < len(holding) else ", ".join(holding)
 
 
-_LABELS = {
-    True: "fits in memory",
-    None: "unknown whether it fits in memory",
-    False: "does not fit in memory",
-}
+_LABELS = {True: "fits in memory", None: "unknown whether it fits in memory", False: "does not fit in memory"}
 _TONES = {True: None, None: Tone.DOUBTFUL, False: Tone.FAINT}
 
 

@@ -109,10 +109,7 @@ def calibration_document(calibration: Calibration, path: Path) -> Document:
     )
     return Document(
         facts={"calibration": {"path": str(path), **facts}, **warnings_json(calibration.warnings)},
-        blocks=(
-            Table(columns=_COLUMNS, rows=rows),
-            Lines((f"{calibration.gpu}: written to {path}",)),
-        ),
+        blocks=(Table(columns=_COLUMNS, rows=rows), Lines((f"{calibration.gpu}: written to {path}",))),
     )
 
 

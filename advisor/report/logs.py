@@ -109,11 +109,9 @@ def basis(alike: WaitBin, size_unit: str) -> str:
 
 
 def _bins(bins: Sequence[WaitBin]) -> Table:
-    return Table(columns=BIN_COLUMNS, rows=tuple(Row(_cells(one)) for one in bins))
-
-
-def _cells(one: WaitBin) -> tuple[Cell, ...]:
-    return *(ANY if name is None else name for name in one.key), one.num_jobs, one.p50_s, one.p90_s
+    keys = [tuple(ANY if name is None else name for name in one.key) for one in bins]
+    rows = tuple(Row((*key, one.num_jobs, one.p50_s, one.p90_s)) for key, one in zip(keys, bins, strict=True))
+    return Table(columns=BIN_COLUMNS, rows=rows)
 
 
 def _in_words(wait_s: float) -> str:

@@ -9,6 +9,7 @@ from advisor.core.findings.about_options import (
     RemovedByAttention,
     RemovedByBudget,
     RemovedByDeadline,
+    RemovedByHostMemory,
     RemovedByMemory,
     RemovedByPolicy,
     RemovedByQuota,
@@ -54,6 +55,7 @@ def price_json(price: Price | None) -> Mapping[str, object] | None:
 _OF_RANKING = ("on_frontier", "tie_with", "folded_into", "recommended")
 STATUS_OF_REMOVAL = {
     RemovedByMemory.code: "does not fit",
+    RemovedByHostMemory.code: "small host",
     RemovedBySharding.code: "another world",
     RemovedBySpot.code: "hopeless on spot",
     RemovedBySoftware.code: "unsupported",

@@ -37,9 +37,7 @@ from advisor.report.options import (
     where,
     work_lines,
 )
-from advisor.report.options import (
-    place as place_of,
-)
+from advisor.report.options import place as place_of
 from advisor.report.words.sentences import named_work
 from recommender.ranking.value import Worth, worth_for
 
@@ -109,14 +107,6 @@ def _in_one(row: Place) -> tuple[str, ...]:
     return (*_machine(row), ", ".join(filter(None, texts)))
 
 
-def _rent(row: Place) -> Worded:
-    return Worded(rent_text(row.option.plan), row.option.plan.usd_per_h)
-
-
-def _wait_s(row: Place) -> float | None:
-    return None if row.option.wait_s is None else row.option.wait_s.p90
-
-
 def _needs(option: Option) -> str:
     """What must be done to the script first."""
     return f", needs {named_work(option.work)}" if option.work else ""
@@ -154,7 +144,7 @@ OPTION_COLUMNS = (
     OptionColumn(heading=Column("GPUs, and where"), cell=_machine, forms=Form.MIDDLE | Form.NARROW),
     OptionColumn(
         heading=Column("USD/h, age", wraps=False),
-        cell=_rent,
+        cell=lambda row: Worded(rent_text(row.option.plan), row.option.plan.usd_per_h),
         forms=Form.WIDE | Form.MIDDLE,
         keys=("usd_per_h", "price_retrieved_at"),
         page_place=2,
@@ -177,7 +167,7 @@ OPTION_COLUMNS = (
     ),
     OptionColumn(
         heading=Column("Wait p90", SHORT_DURATION, wraps=False),
-        cell=_wait_s,
+        cell=lambda row: None if row.option.wait_s is None else row.option.wait_s.p90,
         forms=Form.WIDE | Form.MIDDLE,
         keys=("wait_s.p50", "wait_s.p90"),
         page_place=3,
@@ -247,12 +237,7 @@ _MERITS = {
 }
 # What the column of work says already of the recommended row.
 _OF_WORK = ("as it is", "with work")
-_SHORT = (
-    Column("Why"),
-    Column("#", PLAIN, wraps=False),
-    Column("GPUs, and where"),
-    Column("To do first"),
-)
+_SHORT = (Column("Why"), Column("#", PLAIN, wraps=False), Column("GPUs, and where"), Column("To do first"))
 _TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
 _COST = Column("Cost (p90)", USD, wraps=False)
 
@@ -265,8 +250,8 @@ def short_table(recommendation: Recommendation) -> Table:
         for row in recommendation.shortlist
     ]
     row_of = partial(_short_row, worth=worth, is_best_value=recommendation.job.pick is None)
-    wide = tuple(row_of(row, place, figures=(_time(place), _cost(place))) for row, place in rows)
-    stacked = tuple(row_of(row, place, figures=(_cost_above_time(place),)) for row, place in rows)
+    wide = tuple(row_of(row, place, figures=_time_and_cost(place.option)) for row, place in rows)
+    stacked = tuple(row_of(row, place, figures=(_cost_above_time(place.option),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
     narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
     wide_columns = (*_SHORT, _TIME, _COST)
@@ -296,18 +281,13 @@ def _short_row(
     return Row(cells, Tone.BEST if Merit.RECOMMENDED in row.merits else tone)
 
 
-def _time(row: Place) -> Cell:
-    return row.option.time_s if has_figures(row.option) else None
+def _time_and_cost(option: Option) -> tuple[Cell, Cell]:
+    return (option.time_s, option.cost_usd) if has_figures(option) else (None, None)
 
 
-def _cost(row: Place) -> Cell:
-    return row.option.cost_usd if has_figures(row.option) else None
-
-
-def _cost_above_time(row: Place) -> Cell:
-    if not has_figures(row.option):
+def _cost_above_time(option: Option) -> Cell:
+    if not has_figures(option):
         return None
-    option = row.option
     cost_usd = with_p90(option.cost_usd, format_usd)
     return Worded(cost_usd, option.cost_usd.p50), with_p90(option.time_s, format_duration_short)
 

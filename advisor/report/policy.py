@@ -27,11 +27,7 @@ _RULE_COLUMNS = (
     *columns("From", "Layer", wraps=False),
     Column("State"),
 )
-_JUDGEMENT_COLUMNS = (
-    Column("Rule"),
-    *columns("From", "Says", wraps=False),
-    Column("Why"),
-)
+_JUDGEMENT_COLUMNS = (Column("Rule"), *columns("From", "Says", wraps=False), Column("Why"))
 
 
 def check_document(checked: Checked) -> Document:

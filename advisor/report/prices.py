@@ -101,10 +101,7 @@ def _ranges(zones: Sequence[Series]) -> Iterator[tuple[float, Range]]:
 def _detail(name: str, at: float, span: Range, has_zones: bool) -> Detail:
     low, high = map(USD_PER_H.words, span)
     price = f"{low} .. {high}" if has_zones and low != high else low
-    return Detail(
-        label=f"{name}\n{DAY.words(at)}: {price} USD/h",
-        y_range=span if has_zones else None,
-    )
+    return Detail(label=f"{name}\n{DAY.words(at)}: {price} USD/h", y_range=span if has_zones else None)
 
 
 HISTORY_COLUMNS = (
@@ -149,10 +146,7 @@ def _curves(series: Sequence[Series], until: datetime) -> tuple[Chart | Lines, .
     """The machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
     chart = Chart(
-        x=Axis(DAY),
-        y=Axis(USD_PER_H),
-        series=tuple(map(_history_curve, cheapest)),
-        until=until.timestamp(),
+        x=Axis(DAY), y=Axis(USD_PER_H), series=tuple(map(_history_curve, cheapest)), until=until.timestamp()
     )
     num_left = len(series) - len(cheapest)
     if not num_left:
@@ -219,10 +213,7 @@ _SOURCE_COLUMNS = (
     Column("Gaps", PLAIN),
     Column("Credentials"),
 )
-_REFRESH_COLUMNS = (
-    Column("Source"),
-    *columns("Parts", "Failed", "Offers", "History", "Gaps", kind=COUNT),
-)
+_REFRESH_COLUMNS = (Column("Source"), *columns("Parts", "Failed", "Offers", "History", "Gaps", kind=COUNT))
 _FINDING_COLUMNS = columns("Doubt", "Machine", "Place", "Figures")
 
 

@@ -257,21 +257,12 @@ def _price_names(move: Move) -> tuple[str, str, str, str]:
 
 def _prices(move: Move) -> tuple[float, float, float, float]:
     series = move.series
-    return (
-        move.first_usd_per_h,
-        move.last_usd_per_h,
-        series.lowest_usd_per_h,
-        series.highest_usd_per_h,
-    )
+    return (move.first_usd_per_h, move.last_usd_per_h, series.lowest_usd_per_h, series.highest_usd_per_h)
 
 
 def saving_table(savings: Sequence[Saving]) -> Table:
     """What to do: jobs that cost less elsewhere, each with the command that shows it."""
-    head = (
-        Column(SAVINGS),
-        Column("Saves in this period", CENTS, wraps=False),
-        Column("See for yourself"),
-    )
+    head = (Column(SAVINGS), Column("Saves in this period", CENTS, wraps=False), Column("See for yourself"))
     rows = (
         Row((sentence(saving_finding(one)), one.period_usd, command_of(one)), Tone.GOOD) for one in savings
     )

@@ -54,10 +54,7 @@ def runs_document(runs: Sequence[Run], *, num_left_out: int = 0) -> Document:
         "num_left_out": num_left_out,
     }
     return Document(
-        facts=facts | {"warnings": []},
-        blocks=(table, total) if runs else (total,),
-        sheet=table,
-        title="Runs",
+        facts=facts | {"warnings": []}, blocks=(table, total) if runs else (total,), sheet=table, title="Runs"
     )
 
 

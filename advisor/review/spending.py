@@ -10,10 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import (
-    Leak,
-    LeakIdle,
-)
+from advisor.core.findings.about_reports import Leak, LeakIdle
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
 from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total

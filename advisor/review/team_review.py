@@ -51,10 +51,7 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
         yield LeftOut(where="the database", num_left_out=len(impossible), num_read=None, first=first)
     without_cost = [run for run in runs if run.cost_usd is None]
     if without_cost:
-        yield RunCostsUnknown(
-            num_runs=len(without_cost),
-            runs=[run.id for run in without_cost[:_MOST_NAMES]],
-        )
+        yield RunCostsUnknown(num_runs=len(without_cost), runs=[run.id for run in without_cost[:_MOST_NAMES]])
     estimated = [run for run in runs if run.cost_kind is CostKind.ESTIMATED]
     if estimated:
         yield ReportGap(what="estimated", num=len(estimated))

@@ -339,11 +339,7 @@ def _job(schedule: Schedule, plan: WorkflowPlan, lines: _Lines) -> dict[str, obj
         guarded = [{"if": "steps.clock.outputs.counts == 'yes'", **step} for step in steps]
         steps = [_clock_step(schedule.zone, lines), *guarded]
     # Ten minutes to install.
-    return {
-        "runs-on": "ubuntu-latest",
-        "timeout-minutes": round(plan.timeout_s / 60) + 10,
-        "steps": steps,
-    }
+    return {"runs-on": "ubuntu-latest", "timeout-minutes": round(plan.timeout_s / 60) + 10, "steps": steps}
 
 
 def _follows_clock(lines: _Lines) -> bool:

@@ -169,7 +169,7 @@ def _gpu() -> Check:
 
     devices = detect_devices()
     if not devices:
-        detail = "none here: scripts are profiled without one, and there is no local option"
+        detail = "none here: scripts are profiled without one"
         return Check(name="gpu", state="ok", detail=detail)
     unknown = [device.name for device in devices if not is_known(device.name)]
     if unknown:

@@ -62,13 +62,7 @@ def measure_kernels(request: MeasureRequest, python: Path | None, listener: List
     with listener.count(f"measuring on {request.backend}") as tell:
         count = _Count(tell)
         try:
-            recording = measure(
-                cases,
-                request.out,
-                backend=request.backend,
-                python=python,
-                progress=count,
-            )
+            recording = measure(cases, request.out, backend=request.backend, python=python, progress=count)
         except KeyboardInterrupt:
             if count.done:
                 kept = f"{count.done} of {count.total} are kept in {request.out}"
@@ -133,10 +127,7 @@ def _measured(python: Path | None, listener: Listener) -> Recording:
     from advisor.measure import calibration_kernels, measure
 
     _check_known()
-    with (
-        temporary_folder("calibrate") as folder,
-        listener.count("measuring") as tell,
-    ):
+    with temporary_folder("calibrate") as folder, listener.count("measuring") as tell:
         return measure(calibration_kernels(), folder / "kernels.jsonl", python=python, progress=tell)
 
 

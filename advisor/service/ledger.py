@@ -14,7 +14,7 @@ from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.plan_facts import Place, PlanRequest, place_of
 from advisor.service.prices.live import now
-from advisor.service.receipts import enter_left_behind
+from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -284,8 +284,7 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
         impossible = impossible_runs(store, since=start, project=request.project)
         listener.warn([f"{why}. It is in no total." for why in impossible])
         return RecordedRuns(
-            runs=runs(store, since=start, project=request.project),
-            num_left_out=num_refused + len(impossible),
+            runs=runs(store, since=start, project=request.project), num_left_out=num_refused + len(impossible)
         )
 
 

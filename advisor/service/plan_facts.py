@@ -162,11 +162,7 @@ def _facts_of_rented(parts: Sequence[str], pricing: PricingSettings, listener: L
     counted = _COUNTED.fullmatch(machine)
     num_nodes, instance_type = (int(counted[1]), counted[2]) if counted else (1, machine)
     known = Facts(
-        provider=provider,
-        instance_type=instance_type,
-        region=place,
-        market=market.value,
-        num_nodes=num_nodes,
+        provider=provider, instance_type=instance_type, region=place, market=market.value, num_nodes=num_nodes
     )
     offer = cheapest_at(pricing, provider, instance_type, place, market, listener)
     if offer is not None:

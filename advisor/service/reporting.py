@@ -317,7 +317,7 @@ Z90 = 1.2816
 def todays_prices_for(
     jobs: Sequence[Recurring], policy: Policy | None, config: Config, listener: Listener
 ) -> TodaysMarket:
-    """Machines with the GPUs that the jobs' recommendations name, at today's prices; nothing is pulled.
+    """Machines with the GPUs that the jobs' recommendations name, at today's prices (pulled if due).
 
     Raises:
         AdvisorError: prices cannot be read.
@@ -333,7 +333,9 @@ def todays_prices_for(
             wanted.setdefault(one.gpu, set()).add(one.num_gpus)
     try:
         offers = (
-            query_offers(config.pricing, OfferFilter(wanted=wanted), listener, only_open=True).offers
+            query_offers(
+                config.pricing, OfferFilter(wanted=wanted), listener, may_refresh=True, only_open=True
+            ).offers
             if wanted
             else ()
         )

@@ -243,6 +243,31 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
     )
 
 
+def steps_on_cpu(request: TraceRequest, settings: ProfileSettings, listener: Listener) -> tuple[float, ...]:
+    """Seconds of some steps of a script on this machine's CPU.
+
+    Raises:
+        AdvisorError: it does not run there, or not a step of it ends in time.
+    """
+    from advisor.profile.epoch import parse_fake_data
+    from advisor.profile.profiling import time_on_cpu
+
+    assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101
+    with listener.step(f"timing {request.source.name} on this CPU", limit_s=settings.timeout):
+        return time_on_cpu(
+            request.source,
+            request.arguments,
+            python=settings.python or request.python,
+            timeout_s=settings.timeout,
+            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+            num_samples=settings.samples,
+            sandbox=settings.sandbox,
+            sandbox_read=settings.sandbox_read,
+            env=settings.env,
+            variables=request.variables,
+        )
+
+
 def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:
     """``fake`` where a GPU or a world is pretended."""
     pretended = {"pretended_gpu": request.pretended_gpu, "world_size": request.world_size}

@@ -35,6 +35,7 @@ from advisor.predict.interval import Correction, widened
 from advisor.predict.iteration import predict_counts, prediction_on
 from advisor.predict.split import why_undivided
 from advisor.predict.what_if.making import CHANGES, ONE_LINE, Change
+from advisor.workloads.cpu import CPU, CpuSteps
 from advisor.workloads.notes import Noting, noting
 from advisor.workloads.steps import Length, length_of
 
@@ -100,13 +101,17 @@ class Version:
             iterations_per_epoch=self._length.per_epoch(num_gpus),
             share=self._length.steps.share(num_gpus),
             script_work=self._notes.script_work(num_gpus),
-            memory_notes=self._notes.memory(estimate),
+            memory_notes=() if gpu.name == CPU else self._notes.memory(estimate),
             scaling_notes=self._notes.scaling(num_gpus),
         )
 
 
 def as_written(
-    trace: Trace, gpus: Mapping[str, GpuSpec], job: Job, corrections: Mapping[str, Correction] | None = None
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    job: Job,
+    corrections: Mapping[str, Correction] | None = None,
+    cpu: CpuSteps | None = None,
 ) -> Version:
     """The script as it is.
 
@@ -115,6 +120,7 @@ def as_written(
         gpus: the catalog entries of the GPUs that plans may have.
         job: says how long it trains, and how the script scales and divides its model.
         corrections: by GPU, what earlier runs say; None without any.
+        cpu: steps that were timed on this machine's CPU.
 
     Raises:
         InputError: an argument of another kind.
@@ -124,6 +130,8 @@ def as_written(
     length, known = length_of(trace, job), corrections or {}
 
     def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:
+        if cpu is not None and gpu == CPU:
+            return [cpu.estimate(trace, layout) for layout in layouts]
         return predict_counts(
             trace, gpus[gpu], layouts, share_of=length.steps.share, correction=known.get(gpu), split=job.split
         )

@@ -33,7 +33,7 @@ Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How
   T4 iterations 15 %.
 - **Repeat**: `python -m research.training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`, with the
   folders of the other data sets (`--help`)
-- **Does not know**: convolutions in TF32, embeddings, batch normalisation, reductions, optimizer steps:
+- **Does not know**: convolutions in TF32, embeddings, reductions, optimizer steps:
   these stay with the roofline and wave scaling, and the estimate names them. Attention, recurrent layers,
   and in 16 bits norms and element-wise operators have formulas of their own. Backward operators in FP32
   are priced with the efficiency of their forward kernels. GPUs other than those below are taken to be

@@ -70,11 +70,7 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
     run_h = (plan.startup_s + train_s) / HOUR_S
     usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
     parts = {"training": usd_per_s * train_s, "start-up": usd_per_s * plan.startup_s}
-    extras = {
-        STORAGE: plan.storage_usd_per_h * run_h,
-        RESULT: plan.egress_usd,
-        MOVING: plan.transfer_usd,
-    }
+    extras = {STORAGE: plan.storage_usd_per_h * run_h, RESULT: plan.egress_usd, MOVING: plan.transfer_usd}
     parts |= {name: usd for name, usd in extras.items() if usd}
     if rise_usd > TOLERANCE * cost_p50_usd:
         parts["price rise"] = rise_usd
@@ -129,6 +125,11 @@ def rents_to_compare(plan: Plan) -> tuple[float, ...]:
     these never is.
     """
     rent = plan.usd_per_h or 0.0
-    rises = [price_rise(plan, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
+    price = plan.price
+    rises = (
+        [1.0] * (1 + len(Price.RUN_DAYS))
+        if price is None
+        else [p90 / price.usd_per_h.p50 for p90 in price.p90s]
+    )
     counted = [rent * rise for rise in rises] if is_guessed(plan) else [rent] * len(rises)
     return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)

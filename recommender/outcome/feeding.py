@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ from advisor.core.input_time import ASSUMED_VCPUS_PER_GPU
 from advisor.core.units import GIB, HOUR_S
 from advisor.core.values import Interval, IterationEstimate, Plan
 from advisor.pricing.instance_types import load_instances
+from advisor.pricing.node_counts import network_rate
 from advisor.pricing.storage import disk_bytes_per_s
 from recommender.outcome.spot import SpotTerms, is_spot
 
@@ -20,8 +22,8 @@ from recommender.outcome.spot import SpotTerms, is_spot
 #
 # Data in the machine's region comes from object storage, other data from the network disk that it was copied
 # to, whose own rate is a limit as well (catalogs/disks.csv). Either goes through the machine's network. Reads
-# get half of its rate, between a quarter and all of it. What was read from a disk stays in memory where it
-# fits. A plan may copy the data to the machine's own disks first.
+# get half of its rate, between a quarter and all of it. Memory keeps what it holds of files from a disk. A
+# plan may copy the data to the machine's own disks first.
 
 
 # What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
@@ -50,14 +52,28 @@ def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
 
     Each node reads the samples of its own GPUs over its own network, or from its own disks.
     """
-    if not plan.read_gib or iterations_per_epoch is None or plan.is_in_memory:
+    read_gib = plan.read_gib * missed_share(plan.kept_share)
+    if not read_gib or iterations_per_epoch is None:
         return None
-    median_s = plan.read_gib * GIB / iterations_per_epoch / plan.num_nodes / _bytes_per_s(plan)
+    median_s = read_gib * GIB / iterations_per_epoch / plan.num_nodes / _bytes_per_s(plan)
     return Interval(p10=median_s / EITHER_SIDE, p50=median_s, p90=median_s * EITHER_SIDE)
 
 
+def missed_share(kept_share: float) -> float:
+    """What each epoch reads anew of data of which memory keeps a share, the files that were used last.
+
+    In another order each epoch, a sample is still there if fewer others than fit were read since. The places
+    that it has in two epochs are independent and uniform: a = 1 - share is missed at a (1 - ln a).
+
+    >>> [round(missed_share(share), 3) for share in (0, 0.5, 0.9, 0.99, 1)]
+    [1.0, 0.847, 0.33, 0.056, 0.0]
+    """
+    rest = 1 - kept_share
+    return rest * (1 - math.log(rest)) if rest > 0 else 0.0
+
+
 def _bytes_per_s(plan: Plan) -> float:
-    if plan.copied_s:  # to its own disks
+    if plan.copied_s and not plan.kept_share:  # to its own disks
         return local_disks_bytes(plan) * _DISK_READS_PER_S
     return _source_bytes_per_s(plan)
 
@@ -78,9 +94,9 @@ def local_disks_bytes(plan: Plan) -> int:
 def network_bits_per_s(plan: Plan) -> float:
     """Of one machine as far as it serves reads; an unknown one has the least of any known for each vCPU."""
     offer = plan.offer
-    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
-    if known is not None and known.network_bits_per_s is not None:
-        return min(known.network_bits_per_s, MOST_BITS_PER_S)
+    known = None if offer is None else network_rate(offer.provider, offer.instance_type)
+    if known is not None:
+        return min(known, MOST_BITS_PER_S)
     vcpus = vcpus_per_gpu(plan) * plan.layout.gpus_per_node
     return min(_least_bits_per_s_of_a_vcpu() * vcpus, MOST_BITS_PER_S)
 
@@ -98,17 +114,17 @@ def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | Non
     """What reading takes, or copying once; None where there is no data set, or reading hides for sure."""
     if not plan.read_gib or plan.offer is None:
         return None
-    if plan.is_in_memory:
+    if plan.kept_share == 1:
         return ReadOnce(gib=plan.read_gib, time_s=plan.copied_s)
     if each_s is None:
         return Unknown(what="reading")
-    if plan.copied_s:
+    if plan.copied_s and not plan.kept_share:
         return CopiedLocally(gib=plan.read_gib, time_s=plan.copied_s, read_s=each_s.p50)
     if each_s.p90 <= estimate.device_s.p50:
         return None
     bits_per_s = network_bits_per_s(plan)
     return Reading(
-        gib=plan.read_gib,
+        gib=plan.read_gib * missed_share(plan.kept_share),
         read_s=each_s.p50,
         bytes_per_s=_bytes_per_s(plan),
         bits_per_s=bits_per_s,
@@ -138,17 +154,18 @@ def copied_locally(plan: Plan) -> Plan | None:
 
 
 def kept_in_memory(plan: Plan) -> Plan | None:
-    """The plan that reads its data from the network disk once; None where the memory does not hold them.
+    """The plan whose memory keeps what it holds of the data on its network disk; None where it holds none.
 
     A script has nothing to do for it: the system keeps the files that were read. What comes from object
-    storage is no file. The first epoch may hide some of it; that is not counted.
+    storage is no file. The first reading is billed before training: that it may hide some is not counted.
     """
     offer, data_bytes = plan.offer, plan.read_gib * GIB
     known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
     memory_bytes = (known and known.memory_bytes) or 0
-    if plan.copied_s or not plan.transfer_gib or not 0 < data_bytes <= _MEMORY_SHARE * memory_bytes:
+    if plan.copied_s or not plan.transfer_gib or not data_bytes or not memory_bytes:
         return None
-    return replace(_having_read(plan, data_bytes / _source_bytes_per_s(plan)), is_in_memory=True)
+    kept_share = min(_MEMORY_SHARE * memory_bytes / data_bytes, 1.0)
+    return replace(_having_read(plan, data_bytes / _source_bytes_per_s(plan)), kept_share=kept_share)
 
 
 def _having_read(plan: Plan, copied_s: float) -> Plan:

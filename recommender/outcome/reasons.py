@@ -30,6 +30,7 @@ from advisor.pricing.providers import is_community_host
 from advisor.pricing.sources.protocol import DERIVED
 from recommender.outcome.bill import cost_usd, price_rise
 from recommender.outcome.feeding import vcpus_per_gpu
+from recommender.outcome.host_memory import host_memory_notes
 from recommender.outcome.nodes import times_of_one
 from recommender.outcome.spot import (
     SpotTerms,
@@ -74,7 +75,7 @@ def software_changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     version = capability(gpu)
     if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
         needed.append(EditScript(what="install-for-cuda-12", name=gpu.architecture))
-    if version is None:
+    if version is None and gpu.compute_capability:
         needed.append(EditScript(what="install-for-vendor", name=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
         needed.append(EditScript(what="install-aarch64"))
@@ -107,6 +108,7 @@ def reasons_of(plan: Plan, workload: Workload, estimate: IterationEstimate) -> I
         yield why
     yield from (note for note in estimate.assumptions if isinstance(note, RemovedByAttention))
     yield from workload.memory_notes
+    yield from host_memory_notes(plan, estimate)
     yield from _input(plan, estimate)
     yield from workload.scaling_notes
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
@@ -135,7 +137,7 @@ def changes_of(plan: Plan, workload: Workload, spot: SpotTerms, train_s: float) 
     work = workload.script_work
     yield from work.change
     yield from software_changes(plan, workload.gpu)
-    if plan.copied_s and not plan.is_in_memory:
+    if plan.copied_s and not plan.kept_share:
         yield EditScript(what="use-nvme")
     yield from work.sharing
     if plan.num_nodes > 1:

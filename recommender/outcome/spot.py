@@ -185,10 +185,7 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
         )
     if REACQUIRE in terms.assumed:
         terms = replace(
-            terms,
-            reacquire_h=odds.outage_h,
-            sigma_reacquire=odds.sigma_outage,
-            most_away_h=odds.most_away_h,
+            terms, reacquire_h=odds.outage_h, sigma_reacquire=odds.sigma_outage, most_away_h=odds.most_away_h
         )
     if DISPERSION in terms.assumed:
         terms = replace(terms, dispersion_up=odds.dispersion_up, dispersion_down=odds.dispersion_down)
@@ -199,10 +196,7 @@ def _source(odds: SpotOdds, seen: Watched | None) -> Finding:
     if seen is not None:
         return RateOfLog(num_preemptions=seen.num_losses, up_h=seen.up_h)
     return RateAssumed(
-        basis=odds.basis,
-        num_traces=odds.num_traces,
-        source=odds.source,
-        as_of=str(odds.as_of),
+        basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
     )
 
 

@@ -11,7 +11,11 @@ from operator import itemgetter, le
 
 from advisor.core.errors import InputError
 from advisor.core.findings import Finding
-from advisor.core.findings.about_options import QuotaNeeded, RemovedByQuota, Unknown
+from advisor.core.findings.about_options import (
+    QuotaNeeded,
+    RemovedByQuota,
+    Unknown,
+)
 from advisor.core.globs import is_among
 from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
@@ -63,11 +67,46 @@ def over_quota(offer: Offer, quotas: Sequence[Quota], num_nodes: int = 1) -> Fin
     return None
 
 
-def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
-    """Which quota so many machines need, in the provider's words; None where we know of none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountLimits:
+    """What the user's accounts may start, as they said.
+
+    Attributes:
+        limits: by provider, region (``"global"`` for all) and the quota's name there.
+        read_on: the day, for people.
+        leaves_out: whether machines beyond them are removed, rather than named with what to request.
+    """
+
+    limits: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    read_on: str = ""
+    leaves_out: bool = False
+
+    def of(self, offer: Offer, quota: str) -> int | None:
+        """None where the account said nothing of it."""
+        most = self.limits.get((offer.provider, offer.region, quota))
+        is_on_demand = offer.market is Market.ON_DEMAND
+        of_all = self.limits.get((offer.provider, "global", _OF_ALL_REGIONS)) if is_on_demand else None
+        return most if most is None or of_all is None else min(most, of_all)
+
+
+# Of GCP: a project has one for all GPUs beside those of its regions; preemptible ones have their own.
+_OF_ALL_REGIONS = "GPUS_ALL_REGIONS"
+_UNKNOWN_LIMITS = AccountLimits()
+
+
+def quota_note(
+    offer: Offer, num_nodes: int = 1, account: AccountLimits = _UNKNOWN_LIMITS
+) -> QuotaNeeded | None:
+    """Which quota so many machines need, in the provider's words, and what the account lacks of it.
+
+    None where we know of none, or the account has enough.
+    """
     quota = quota_of(offer.provider, offer.instance_type, offer.market)
     count = None if quota is None else quota.count_of(offer, num_nodes)
     if quota is None or count is None:
+        return None
+    most = account.of(offer, quota.quota)
+    if most is not None and count <= most:
         return None
     return QuotaNeeded(
         provider=offer.provider,
@@ -76,6 +115,8 @@ def quota_note(offer: Offer, num_nodes: int = 1) -> Finding | None:
         count=count,
         unit=quota.unit.value,
         region=offer.region,
+        most=most,
+        read_on=None if most is None else account.read_on,
     )
 
 
@@ -270,6 +311,7 @@ def plans_of_offers(
     terms: CloudTerms,
     catalog: Sequence[Rate] | None = None,
     quotas: Sequence[Quota] = (),
+    account: AccountLimits = _UNKNOWN_LIMITS,
     prices: Sequence[Price] | None = None,
     node_counts: Callable[[Offer], Iterable[int]] = lambda _: (1,),
 ) -> list[Plan]:
@@ -279,7 +321,8 @@ def plans_of_offers(
         offers: what is for rent.
         terms: what the job needs of any machine.
         catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
-        quotas: what the account may start at once.
+        quotas: what the account may start at once, by the user's word, which goes first.
+        account: the same by the account's own word.
         prices: what an hour of each offer will cost; as it is quoted if None.
         node_counts: how many machines of an offer to take together; each alone by default.
 
@@ -303,12 +346,38 @@ def plans_of_offers(
             price,
             terms,
             extras(offer.provider, offer.region, num_nodes),
-            quotas,
+            _quota_of_plan(offer, num_nodes, quotas, account),
             num_nodes,
         )
         for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
         for num_nodes in node_counts(offer)
     ]
+
+
+def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], account: AccountLimits) -> _OfQuota:
+    """What forbids the plan, what to say of its quota, and whether the account lacks some.
+
+    Where the user told what the account may start, nothing else counts.
+    """
+    if any(is_among(offer, quota) for quota in quotas):
+        return over_quota(offer, quotas, num_nodes), (), False
+    note = quota_note(offer, num_nodes, account)
+    if note is None:
+        return None, (), False
+    if note.most is None or not account.leaves_out:
+        return None, (note,), note.most is not None
+    removed = RemovedByQuota(
+        num_vcpus=note.count,
+        most_vcpus=note.most,
+        unit=note.unit,
+        instance_types=(note.quota,),
+        region=offer.region,
+        provider=offer.provider,
+    )
+    return removed, (), True
+
+
+_OfQuota = tuple[Finding | None, tuple[Finding, ...], bool]
 
 
 def _check_quotas(quotas: Sequence[Quota]) -> None:
@@ -320,14 +389,11 @@ def _cloud_plan(
     price: Price | None,
     terms: CloudTerms,
     extras: Extras,
-    quotas: Sequence[Quota],
+    of_quota: _OfQuota,
     num_nodes: int,
 ) -> Plan:
-    """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them.
-
-    It names the quota that it needs, where the user did not tell what the account may start.
-    """
-    quota = None if any(is_among(offer, one) for one in quotas) else quota_note(offer, num_nodes)
+    """So many machines of an offer; their nodes stand in one zone, so that nothing is paid between them."""
+    blocked, quota_notes, lacks_quota = of_quota
     wait_s, notes = wait_of(offer, price, configured=terms.wait_s, history=terms.history, num_nodes=num_nodes)
     machine = offer.instance_type if num_nodes == 1 else f"{num_nodes}x{offer.instance_type}"
     return Plan(
@@ -350,8 +416,9 @@ def _cloud_plan(
         transfer_gib=extras.transfer_gib,
         read_gib=terms.dataset_gib,
         rates=extras.rates,
-        notes=(*notes, *extras.notes, *(() if quota is None else (quota,))),
-        blocked=over_quota(offer, quotas, num_nodes),
+        notes=(*notes, *extras.notes, *quota_notes),
+        blocked=blocked,
+        lacks_quota=lacks_quota,
     )
 
 

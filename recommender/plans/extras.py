@@ -142,12 +142,7 @@ def _moving(
 
 
 def _extras(
-    needs: Sequence[_Need],
-    terms: CloudTerms,
-    moved_gib: float,
-    catalog: Sequence[Rate],
-    *,
-    download_s: float,
+    needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate], *, download_s: float
 ) -> Extras:
     paid = [(need, _charge(need, catalog)) for need in needs if need.gib]
     usd = {need.name: charged.usd for need, charged in paid}

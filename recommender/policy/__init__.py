@@ -9,8 +9,6 @@ from __future__ import annotations
 from recommender.conditions import Facts, Spent, start_of_month
 from recommender.policy.judge import (
     GiveWay,
-    NeededApproval,
-    Removal,
     Verdict,
     everything_removed,
     explain,
@@ -28,9 +26,7 @@ __all__ = [
     "Fault",
     "GiveWay",
     "Layer",
-    "NeededApproval",
     "Policy",
-    "Removal",
     "Spent",
     "Verdict",
     "everything_removed",

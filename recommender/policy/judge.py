@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.errors import PolicyViolationError
-from advisor.core.findings import Finding
 from advisor.core.findings.about_options import ApprovalNeeded, RemovedByPolicy
 from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
@@ -18,47 +17,11 @@ from recommender.policy.rules import ApprovalRule, Effect, Judgement, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """A rule that removes a plan.
-
-    Attributes:
-        rule: as it stands, such as ``"deny.regions: us-gov-*"``.
-        file: where it stands, such as ``"org.yaml:7"``.
-        detail: why it hits this plan.
-    """
-
-    rule: str
-    file: str
-    detail: str
-
-    @property
-    def name(self) -> str:
-        """``deny.regions: us-gov-* (org.yaml:7)``."""
-        return f"{self.rule} ({self.file})"
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.detail}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeededApproval:
-    """Who must agree, by which rule, and why."""
-
-    by: str
-    rule: str
-    file: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"needs approval by {self.by}: {self.detail} ({self.file})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What a policy says of an option: removed if there is any removal."""
 
-    removals: tuple[Removal, ...] = ()
-    approvals: tuple[NeededApproval, ...] = ()
+    removals: tuple[RemovedByPolicy, ...] = ()
+    approvals: tuple[ApprovalNeeded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +56,14 @@ def judge_facts(facts: Facts, policy: Policy) -> Verdict:
             if judgement.effect is Effect.REMOVES
         ),
         approvals=tuple(
-            NeededApproval(by=rule.by, rule=rule.text, file=str(rule.origin), detail=judgement.detail)
+            ApprovalNeeded(by=rule.by, file=str(rule.origin), detail=judgement.detail)
             for rule, judgement in judgements
             if isinstance(rule, ApprovalRule) and judgement.effect is Effect.ASKS
         ),
     )
 
 
-def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tuple[Removal, ...]:
+def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tuple[RemovedByPolicy, ...]:
     """Why a plan need not be computed: names, price per hour, number of GPUs, spot rules.
 
     Args:
@@ -150,7 +113,7 @@ def judge_options(
     }
 
 
-def would_give_way(removals: Mapping[str, Sequence[Removal]]) -> GiveWay | None:
+def would_give_way(removals: Mapping[str, Sequence[RemovedByPolicy]]) -> GiveWay | None:
     """The smallest set of rules whose lifting leaves a plan; of those, the one that leaves most.
 
     A plan is left once every rule that removes it is lifted, so the smallest set is that of some plan.
@@ -161,7 +124,9 @@ def would_give_way(removals: Mapping[str, Sequence[Removal]]) -> GiveWay | None:
     Returns:
         None if nothing was removed.
     """
-    sets = [frozenset(removal.name for removal in several) for several in removals.values() if several]
+    sets = [
+        frozenset(f"{one.rule} ({one.file})" for one in several) for several in removals.values() if several
+    ]
     if not sets:
         return None
     fewest = min(map(len, sets))
@@ -170,7 +135,7 @@ def would_give_way(removals: Mapping[str, Sequence[Removal]]) -> GiveWay | None:
     return GiveWay(rules=rules, num_plans=num_plans)
 
 
-def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViolationError:
+def everything_removed(removals: Mapping[str, Sequence[RemovedByPolicy]]) -> PolicyViolationError:
     """The error for a policy that leaves no plan: which rule would have to give way, and what that leaves.
 
     Args:
@@ -189,8 +154,8 @@ def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViola
     )
 
 
-def _removal(rule: Rule, detail: str) -> Removal:
-    return Removal(rule=rule.text, file=str(rule.origin), detail=detail)
+def _removal(rule: Rule, detail: str) -> RemovedByPolicy:
+    return RemovedByPolicy(rule=rule.text, file=str(rule.origin), detail=detail)
 
 
 # --- Options under a policy: what it removes is no longer feasible, and says by which rule ---------------
@@ -218,22 +183,14 @@ def check_any_left(options: Sequence[Option]) -> None:
         PolicyViolationError: names the rules that would have to give way.
     """
     if options and all(RemovedByPolicy.code in option.removed_by for option in options):
-        raise everything_removed({option.plan.id: _removals_of(option) for option in options})
-
-
-def _removals_of(option: Option) -> list[Removal]:
-    told = (reason for reason in option.reasons if isinstance(reason, RemovedByPolicy))
-    return [Removal(rule=reason.rule, file=reason.file, detail=reason.detail) for reason in told]
+        raise everything_removed(
+            {
+                option.plan.id: [reason for reason in option.reasons if isinstance(reason, RemovedByPolicy)]
+                for option in options
+            }
+        )
 
 
 def _judged(option: Option, verdict: Verdict) -> Option:
-    reasons = (*map(_removed_by, verdict.removals), *map(_approval, verdict.approvals))
+    reasons = (*verdict.removals, *verdict.approvals)
     return replace(option, reasons=(*reasons, *option.reasons)) if reasons else option
-
-
-def _removed_by(removal: Removal) -> Finding:
-    return RemovedByPolicy(rule=removal.rule, file=removal.file, detail=removal.detail)
-
-
-def _approval(approval: NeededApproval) -> Finding:
-    return ApprovalNeeded(by=approval.by, file=approval.file, detail=approval.detail)

@@ -33,17 +33,18 @@ from recommender.ranking.what_tips import by_checkpoints, summary_of
 # --- How sure an option is to go well, as something that can be ordered ----------------------------------
 
 
-RiskKey = tuple[float, bool, float]
+RiskKey = tuple[float, bool, float, bool]
 
 
 def risk_key(option: Option) -> RiskKey:
-    """Less is safer: odds of missing a limit, then whether it can be preempted, then the cost at p90.
+    """Less is safer: odds of missing a limit, then whether it can be preempted, the cost at p90, the quota.
 
     The odds are those of the limit that is likelier to be missed, 0 without limits, to a hundredth: less is
     luck of the draws.
     """
     odds = [p for p in (option.p_within_budget, option.p_within_deadline) if p is not None]
-    return round(1 - min(odds, default=1.0), 2), is_spot(option.plan), option.cost_usd.p90
+    odds_of_missing = round(1 - min(odds, default=1.0), 2)
+    return odds_of_missing, is_spot(option.plan), option.cost_usd.p90, option.plan.lacks_quota
 
 
 def risk_ranks(options: Sequence[Option]) -> list[int]:
@@ -60,7 +61,7 @@ def safest(options: Sequence[Option]) -> Option:
 
 def why_safest(option: Option) -> Finding:
     """Why it is the safest."""
-    missed, preempted, cost_usd = risk_key(option)
+    missed, preempted, cost_usd, _ = risk_key(option)
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
     asked = [name for name, p in limits.items() if p is not None]
     return Safest(

@@ -107,16 +107,8 @@ def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
 # --- What came nearest where nothing is feasible ---------------------------------------------------------
 
 
-def _cost_p50(option: Option) -> float:
-    return option.cost_usd.p50
-
-
-def _time_p50(option: Option) -> float:
-    return option.time_s.p50
-
-
 # What only asks for more money or time, with what comes nearest to it.
-LIMITS = {RemovedByBudget.code: _cost_p50, RemovedByDeadline.code: _time_p50}
+LIMITS = {RemovedByBudget.code: lambda o: o.cost_usd.p50, RemovedByDeadline.code: lambda o: o.time_s.p50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +176,7 @@ def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[O
 def _kind(option: Option) -> object:
     plan = option.plan
     owner = plan.provider if plan.offer is None else plan.offer.market
-    return owner, *dict.fromkeys(change.code for change in option.script_changes)
+    return owner, option.work
 
 
 def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:

@@ -22,8 +22,7 @@ def frontier(points: Sequence[Point]) -> list[int]:
     [0, 1]
     """
     order = sorted(
-        (i for i, point in enumerate(points) if all(map(math.isfinite, point))),
-        key=lambda i: (*points[i], i),
+        (i for i, point in enumerate(points) if all(map(math.isfinite, point))), key=lambda i: (*points[i], i)
     )
     kept: list[int] = []
     for i in order:
@@ -39,8 +38,7 @@ def frontier_of_three(points: Sequence[tuple[float, float, float]]) -> list[int]
     [0, 1]
     """
     order = sorted(
-        (i for i, point in enumerate(points) if all(map(math.isfinite, point))),
-        key=lambda i: (*points[i], i),
+        (i for i, point in enumerate(points) if all(map(math.isfinite, point))), key=lambda i: (*points[i], i)
     )
     kept: list[int] = []
     best = np.empty((len(order), 3))

@@ -21,7 +21,7 @@ from advisor.core.values import Job, Option, Tier, Work
 # So long the job waits for whoever wraps its model in DDP. No job of some minutes gains as much from a second
 # GPU, whatever an hour is worth.
 CHANGE_S = 1800.0
-Preference = tuple[float, float, float, str]
+Preference = tuple[float, float, float, bool, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +101,10 @@ def even_usd_per_h(one: Option, other: Option, worth: Worth) -> float:
 
 
 def preference(option: Option, worth: Worth) -> Preference:
-    """Less is preferred: the total, then the faster; where draws never end, by the medians; then by id."""
+    """Less is preferred: the total, then time; medians where draws never end; enough quota; then by id."""
     medians = option.cost_usd.p50 + (worth.hour_usd and worth.hour_usd * option.time_s.p50 / HOUR_S)
-    return total_usd(option, worth), option.expected.time_s, medians, option.plan.id
+    total = total_usd(option, worth)
+    return total, option.expected.time_s, medians, option.plan.lacks_quota, option.plan.id
 
 
 def least_total(options: Sequence[Option], worth: Worth) -> Option:

@@ -127,10 +127,15 @@ def build(step: Step, device: str = "cuda") -> Work:
     Raises:
         ImportError: the network is torchvision's or transformers', and that is not installed.
     """
+    return prepared(step, registry()[step.network], device)
+
+
+def prepared(step: Step, maker: Maker, device: str = "cuda") -> Work:
+    """The same of a network that the registry need not have."""
     torch.manual_seed(0)
     set_flags(step)
     with torch.device(device):
-        made = registry()[step.network](step.batch, step.tiny)
+        made = maker(step.batch, step.tiny)
     model, inputs = made.model.train(), made.inputs
     half = _dtype(_HALF_MODELS, step, device)
     if half is not None:

@@ -11,16 +11,22 @@ from pathlib import Path
 
 from advisor.predict.exchange.collective_time import Scaling
 from research.scaling.cases import Case, judged
-from research.scaling.fitting import fitted
+from research.scaling.fitting import BOARDS, boards_left_out, fitted
+from research.scaling.lambda_boards import lambda_cases
 from research.scaling.replicated import dlperf_cases, nvidia_cases
 from research.scaling.sharded import fsdp_cases
-from research.scaling.tables import row_table, summary_table
+from research.scaling.tables import link_table, row_table, summary_table
 
 
 def all_cases(measurements: Path) -> list[Case]:
     """Every row that can be built."""
     third_party, published = measurements / "third_party", measurements / "published"
-    return [*nvidia_cases(third_party), *dlperf_cases(published), *fsdp_cases(third_party, published)]
+    return [
+        *nvidia_cases(third_party),
+        *dlperf_cases(published),
+        *fsdp_cases(third_party, published),
+        *lambda_cases(published),
+    ]
 
 
 def main() -> None:
@@ -34,6 +40,8 @@ def main() -> None:
     scaling = fitted(cases) if arguments.fit else Scaling()
     rows = [judged(case, scaling) for case in cases]
     print(f"{scaling}\n\n{summary_table(rows)}")
+    boards = boards_left_out([case for case in cases if case.source == BOARDS])
+    print(f"\nBoards left out:\n\n{link_table(boards)}")
     if arguments.rows:
         print(f"\n{row_table(rows)}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from advisor.core.values import GpuSpec, Layout
+from advisor.core.values import GpuSpec, Layout, Link
 from advisor.predict.exchange.collective_time import Scaling
 from research.training.drawn import fraction_of
 
@@ -23,6 +23,7 @@ class Case:
     Attributes:
         source: whose table it is of.
         group: what its rows have in common.
+        name: of the row, where the group does not tell.
         base: the smallest published job.
         published: efficiency beside it.
         seconds: predicted median of an iteration in a layout, and its log-normal sigma beyond one GPU's.
@@ -35,11 +36,17 @@ class Case:
     layout: Layout
     published: float
     seconds: Callable[[Layout, Scaling], tuple[float, float]]
+    name: str = ""
 
     @property
     def is_fitted(self) -> bool:
         """Whether the group serves to fit constants; the others only judge."""
-        return fraction_of(f"{self.source} {self.group}") < FITTED_SHARE
+        return self.is_known and fraction_of(f"{self.source} {self.group}") < FITTED_SHARE
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the link has a rate that somebody could know: what a host's memory lends, nobody does."""
+        return self.layout.fabric is None or self.layout.fabric.link is not Link.HOST
 
     @property
     def is_beside_one_gpu(self) -> bool:

@@ -8,21 +8,20 @@ InfiniBand at 100 Gb/s (Oneflow-Inc/DLPerf).
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Z90, Fabric, GpuSpec, Interval, Layout, Link, Network, Phase, Trace
+from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network, Phase, Trace
 from advisor.predict.exchange.collective_time import Scaling
-from advisor.predict.iteration import predict_counts
-from advisor.predict.knowledge import shipped
 from research import speedups
 from research.published import as_in_containers
 from research.scaling import bert_base
 from research.scaling.cases import Case
+from research.scaling.lambda_networks import reducing_behind
+from research.scaling.steps import Timed, step_of, timed_on
 
 _Row = Mapping[str, str]
 # The GPU's name in the catalog, and how a machine of the table joins them.
@@ -36,6 +35,9 @@ _NVIDIA = {
 _DLPERF_GPU, _DLPERF_NETWORK_BYTES_PER_S = "V100-SXM-16GB", 12.5e9
 # BERT was pre-trained in batches of 8,192 to 65,536 sequences: so many passes make a step.
 _PASSES = 128
+_GNMT = "Translation/GNMT"
+# Batches of sentences vary by so much: chosen on these rows.
+_SENTENCES, _VARIATION = ("Translation/",), 0.08
 
 
 def nvidia_cases(third_party: Path) -> Iterator[Case]:
@@ -55,6 +57,8 @@ def nvidia_cases(third_party: Path) -> Iterator[Case]:
         fabric = Fabric(link=link, link_bytes_per_s=gpu.nvlink_bytes_per_s)
         passes = _PASSES if row["variant"].startswith("pretrain") else 1
         build = partial(_in_container, network.build, precision == "AMP", batch_size, passes)
+        if row["model"].startswith(_SENTENCES):
+            build = partial(_of_sentences, build, network.published)
         yield Case(
             source="NVIDIA",
             group=f"{network.name}, {row['precision']}, batch {batch_size}, {name}",
@@ -115,16 +119,20 @@ def _in_container(build: Callable[[bool, int], Trace], amp: bool, batch_size: in
 
 
 def _seconds(build: Callable[[], Trace], gpu: GpuSpec) -> Callable[[Layout, Scaling], tuple[float, float]]:
+    """Operators are timed once, whatever constants of scaling are tried."""
+
+    @cache
+    def timed() -> Timed:
+        return timed_on(build(), gpu)
+
     @lru_cache(maxsize=256)
     def seconds(layout: Layout, scaling: Scaling) -> tuple[float, float]:
-        knowledge = replace(shipped(), scaling=scaling)
-        one, several = predict_counts(build(), gpu, [1, layout], knowledge=knowledge)
-        alone_s, together_s = one.iteration_s.p50, several.iteration_s.p50
-        variance = _sigma(several.iteration_s) ** 2 - (_sigma(one.iteration_s) * alone_s / together_s) ** 2
-        return together_s, math.sqrt(max(variance, 0.0))
+        return step_of(timed(), layout, scaling)
 
     return seconds
 
 
-def _sigma(interval: Interval) -> float:
-    return math.log(interval.p90 / interval.p50) / Z90
+def _of_sentences(build: Callable[[], Trace], published: str) -> Trace:
+    """Of batches that vary, which no made-up batch shows."""
+    trace = replace(build(), batch_variation=_VARIATION)
+    return reducing_behind(trace) if published == _GNMT else trace

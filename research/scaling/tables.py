@@ -37,6 +37,21 @@ def _line(source: str, nodes: str, use: str, rows: Sequence[Judged]) -> str:
     )
 
 
+def link_table(rows: Sequence[Judged]) -> str:
+    """A line for each kind of link within a node."""
+    links: dict[str, list[Judged]] = {}
+    for row in rows:
+        fabric = row.case.layout.fabric
+        links.setdefault(fabric.link.value if fabric else "", []).append(row)
+    head = "| link | rows | mean error | worst | p10..p90 holds |\n|---|--:|--:|--:|--:|"
+    lines = []
+    for link, own in sorted(links.items()):
+        worst = max(abs(row.error) for row in own)
+        errors = f"{100 * mean_error(own):.1f} | {100 * worst:.1f}"
+        lines.append(f"| {link} | {len(own)} | {errors} | {coverage(own) or 0:.0%} |")
+    return "\n".join([head, *lines])
+
+
 def row_table(rows: Sequence[Judged]) -> str:
     """A line for each row."""
     lines = ["| source | rows of | GPUs | published | predicted | use |", "|---|---|--:|--:|--:|---|"]
@@ -44,7 +59,6 @@ def row_table(rows: Sequence[Judged]) -> str:
         case = row.case
         gpus = f"{case.layout.gpus_per_node} x {case.layout.num_nodes}"
         use = "fits" if case.is_fitted else "judges"
-        lines.append(
-            f"| {case.source} | {case.group} | {gpus} | {case.published:.3f} | {row.predicted:.3f} | {use} |"
-        )
+        rates = f"{case.published:.3f} | {row.predicted:.3f}"
+        lines.append(f"| {case.source} | {case.name or case.group} | {gpus} | {rates} | {use} |")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from research.compiled_steps import (
 )
 from tests.shared import SHARED, needs_shared
 
-MOST_OFF = 0.12
+MOST_OFF = 0.125
 FOLDER = SHARED / "measurements" / "published"
 
 
@@ -35,7 +35,7 @@ def off() -> Mapping[str, float]:
 
 @pytest.mark.shared
 @needs_shared
-def test_models_that_judge_are_within_twelve_percent_on_average(off: Mapping[str, float]) -> None:
+def test_models_that_judge_are_within_an_eighth_on_average(off: Mapping[str, float]) -> None:
     judged = [abs(value) for name, value in off.items() if judges(name)]
     assert len(judged) == 19
     assert mean(judged) < MOST_OFF

@@ -10,6 +10,7 @@ from advisor.predict.iteration import predict
 from research import published
 from research.published import CASES, Case, as_in_containers, mean_error, scores, table
 from tests.builders import make_trace
+from tests.published import recorded_trace, same_work
 from tests.shared import SHARED, needs_shared
 
 TRACE = make_trace()
@@ -80,3 +81,12 @@ def test_the_units_of_networks_are_those_of_their_modules():
 
     assert published._XL_LENGTH == transformer_xl.LENGTH
     assert published._GNMT_TOKENS == 2 * gnmt.BATCH_SIZE * gnmt.LENGTH
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
+@needs_shared
+def test_a_recorded_gpt_is_what_profiling_gives():
+    """Two others are profiled in tests/end_to_end/test_accuracy.py."""
+    case = next(case for case in CASES if case.name == "GPT 350m bf16")
+    assert same_work(case.build()) == recorded_trace(case)

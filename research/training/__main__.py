@@ -32,6 +32,7 @@ from advisor.predict.knowledge import (
     write_networks,
 )
 from research.training import data_sets
+from research.training.board_steps import day_steps, lambda_steps
 from research.training.card import card
 from research.training.constants import fit_constants, render
 from research.training.fit import fit
@@ -48,6 +49,8 @@ def train(
     knowledge: Knowledge,
     only: Collection[str],
     whole: WholeSteps | None = None,
+    *,
+    goes_on: bool = False,
 ) -> dict[str, Network]:
     """Networks by name; progress goes to standard error.
 
@@ -57,6 +60,7 @@ def train(
         knowledge: the constants that rates are fractions of.
         only: the networks to train, those of them that have samples.
         whole: training steps, for the network that learns from them.
+        goes_on: from the knowledge's networks, in a third of the steps, instead of from random ones.
     """
     networks = {}
     for name, table in sorted(tables(samples, knowledge).items()):
@@ -67,13 +71,14 @@ def train(
         networks[name] = fit(
             table,
             seed=seed,
-            steps=knobs.steps,
+            steps=knobs.steps // 3 if goes_on else knobs.steps,
             units=knobs.units,
             members=knobs.members,
             board_noise=knobs.board_noise,
             say=_say,
             whole=whole if name == NETWORK else None,
             quantile=knobs.quantile,
+            start=knowledge.networks[name] if goes_on else None,
         )
     return networks
 
@@ -95,6 +100,17 @@ def main() -> None:
     parser.add_argument("--steps", type=Path, metavar="FILE", help="measured training steps of timm's models")
     parser.add_argument("--recorded", type=Path, metavar="DIR", help="those models, recorded")
     parser.add_argument("--forward", type=Path, metavar="DIR", help="their forward passes, recorded")
+    parser.add_argument("--boards", type=Path, metavar="FILE", help="Lambda Labs' steps on many boards")
+    parser.add_argument("--day", type=Path, metavar="FOLDER", help="a GPU's day")
+    parser.add_argument("--day-traces", type=Path, metavar="DIR", help="where its profiles are kept")
+    parser.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="GPU",
+        help="a board whose steps are not learned from",
+    )
+    parser.add_argument("--go-on", action="store_true", help="from the networks that ship, with --network")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
     try:
@@ -137,9 +153,11 @@ def _networks(options: argparse.Namespace, samples: Samples, knowledge: Knowledg
     """Those of the knowledge, and what is trained."""
     wanted = set(options.network or rows().network)
     networks = dict(knowledge.networks)
-    networks |= train(samples, options.seed, knowledge, wanted - {NETWORK})
+    networks |= train(samples, options.seed, knowledge, wanted - {NETWORK}, goes_on=options.go_on)
     whole = _whole(options, replace(knowledge, networks=networks)) if NETWORK in wanted else None
-    return networks | train(samples, options.seed, knowledge, wanted & {NETWORK}, whole)
+    return networks | train(
+        samples, options.seed, knowledge, wanted & {NETWORK}, whole, goes_on=options.go_on
+    )
 
 
 def _whole(options: argparse.Namespace, knowledge: Knowledge) -> WholeSteps | None:
@@ -148,6 +166,8 @@ def _whole(options: argparse.Namespace, knowledge: Knowledge) -> WholeSteps | No
     steps = read_steps(options.steps, options.recorded)
     steps += read_forwards(options.steps, options.forward) if options.forward else []
     seen = [step for step in steps if not step.only_judges]
+    seen += lambda_steps(options.boards, options.leave_out) if options.boards else []
+    seen += day_steps(options.day, options.day_traces, options.leave_out) if options.day else []
     _say(f"{len(seen)} steps and forward passes of {len({step.model for step in seen})} models")
     return whole_steps(seen, NETWORK, knowledge)
 

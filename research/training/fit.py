@@ -18,7 +18,7 @@ from advisor.predict.knowledge import OUTPUTS, Network
 from research.training.whole_steps import WholeSteps
 
 _BATCH = 2048
-_RATE = 1e-2
+_RATE, _RATE_FROM_START = 1e-2, 2e-3
 _DECAY = 1e-4
 _HUBER = 0.1
 # max(floor, event + kernel), smooth enough to have a gradient on both sides.
@@ -64,6 +64,14 @@ class _Ensemble(torch.nn.Module):
             [torch.nn.Parameter(0.1 * torch.randn(members, 1, n, generator=generator)) for _, n, _ in sizes]
         )
 
+    def load(self, network: Network) -> None:
+        """Take its weights."""
+        with torch.no_grad():
+            for own, given in zip(self.weights, network.weights, strict=True):
+                own.copy_(torch.from_numpy(given))
+            for own, given in zip(self.biases, network.biases, strict=True):
+                own.copy_(torch.from_numpy(given))
+
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         for weight, bias in list(zip(self.weights, self.biases, strict=True))[:-1]:
             values = torch.nn.functional.silu(values @ weight + bias)
@@ -82,6 +90,7 @@ def fit(
     say: Say,
     whole: WholeSteps | None = None,
     quantile: float = QUANTILE,
+    start: Network | None = None,
 ) -> Network:
     """The network of one family, rounded as it ships.
 
@@ -96,6 +105,7 @@ def fit(
         say: told the loss ten times.
         whole: training steps that it learns from as well.
         quantile: the part of the calls that are faster than it aims at.
+        start: a network to go on from, with small steps; a random one without.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
     generator = torch.Generator().manual_seed(seed)
@@ -103,6 +113,10 @@ def fit(
     low, high = seen.min(axis=0), seen.max(axis=0)
     mean, scale = seen.mean(axis=0), seen.std(axis=0) + np.float32(1e-6)
     ensemble = _Ensemble(table.features.shape[1], units, members, generator)
+    if start is not None:
+        low, high = np.minimum(low, start.low), np.maximum(high, start.high)
+        mean, scale = start.mean, start.scale
+        ensemble.load(start)
     inputs = torch.from_numpy((table.features - mean) / scale)
     numbers = (
         table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight
@@ -111,7 +125,8 @@ def fit(
     noise = torch.zeros(table.features.shape[1])
     noise[-table.num_board :] = board_noise
     also = None if whole is None else _of_steps(ensemble, whole, (whole.features - mean) / scale, generator)
-    _train(ensemble, inputs, columns, generator, steps, (noise, quantile), say, also)
+    rate = _RATE if start is None else _RATE_FROM_START
+    _train(ensemble, inputs, columns, generator, (steps, rate), (noise, quantile), say, also)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -122,14 +137,15 @@ def _train(
     inputs: torch.Tensor,
     columns: list[torch.Tensor],
     generator: torch.Generator,
-    steps: int,
+    pace: tuple[int, float],
     aims: tuple[torch.Tensor, float],
     say: Say,
     also: Callable[[], torch.Tensor] | None,
 ) -> None:
     noise, quantile = aims
-    optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps, pct_start=0.1)
+    steps, rate = pace
+    optimizer = torch.optim.AdamW(ensemble.parameters(), lr=rate, weight_decay=_DECAY)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
     order, start = torch.empty(0, dtype=torch.int64), 0
     for step in range(steps):
         if start + _BATCH > len(order):

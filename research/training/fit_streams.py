@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
 from advisor.core.values import Z90
-from advisor.operators.cycles import COSTS
+from advisor.operators.cycles import CHANNEL_NORM, COSTS
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from research.training.batch_norms import KERNELS_ALONE, batch_norm_rows
 from research.training.drawn import fraction_of
-from research.training.stream_tables import ORIGIN, MeasuredStream, read_streams
+from research.training.stream_tables import ORIGIN, MeasuredStream, counted, read_streams
 
 _NUM_FOLDS = 4
 # Errors below it count by their square, larger ones by their size.
@@ -74,6 +75,8 @@ class FittedStream:
     @property
     def family(self) -> str:
         """What shares widths: of one kind alone there may be a dozen calls, or one GPU's."""
+        if self.kind.startswith(CHANNEL_NORM):
+            return "batch norm"
         if "norm" in self.kind or "softmax" in self.kind:
             return "norm and softmax"
         return "look-up" if "look-up" in self.kind else "element-wise"
@@ -127,8 +130,9 @@ def fit_of(rows: Sequence[MeasuredStream], offset_s: Mapping[str, float] | None 
     """
     time_s = np.array([row.time_s for row in rows])
     units = _units_s(rows) / time_s[:, None]
-    known = np.array([(offset_s or {}).get(row.source, 0.0) for row in rows]) / time_s
-    sources = () if offset_s else sorted({row.source for row in rows})
+    alone_s = dict.fromkeys(KERNELS_ALONE, KERNEL_FLOOR_S)
+    known = np.array([(offset_s or alone_s).get(row.source, 0.0) for row in rows]) / time_s
+    sources = () if offset_s else sorted({row.source for row in rows} - KERNELS_ALONE)
     added = np.array([[row.source == name for name in sources] for row in rows]) * 1e-6 / time_s[:, None]
     architectures = sorted({row.gpu.architecture for row in rows})
     member = np.array([architectures.index(row.gpu.architecture) for row in rows])
@@ -144,7 +148,7 @@ def fit_of(rows: Sequence[MeasuredStream], offset_s: Mapping[str, float] | None 
         log_pace -= off + np.mean(log_pace - off)
     fitted_s = dict(zip(sources, (1e-6 * answer[len(COSTS) :]).tolist(), strict=True))
     pace = dict(zip(architectures, np.exp(log_pace).tolist(), strict=True))
-    return Fit(costs=answer[: len(COSTS)], pace=pace, offset_s=offset_s or fitted_s)
+    return Fit(costs=answer[: len(COSTS)], pace=pace, offset_s=offset_s or {**alone_s, **fitted_s})
 
 
 def nonnegative(design: Floats, target: Floats, rounds: int = 500) -> Floats:
@@ -301,7 +305,8 @@ def main(say: Callable[[str], object] = print) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="streams.toml")
     options = parser.parse_args()
     try:
-        rows = read_streams(options.measurements)
+        kineto = options.measurements.parent / "kineto"
+        rows = [*read_streams(options.measurements), *counted(batch_norm_rows(kineto))]
     except FileNotFoundError as error:
         parser.error(f"no {error.filename}: name the folder of measurements.")
     by_kind = groupby(sorted(rows, key=lambda row: row.kind), key=lambda row: row.kind)

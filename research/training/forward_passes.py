@@ -12,8 +12,9 @@ from pathlib import Path
 
 from advisor.core.errors import InputError
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Phase, Trace
+from advisor.core.values import Op, Phase, Trace
 from advisor.formats.trace_files import read_trace
+from advisor.operators.family import base_name
 from advisor.predict.what_if.channels_last import in_channels_last
 from research.training.whole_steps import LAYOUTS, Row, Step, has_as_many_macs, rows_that
 
@@ -79,8 +80,24 @@ def recorded(figures: Path, recordings: Path) -> Iterator[tuple[Trace, list[Row]
 
 
 def forward_of(trace: Trace) -> Trace:
-    """Without the optimizer's step that ended the iteration."""
-    return replace(trace, ops=tuple(op for op in trace.ops if op.phase is Phase.FORWARD))
+    """Without the optimizer's step that ended the iteration.
+
+    Of a training step's recording it is the forward pass as in evaluation: without dropout and without what
+    batch norms count and measure.
+    """
+    kept = (op for op in trace.ops if op.phase is Phase.FORWARD and not _is_of_training(op))
+    return replace(trace, ops=tuple(map(_in_evaluation, kept)))
+
+
+def _is_of_training(op: Op) -> bool:
+    name = base_name(op.name)
+    return "dropout" in name or name == "bernoulli_" or (name == "add_" and op.inputs[0].dtype == "int64")
+
+
+def _in_evaluation(op: Op) -> Op:
+    if not op.attributes.get("training"):
+        return op
+    return replace(op, attributes={**op.attributes, "training": False})
 
 
 def batch_of(trace: Trace) -> int:

@@ -18,16 +18,18 @@ What is left out, since it is not the time of the call:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
 from advisor.operators.cycles import (
+    CHANNEL_NORM,
     LONG_ROWS,
     LONGEST_ROWS,
     Work,
+    channel_work,
     plain_work,
     row_kind,
     row_work,
@@ -40,6 +42,7 @@ ORIGIN = (
     "estimate-train-time (MIT), norms, softmax, sums and GELU of icicle_ops_fwd_bwd_a100_gh200.csv.gz",
     "cudnn-frontend (MIT, 2026-03-09), cudnn_frontend_norms_fwd_bwd.csv",
     "Liger-Kernel (BSD-2-Clause), layer norm, softmax, cross entropy of liger_kernel_microbench.csv",
+    "batch norms of our steps (research/measured) and of pytorch/kineto's (BSD-3-Clause, 2021-06)",
     "vidur (MIT, 2024-11-19), sums, layer norm and embedding of linear_and_pointwise_vidur.csv.gz",
 )
 _GPUS = {
@@ -85,6 +88,8 @@ class MeasuredStream:
     @property
     def work(self) -> Work[float]:
         """What a prediction of the same call counts."""
+        if self.kind.startswith(CHANNEL_NORM):
+            return channel_work(self.kind, self.rows, self.columns, self.item_bytes)
         if self.is_of_rows:
             return row_work(self.kind, self.rows, self.columns, self.num_bytes)
         if self.kind == "look-up backward":
@@ -113,7 +118,12 @@ def read_streams(measurements: Path) -> tuple[MeasuredStream, ...]:
         *_embedding_rows(published / "liger_kernel_microbench.csv"),
         *_vidur_rows(measurements / "tensor_cores" / "linear_and_pointwise_vidur.csv.gz"),
     )
-    return tuple(row for row in rows if row.time_s >= 1e-6 * _LEAST_US and _is_possible(row))
+    return tuple(counted(rows))
+
+
+def counted(rows: Iterable[MeasuredStream]) -> Iterator[MeasuredStream]:
+    """Those that are neither mostly a launch nor impossible."""
+    return (row for row in rows if row.time_s >= 1e-6 * _LEAST_US and _is_possible(row))
 
 
 def _is_possible(row: MeasuredStream) -> bool:

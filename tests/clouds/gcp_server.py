@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+PROJECT = "acme-training"
 PATH = "/v1/services/6F81-5844-456A/skus"
 # What must never be shown: servers repeat such things in their error texts.
 SECRETS = ("ya29.secret-token", "AIzaSecretKey", "projects/123456789012")
@@ -39,15 +40,19 @@ class Behaviour:
         faults: by number of the call from 0: a name of ERRORS or BODIES, "slow", "cut off" or "loop".
         always: fault of all other calls.
         latency_s: added to each call, for benchmarks.
+        quotas: of the project `PROJECT`, by region ("global" for its own) and metric.
         calls: queries so far, and headers of each.
+        called: set by each call.
     """
 
     skus: Sequence[dict[str, Any]]
     faults: dict[int, str] = field(default_factory=dict)
     always: str | None = None
     latency_s: float = 0.0
+    quotas: dict[tuple[str, str], int] = field(default_factory=dict)
     calls: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    called: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     largest_page: int = 5000
 
@@ -80,13 +85,28 @@ class _Handler(BaseHTTPRequestHandler):
         fault = behaviour.faults.get(len(behaviour.calls), behaviour.always)
         behaviour.calls.append(query)
         behaviour.headers.append(dict(self.headers.items()))
+        behaviour.called.set()
         time.sleep(behaviour.latency_s)
-        if address.path != PATH:
+        if address.path.startswith(f"/compute/v1/projects/{PROJECT}"):
+            self._quotas(fault, of_regions=address.path.endswith("/regions"))
+        elif address.path != PATH:
             self._send(404, b"{}")
         elif fault is None or fault == "loop":
             self._send(200, _page(behaviour, query, loop=fault == "loop"))
         else:
             self._fail(fault, query)
+
+    def _quotas(self, fault: str | None, *, of_regions: bool) -> None:
+        """Of a project, or of its regions: a list of ``{"metric", "limit", "usage"}`` each."""
+        if fault is not None:
+            self._fail(fault, {})
+            return
+        by_region: dict[str, list[dict[str, Any]]] = {}
+        for (region, metric), limit in self.server.behaviour.quotas.items():
+            by_region.setdefault(region, []).append({"metric": metric, "limit": float(limit), "usage": 0.0})
+        items = [{"name": name, "quotas": quotas} for name, quotas in by_region.items() if name != "global"]
+        document = {"items": items} if of_regions else {"quotas": by_region.get("global", [])}
+        self._send(200, json.dumps(document).encode())
 
     def _fail(self, fault: str, query: dict[str, str]) -> None:
         self.close_connection = True

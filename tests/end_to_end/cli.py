@@ -45,7 +45,7 @@ class Shell:
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *arguments],
             cwd=self.folder,
-            env=self.environ(**environ),
+            env=self.environ(**environ) | {"ADVISOR_LOCAL__CPU": "false"},
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,

@@ -32,7 +32,8 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
 
     But for BERT's fine-tuning, whose table does not name the software, and Transformer-XL and GNMT, whose
     software is of June 2020: within 60 % each. All are predicted anew, from recorded traces; the two tests
-    below hold those to what profiling gives, and ``python -m tests.published`` profiles all of them.
+    below hold those to what profiling gives, and ``python -m tests.published`` profiles all of them. A GPT,
+    which takes as long as both, is profiled in research/tests/test_published.py.
     """
     from research import published
     from research.published import mean_error, scores, table
@@ -63,7 +64,7 @@ def test_the_recorded_traces_are_of_todays_models() -> None:
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
-@pytest.mark.parametrize("name", ["ResNet-50 AMP-FP16", "GNMT v2 AMP-FP16", "GPT 350m bf16"])
+@pytest.mark.parametrize("name", ["ResNet-50 AMP-FP16", "GNMT v2 AMP-FP16"])
 def test_a_recorded_trace_is_what_profiling_gives(name: str) -> None:
     case = next(case for case in CASES if case.name == name)
     assert same_work(case.build()) == recorded_trace(case)

@@ -10,6 +10,7 @@ import pytest
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.end_to_end.test_patch import SCRIPT
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 SAVES = SCRIPT + "    keep(optimizer)\n"
 HELPER = "import torch\n\ndef keep(optimizer):\n    torch.save(optimizer.state_dict(), 'last.pt')\n"
 RESUMES = "if resume:\n    optimizer.load_state_dict(torch.load('last.pt'))\n"

@@ -21,6 +21,8 @@ from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.recordings import make_measurement, write_recording
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 CPU = ("measure", "--quick", "--backend", "cpu")
 FEW = (*CPU, "--only", "bmm,softmax")
 

@@ -19,7 +19,7 @@ from tests.end_to_end.profile_scripts import LOOP
 from tests.end_to_end.test_profile import wait_for_end
 from tests.machine import needs
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 SAVES = (
     LOOP
@@ -62,7 +62,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.chdir(home)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return home
 
 
@@ -110,9 +109,8 @@ def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     assert any("were kept" in warning for warning in sentences(trace.warnings))
 
 
-@pytest.mark.parametrize(
-    "numbers", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGHUP, signal.SIGTERM]]
-)
+@pytest.mark.usefixtures("cold_children")
+@pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGHUP, signal.SIGTERM]])
 def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, tmp_path):
     write(folder, STUBBORN)
     command = subprocess.Popen(
@@ -147,6 +145,7 @@ def failed_in_sandbox(script: Path) -> str:
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_nothing_can_be_written(folder):
     text = failed_in_sandbox(write(folder, WRITES))
     assert "Read-only file system: 'notes.txt'" in text
@@ -171,6 +170,7 @@ for inputs, labels in loader:
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_folders_for_what_is_saved_are_thrown_away(folder):
     """Was: Hugging Face's Trainer, which makes its output folder, could not be profiled there."""
     assert profile(write(folder, MAKES_FOLDERS), sandbox=True).batch_size == 8
@@ -178,11 +178,13 @@ def test_in_the_sandbox_folders_for_what_is_saved_are_thrown_away(folder):
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_there_is_no_network(folder):
     assert "Network is unreachable" in failed_in_sandbox(write(folder, CONNECTS))
 
 
 @needs("bubblewrap")
+@pytest.mark.usefixtures("cold_children")
 def test_in_the_sandbox_the_trace_is_the_same(folder, tmp_path):
     script = write(folder, SAVES)
     inside, outside = profile(script, sandbox=True), profile(script)

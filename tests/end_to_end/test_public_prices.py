@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from advisor.formats.trace_files import write_trace
+from advisor.pricing.refresh import under_way
+from advisor.store.database import open_store
 from tests.builders import make_op, make_trace
+from tests.clouds.hostile_server import Handler, attacking
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.gpuhunt_catalogs import item, publish
 from tests.web import served
@@ -55,6 +63,11 @@ class Public:
     def run(self, *arguments: str, **environ: str) -> Answer:
         """``advisor ARGUMENTS``."""
         return self.shell.run(*arguments, **(NOBODY | {"GPUHUNT_CATALOG_URL": self.url} | environ))
+
+    @property
+    def database(self) -> Path:
+        """Where prices are kept."""
+        return self.shell.folder / ".local/share/advisor/advisor.db"
 
     def fill(self, day: datetime = TODAY) -> None:
         """A catalog of each provider, of a day."""
@@ -145,7 +158,8 @@ def test_one_setting_adds_a_provider(public: Public) -> None:
 def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
     public: Public, trace: str
 ) -> None:
-    answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--provider", "lambda")
+    command = ("recommend", trace, "--iterations", "1000", "--json", "--provider", "lambda")
+    answer = public.run(*command, **DAILY)
     assert answer.code == 0, answer.err
     (option,) = [one for one in answer.document["options"] if one["provider"] == "lambda"]
     assert option["instance_type"] == "gpu_8x_h100_sxm5"
@@ -205,27 +219,173 @@ def test_a_project_cannot_say_where_prices_are(public: Public, settings: str) ->
     assert ".advisor.yaml" in answer.err
 
 
-# --- The first run, and trouble -----------------------------------------------------------------------
+# --- The pull of a day --------------------------------------------------------------------------------
+
+DAILY = {"ADVISOR_PRICES__REFRESH": "daily", "ADVISOR_PRICES__REFRESH_WAIT": "2m"}
 
 
-def test_the_first_run_says_how_old_prices_are_and_that_a_refresh_needs_no_account(
-    public: Public, trace: str
-) -> None:
-    """It asks nobody whom its user did not name."""
-    answer = public.run("recommend", trace, "--iterations", "1000", ADVISOR_PRICES__OPTIONS="{}")
+@dataclass
+class Counted:
+    """Serves a folder, counts what it is asked, and stalls in the middle of the files of one provider."""
+
+    root: Path
+    stalls: str = "nobody"
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, call: Handler) -> None:
+        self.asked.append(call.path)
+        body = (self.root / call.path[1:]).read_bytes()
+        if f"/{self.stalls}/" not in call.path:
+            return call.reply(body)
+        call.head(Content_Length=str(len(body)))
+        call.wfile.write(body[: len(body) // 2])
+        call.wfile.flush()
+        call.server.stopped.wait()
+        return None
+
+
+def days_of(answer: Answer) -> dict[str, set[str]]:
+    """Days of the prices of the options, by provider."""
     assert answer.code == 0, answer.err
+    days: dict[str, set[str]] = {}
+    for option in answer.document["options"]:
+        days.setdefault(option["provider"], set()).add(option["price_retrieved_at"][:10])
+    return days
+
+
+def until_pulled(public: Public) -> None:
+    """Waits for the process that pulls, which has outlived its command."""
+    deadline_s = monotonic() + 100
+    with open_store(f"sqlite:///{public.database}") as store:
+        while under_way(store, ["gpuhunt"]):
+            assert monotonic() < deadline_s
+            sleep(0.05)
+
+
+def test_the_first_command_of_a_day_pulls_and_no_other(public: Public, trace: str) -> None:
+    command = ("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
+    asked = Counted(public.root)
+    with attacking(asked) as url:
+        there = DAILY | {"GPUHUNT_CATALOG_URL": url}
+        first = public.run(*command, **there)
+        num_asked = len(asked.asked)
+        second = public.run(*command, **there)
+        third = public.run("prices", **there)
+    assert f"{TODAY:%Y-%m-%d}" in days_of(first)["aws"]
+    (line,) = [line for line in first.err.splitlines() if "pulled" in line]
+    assert line == "note: pulled 4 prices of gpuhunt"
+    assert num_asked == len(asked.asked) == 4
+    assert days_of(second) == days_of(first)
+    assert "pulled" not in second.err + third.err
+
+
+@pytest.mark.parametrize(
+    "command", ["prices", "compare TRACE g6.xlarge p5.48xlarge --iterations 9", "recommend TRACE --epochs 1"]
+)
+def test_each_command_that_needs_prices_pulls(public: Public, trace: str, command: str) -> None:
+    words = command.replace("TRACE", trace).split()
+    assert "note: pulled 4 prices of gpuhunt" in public.run(*words, **DAILY).err
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("REFRESH", "auto"), ("REFRESH", "never"), ("OFFLINE", "true")]
+)
+def test_what_forbids_a_pull_opens_no_socket_and_starts_nothing(
+    public: Public, trace: str, setting: str, value: str
+) -> None:
+    """The variable CI is set in all tests, and `auto` obeys it."""
+    with hearing("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.posix_spawn") as heard:
+        answer = public.run("recommend", trace, "--iterations", "1000", **DAILY | {
+            f"ADVISOR_PRICES__{setting}": value
+        })  # fmt: skip
+    assert answer.code == 0, answer.err
+    assert heard == []
+    assert not public.database.exists()
     (line,) = [line for line in answer.err.splitlines() if "not live" in line]
     assert "days old" in line
     assert line.endswith("; `advisor prices refresh` pulls newer ones and needs no account")
-    assert "pulling prices" not in answer.err
-    assert not (public.shell.folder / ".local/share/advisor/advisor.db").exists()
 
 
-def test_the_way_from_the_first_run_to_fresh_prices(public: Public, trace: str) -> None:
-    public.run("prices", "refresh")
-    answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
-    first = answer.document["options"][0]
-    assert first["price_retrieved_at"][:10] == f"{TODAY:%Y-%m-%d}"
+def test_a_network_that_stalls_holds_nothing_up_and_makes_nothing_look_fresh(
+    public: Public, trace: str
+) -> None:
+    command = ("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
+    asked = Counted(public.root, stalls="aws")
+    with attacking(asked) as url:
+        there = DAILY | {
+            "GPUHUNT_CATALOG_URL": url, "ADVISOR_PRICES__REFRESH_WAIT": "1s",
+            "ADVISOR_PRICES__REFRESH_WITHIN": "9s",
+        }  # fmt: skip
+        first = public.run(*command, **there)
+        assert "gpuhunt did not answer within 1 s: the pull goes on for the next command" in first.err
+        second = public.run(*command, **there)
+        assert "did not answer" not in second.err, "it waits no second time"
+        until_pulled(public)
+        third = public.run(*command, **there)
+    today = f"{TODAY:%Y-%m-%d}"
+    for answer in (first, second, third):
+        assert all(day < today for day in days_of(answer)["aws"])
+        assert "not live: " in answer.err
+    assert today in days_of(third)["gcp"], "what came goes into the next answer"
+    assert len(asked.asked) == 3, "one pull: of aws a version that stalls, of gcp both files"
+
+
+def test_a_pull_outlives_its_command(public: Public) -> None:
+    later = DAILY | {"ADVISOR_PRICES__REFRESH_WAIT": "0s", "GPUHUNT_CATALOG_URL": public.url}
+    assert public.shell.run_process("prices", **NOBODY | later).code == 0
+    until_pulled(public)
+    assert public.offers()["aws", "g6.xlarge", "on-demand"]["usd_per_h"] == 0.8048
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://nothing.invalid"])
+def test_a_network_that_refuses_costs_one_line_and_is_remembered(public: Public, url: str) -> None:
+    first = public.run("prices", GPUHUNT_CATALOG_URL=url, **DAILY)
+    (line,) = [line for line in first.err.splitlines() if "not refreshed" in line]
+    assert "gpuhunt: " in line
+    assert "(and 1 more: `advisor prices sources`)" in line
+    with hearing("subprocess.Popen", "os.posix_spawn") as heard:
+        second = public.run("prices", GPUHUNT_CATALOG_URL=url, **DAILY)
+    assert (second.code, heard) == (0, [])
+    assert "not refreshed" not in second.err
+
+
+def test_two_commands_at_once_pull_once(public: Public) -> None:
+    asked = Counted(public.root)
+    with attacking(asked) as url, ThreadPoolExecutor() as threads:
+        there = NOBODY | DAILY | {"GPUHUNT_CATALOG_URL": url}
+        running = [threads.submit(public.shell.run_process, "prices", "--json", **there) for _ in range(2)]
+        assert [one.result().code for one in running] == [0, 0]
+    assert len(asked.asked) == 4
+
+
+_HEARD: list[tuple[tuple[str, ...], list[str]]] = []
+
+
+@cache
+def _hook() -> None:
+    """Python removes no hook: one serves all tests."""
+
+    def hear(event: str, _: object) -> None:
+        for names, heard in _HEARD:
+            if event in names:
+                heard.append(event)
+
+    sys.addaudithook(hear)
+
+
+@contextmanager
+def hearing(*names: str) -> Iterator[list[str]]:
+    """Events of Python meanwhile."""
+    _hook()
+    heard: list[str] = []
+    _HEARD.append((names, heard))
+    try:
+        yield heard
+    finally:
+        _HEARD.clear()
+
+
+# --- Trouble ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,10 +446,10 @@ def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:
 
 
 def test_a_provider_that_cannot_be_pulled_is_told_beside_what_there_is(public: Public, trace: str) -> None:
-    everybody = {"GPUHUNT_CATALOG_URL": "http://127.0.0.1:9"}
+    everybody = {"GPUHUNT_CATALOG_URL": "http://127.0.0.1:9"} | DAILY
     command = ("recommend", trace, "--iterations", "1000")
     alone = public.run(*command, "--provider", "lambda", **everybody)
-    assert "gpuhunt: lambda not refreshed" in alone.err
+    assert "not refreshed" in alone.err
     assert_plain_error(alone, 2, "there are no prices of provider 'lambda' yet")
     others = public.run(*command, "--provider", "aws", "--provider", "lambda", **everybody)
     assert others.code == 0, others.err

@@ -11,6 +11,7 @@ from advisor.cli import app
 from advisor.profile import profile
 from advisor.recipes.recipes import RECIPES, Order, script_file
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 TINY_LLAMA = {
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
     "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 100,

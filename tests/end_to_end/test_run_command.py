@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -206,7 +207,7 @@ def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
         folder = shell.folder / RECEIPTS
         while not (folder.is_dir() and [*folder.glob("*.json")]):
             assert process.poll() is None
-            os.sched_yield()
+            time.sleep(0.02)
         assert listed(shell) == []
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,7 @@ def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
     with subprocess.Popen(command, cwd=shell.folder, env=environ, stderr=subprocess.PIPE) as process:
         while not (shell.folder / "started").exists():
             assert process.poll() is None
+            time.sleep(0.02)
         process.terminate()
         try:
             process.communicate(timeout=60)

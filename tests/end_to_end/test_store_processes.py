@@ -24,7 +24,7 @@ from tests.machine import needs
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NUM_PROCESSES = 8
-NUM_ROUNDS = 6
+NUM_ROUNDS = 4
 NUM_OFFERS = 25
 # Not forked from us: a process that anybody starts has no connections of another's. All are forked from one
 # that has imported what they need and opened nothing.
@@ -66,7 +66,7 @@ HISTORY = [
         usd_per_h=1.0 + hours,
         observed_at=NOON - timedelta(hours=hours + 1),
     )
-    for hours in range(20)
+    for hours in range(8)
     for number in range(NUM_OFFERS)
 ]
 

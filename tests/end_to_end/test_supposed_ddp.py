@@ -12,6 +12,7 @@ from advisor.core.values import Trace
 from advisor.predict import predict
 from advisor.profile.profiling import profile
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 SCRIPT = """
 import sys
 import torch

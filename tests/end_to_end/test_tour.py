@@ -9,7 +9,7 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def cells():
+def cells(warm_children):
     return [cell for cell in executed(TOUR).cells if cell.cell_type == "code"]
 
 

@@ -11,6 +11,7 @@ from advisor.core.findings.about_traces import VariablesWithheld
 from advisor.profile import profile
 from advisor.report.plain import in_flags
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 TRAINS = """
 import torch
 model = torch.nn.Linear(8, 8).cuda()

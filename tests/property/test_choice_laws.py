@@ -74,7 +74,7 @@ CHANGES = st.none() | st.sampled_from([0.0, 1.0, 500.0])
 VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(
     drawn: list[Case],
@@ -90,7 +90,7 @@ def test_what_is_not_chosen_can_go_and_the_choice_stays(
             assert decide(without(drawn, plan.id), **job).recommended == answer.recommended
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(), LIMITS)
 def test_each_pick_stays_without_what_is_not_picked(drawn: list[Case], limits: dict[str, float]) -> None:
     picks = {pick.name: pick for pick in decide(drawn, **limits).picks}
@@ -100,7 +100,7 @@ def test_each_pick_stays_without_what_is_not_picked(drawn: list[Case], limits: d
             assert pick.plan_id == plan.id or fewer[name].plan_id == pick.plan_id
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(), st.sampled_from([0.01, 2.0, 300.0]), CHANGES)
 def test_which_of_two_is_preferred_never_depends_on_a_third(
     drawn: list[Case], value: float, change_usd: float | None
@@ -115,7 +115,7 @@ def test_which_of_two_is_preferred_never_depends_on_a_third(
         assert order(without(drawn, plan.id)) == [name for name in everything if name != plan.id]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(), VALUES, st.sampled_from([None, *PickName]))
 def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
     drawn: list[Case], value: float | None, pick: PickName | None
@@ -133,7 +133,7 @@ def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
     assert spoken_for == sum(plan_id is not None for plan_id in into.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases())
 def test_without_what_is_folded_the_choice_and_the_rows_stay(drawn: list[Case]) -> None:
     answer = decide(drawn)

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.findings.about_options import RemovedByPolicy
 from advisor.core.values import Market, Tier
 from recommender.policy import Facts, Spent, judge_facts, would_give_way
-from recommender.policy.judge import Removal
 from recommender.policy.merge import Source, merge
 from recommender.policy.model import Layer, PolicyFile, matches, may_overlap
 
@@ -133,7 +133,7 @@ REMOVED = st.dictionaries(st.integers(0, 9), st.lists(RULES, min_size=1, max_siz
 @given(removed=REMOVED)
 def test_what_gives_way_agrees_with_trying_every_set(removed: dict[int, list[str]]) -> None:
     removals = {
-        str(plan): [Removal(rule=rule, file="f:1", detail="") for rule in rules]
+        str(plan): [RemovedByPolicy(rule=rule, file="f:1", detail="") for rule in rules]
         for plan, rules in removed.items()
     }
     ways = would_give_way(removals)

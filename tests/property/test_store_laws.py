@@ -29,7 +29,7 @@ from advisor.store.pulls import (
 )
 
 # Each example is a database of its own.
-laws = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 texts = st.text(st.characters(codec="utf-8"), max_size=12)

@@ -10,6 +10,12 @@ from advisor.core.findings import Caution, Finding, Note, Removal
 # Why an option is removed, in the order in which `Option.removed_by` names them.
 
 
+class TimedOnCpu(Note):
+    cpu: str
+    num_vcpus: int
+    num_steps: int
+
+
 class RemovedByMemory(Removal, code="memory"):
     needed_bytes: float
     available_bytes: float
@@ -17,6 +23,11 @@ class RemovedByMemory(Removal, code="memory"):
     batch_size: int | None
     fitting_batch_size: int | None
     remedies: Sequence[Mapping[str, Any]]
+
+
+class RemovedByHostMemory(Removal, code="host-memory"):
+    needed_bytes: float
+    available_bytes: float
 
 
 class RemovedBySharding(Removal, code="sharding"):
@@ -41,6 +52,7 @@ class RemovedByQuota(Removal, code="quota"):
     instance_types: Sequence[str]
     region: str
     provider: str
+    unit: str = "vCPU"
 
 
 class RemovedBySpot(Removal, code="spot"):
@@ -177,6 +189,12 @@ class LaterStart(Note):
     num_days: int
 
 
+class HostMemoryTight(Note):
+    needed_bytes: float
+    needed_p90_bytes: float
+    available_bytes: float
+
+
 class MemoryTight(Caution):
     needed_bytes: float
     needed_p90_bytes: float
@@ -253,6 +271,8 @@ class QuotaNeeded(Note):
     count: int
     unit: str
     region: str
+    most: int | None = None
+    read_on: str | None = None
 
 
 class WaitAssumed(Note):

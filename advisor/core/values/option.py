@@ -174,6 +174,9 @@ class QuoteKind(StrEnum):
     DERIVED = "derived"
 
 
+_DOUBT_OF = {kind: doubt for doubt, kind in enumerate(QuoteKind)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """What an hour of an offer will cost, and the quote that says so.
@@ -204,7 +207,7 @@ class Price:
     @property
     def doubt(self) -> tuple[int, float]:
         """Of equal prices the surer and newer one comes first."""
-        return list(QuoteKind).index(self.kind), self.age_days
+        return _DOUBT_OF[self.kind], self.age_days
 
     @property
     def counted_usd_per_h(self) -> float:
@@ -219,6 +222,12 @@ class Price:
             usd_per_h=Interval(p10=usd.p10 * num_nodes, p50=usd.p50 * num_nodes, p90=usd.p90 * num_nodes),
             run_p90_usd_per_h=tuple(p90 * num_nodes for p90 in self.run_p90_usd_per_h),
         )
+
+    @property
+    def p90s(self) -> tuple[float, ...]:
+        """p90 at the start, and of the mean over each of `RUN_DAYS`."""
+        p90 = self.usd_per_h.p90
+        return p90, *(self.run_p90_usd_per_h or (p90,) * len(self.RUN_DAYS))
 
     def p90_over(self, run_days: float) -> float:
         """p90 of the mean over a run, on the log scale straight between `RUN_DAYS`, beyond them no wider."""
@@ -256,11 +265,12 @@ class Plan:
         read_gib: of the data set that each epoch reads, over the machine's network or from its own disks.
         copied_s: the part of ``download_s`` in which the data set is copied to the machine's own disks, which
             each epoch reads then, or read into its memory; 0 where each epoch reads it anew.
-        is_in_memory: whether the machine's memory keeps all of it after it was read once.
+        kept_share: what the machine's memory keeps of it between two epochs.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
         blocked: why the account may not start it, such as a quota; None if nothing is known to.
+        lacks_quota: whether the account is known to need more quota first: of equals it comes last.
         num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
     """
 
@@ -282,11 +292,12 @@ class Plan:
     transfer_gib: float = 0.0
     read_gib: float = 0.0
     copied_s: float = 0.0
-    is_in_memory: bool = False
+    kept_share: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
+    lacks_quota: bool = False
     num_vcpus: int | None = None
 
     @property

@@ -7,6 +7,7 @@ import hmac
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from advisor.config.delivery_settings import SECRET_FORMS, SlackChannel, WebhookChannel
 from advisor.core.addresses import why_no_address
@@ -118,10 +119,5 @@ class Slack:
 
 def _body(parcel: Parcel) -> bytes:
     """The blocks, and the subject for notifications, where blocks do not show."""
-    body = {"text": _escaped(parcel.message.subject), "blocks": parcel.message.blocks}
+    body = {"text": escape(parcel.message.subject, quote=False), "blocks": parcel.message.blocks}
     return json.dumps(body, indent=2).encode("ascii")
-
-
-def _escaped(text: str) -> str:
-    """Escape names such as ``<!channel>``, which would notify people."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

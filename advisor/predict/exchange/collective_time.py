@@ -273,6 +273,11 @@ def _shipped_law(group: Group) -> CollectiveLaw:
     return law_of(group, collective_constants())
 
 
+# Boards over PCIe share switches and host bridges: each beyond two takes so much of a pair's rate from all.
+# Fitted to Lambda's boards; DeepBench's GTX 1080 Ti say the same (research/docs/accuracy/scaling.md).
+_BRIDGES_SHARED = 0.1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Who exchanges what over what; all that a law follows from."""
@@ -303,8 +308,10 @@ class Group:
     @property
     def link_bytes_per_s(self) -> float:
         """What the data sheet has of that link, as far as these GPUs can use it."""
-        if self.link is not self.fabric.link:
-            return self.pcie_bytes_per_s
+        if self.link is Link.PCIE:
+            is_bridged = self.link is not self.fabric.link
+            rate = self.pcie_bytes_per_s if is_bridged else self.fabric.link_bytes_per_s
+            return rate / (1 + _BRIDGES_SHARED * max(self.gpus_per_node - 2, 0))
         # A copy through host memory crosses the bus twice.
         crossings = 2 if self.link is Link.HOST else 1
         used = min(1.0, (self.gpus_per_node - 1) / self.fabric.link_peers)
@@ -434,13 +441,17 @@ class Scaling:
 
     Attributes:
         slowdown: by which kernels take longer while NCCL's run beside them, as a share of their time.
-        spread: standard deviation of the time in which GPUs of one job do a pass, as a share of it.
+        spread: standard deviation of the time in which GPUs of one job do a part of a pass, as a share of
+            it. They wait for each other in each pass where they share a model, or are of several nodes, which
+            differ as hosts do.
+        spread_of_steps: the same of a whole step of the GPUs of one node, who wait once: for gradients.
         sigma: log-normal, of what all this leaves unexplained of a step.
     """
 
     slowdown: float = 0.3
     spread: float = 0.06
-    sigma: float = 0.057
+    spread_of_steps: float = 0.015
+    sigma: float = 0.03
 
     def waiting(self, num_gpus: int) -> float:
         """By which share of a pass the slowest of so many GPUs is later than their mean.

@@ -363,10 +363,7 @@ class GpuhuntSource:
         self._url = url
         self._clock = clock
         self.capabilities = Capabilities(
-            providers=tuple(providers),
-            markets=(Market.ON_DEMAND, Market.SPOT),
-            is_live=True,
-            knows_all=False,
+            providers=tuple(providers), markets=(Market.ON_DEMAND, Market.SPOT), is_live=True, knows_all=False
         )
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:

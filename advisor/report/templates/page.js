@@ -7,6 +7,7 @@ function drawCharts() {
   for (const spec of document.querySelectorAll("script.spec")) {
     // `ast`: expressions are interpreted, so the page can forbid code from text.
     vegaEmbed(spec.previousElementSibling, JSON.parse(spec.textContent), {
+      mode: "vega-lite",
       actions: false, ast: true, defaultStyle: false, renderer: "svg", tooltip: { disableDefaultStyle: true },
     }).catch((error) => console.error(error));
   }

@@ -66,7 +66,7 @@ def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | 
 @in_names.register
 def _(it: about_options.RemovedByQuota) -> str:
     return (
-        f"over the quota: it has {it.num_vcpus} vCPU, and {it.most_vcpus} are allowed for"
+        f"over the quota: it has {it.num_vcpus} {it.unit}, and {it.most_vcpus} are allowed for"
         f" {' '.join(it.instance_types)} in {it.region}; ask {it.provider} for more"
     )
 

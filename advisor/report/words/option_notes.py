@@ -14,6 +14,18 @@ _MOST_GPUS = 3
 
 
 @in_names.register
+def _(it: about_options.QuotaNeeded) -> str:
+    amount, quota = f"{it.count} {it.unit}", f"{it.quota} ({it.name})"
+    if it.most is None:
+        start = "New accounts start with little or none"
+        return (
+            f"needs a quota of {amount} in {it.region}: {quota}. {start}: request it from {it.provider} first"
+        )
+    has = f"your account may start {it.most} {it.unit} of these in {it.region} (read {it.read_on})"
+    return f"{has}, and this needs {it.count}: request {amount} of {quota} from {it.provider} first"
+
+
+@in_names.register
 def _(it: about_options.Alike) -> str:
     times = {"faster": it.faster_s, "slower": it.slower_s}
     parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
@@ -265,6 +277,9 @@ def _(it: about_prices.PricesStale) -> str:
     )
 
 
+TEXTS[about_options.TimedOnCpu] = (
+    "this machine's CPU ({cpu}, {num_vcpus} threads): {num_steps} steps were timed on it"
+)
 TEXTS[about_options.Unknown] = {
     "hourly-cost": "no hourly cost is configured for {names}: counted as $0, which flatters it",
     "cluster-wait": (
@@ -318,6 +333,10 @@ TEXTS |= {
     " network each epoch may take longer",
     about_options.ReadOnce: "{gib:,.10g} GiB of data are read once at each start, in {time_s:duration}"
     " (assumed): the machine's memory holds them after that",
+    about_options.RemovedByHostMemory: "does not fit on its host: loading needs {needed_bytes:bytes} of the"
+    " machine's memory (assumed), and it has {available_bytes:bytes}; take a larger machine of these GPUs",
+    about_options.HostMemoryTight: "the machine's memory may not do: loading needs {needed_bytes:bytes}, in"
+    " one of ten cases {needed_p90_bytes:bytes} (assumed), and it has {available_bytes:bytes}",
     about_options.MemoryTight: "may not fit: needs {needed_bytes:bytes}, in one of ten cases"
     " {needed_p90_bytes:bytes}, and the GPU has {available_bytes:bytes}",
     about_options.WaitAssumed: "wait assumed: {p_at_once:percent} of starts find a machine at once, half of"
@@ -328,8 +347,6 @@ TEXTS |= {
     about_options.ApprovalNeeded: "needs approval by {by}: {detail} ({file})",
     about_options.CommunityHost: "community host: a third party's machine listed on {provider}; speed and"
     " security depend on its owner, so bring no secrets",
-    about_options.QuotaNeeded: "needs a quota of {count} {unit} in {region}: {quota} ({name}). New accounts"
-    " start with little or none: request it from {provider} first",
     about_options.PriceDerived: "price never quoted, {source}: it counts at its p90",
     about_answers.CostOfPickUnknown: "{rule}; what it costs is unknown",
     about_answers.ObjectiveOfPolicy: "the policy's objective: {reason}",

@@ -137,5 +137,5 @@ def _(it: about_reports.Leak) -> str:
 
 TEXTS |= {
     about_reports.ChargesUntagged: "{usd:usd} of charges name no project, so they count for no team"
-    " (report.project_tag)",
+    " (report.project_tag)"
 }

@@ -264,7 +264,7 @@ def to_page(document: Document) -> Shown:
         page.render(
             title=document.title or _NAMELESS,
             lead=lead,
-            body=BlockWriter(draw=_figure, inline=False, heading=2).html(blocks[len(lead) :]),
+            body=BlockWriter(draw=figure_html, inline=False, heading=2).html(blocks[len(lead) :]),
             style=ours(style),
             scripts=map(ours, scripts),
             policy=_policy(style, scripts),
@@ -276,11 +276,6 @@ def to_page(document: Document) -> Shown:
 
 def _is_sentence(block: Block) -> bool:
     return isinstance(block, Section) and not block.entries
-
-
-def _figure(chart: Chart) -> Markup:
-
-    return figure_html(chart)
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

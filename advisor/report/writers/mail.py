@@ -136,7 +136,7 @@ def message_of(document: Document, subject: str) -> Message:
     return Message(
         subject=shown(subject),
         text=to_terminal(document, Screen(_MAIL_WIDTH)),
-        html=cache(partial(_html, document, subject)),
+        html=cache(partial(to_mail_html, document, subject)),
         files=(
             File(suffix=".html", media_type="text/html", make=cache(partial(text_of, document, Format.HTML))),
             File(suffix=".md", media_type="text/markdown", make=partial(text_of, document, Format.MARKDOWN)),
@@ -146,8 +146,3 @@ def message_of(document: Document, subject: str) -> Message:
         facts=json.loads(text_of(document, Format.JSON)),
         of_moment=document.of_moment,
     )
-
-
-def _html(document: Document, subject: str) -> Html:
-
-    return to_mail_html(document, subject)

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast
+from typing import Literal, TypeAlias, TypedDict
 
 from advisor.report.document import DAY, Axis, Chart, Detail, Point, Range, Series, Tone
 from advisor.report.plain import shown
 from advisor.report.writers.plot import MARKS, Scale, scale_of
-
-if TYPE_CHECKING:
-    import altair as alt
-
 
 Row: TypeAlias = dict[str, float | str]
 # Enough for a screen; a figure of a report is read from its text.
@@ -194,17 +189,27 @@ def _short(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-class Layer(TypedDict):
-    """What is read again of a layer."""
+Part: TypeAlias = dict[str, object]
+"""A part of a specification, as Vega-Lite's schema has it."""
 
-    mark: dict[str, object]
+
+class Layer(TypedDict):
+    """A mark for each row of some data."""
+
+    data: Part
+    mark: Part
+    encoding: Part
 
 
 class Spec(TypedDict):
-    """What is read again of a specification; it holds much more."""
+    """A whole specification; tests check it by Vega-Lite's schema, which altair has."""
 
     layer: list[Layer]
+    datasets: Mapping[str, list[Row]]
+    height: int
     width: str | int
+    autosize: Part
+    config: Part
 
 
 NUM_COLOURS = 8
@@ -247,21 +252,16 @@ def spec_of(chart: Chart, look: Look = PAGE) -> Spec:
     Raises:
         ValueError: it has no points.
     """
-    import altair as alt
-    from altair.utils.schemapi import debug_mode
-
     rows = rows_of(chart)
-    # Tests validate every kind of chart; to do so each time takes longer than all else.
-    with debug_mode(False):
-        whole = alt.LayerChart(
-            layer=_Drawing(chart, rows, look).layers(),
-            datasets=dict(rows.data),
-            height=len(chart.bars) * _BAR_HEIGHT or _HEIGHT,
-            width="container",
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-            config=_config(look),
-        )
-        return cast("Spec", whole.to_dict(validate=False))
+    layers = _Drawing(chart, rows, look).layers()
+    return {
+        "layer": [layer for layer in layers if layer["data"]["name"] in rows.data],
+        "datasets": rows.data,
+        "height": len(chart.bars) * _BAR_HEIGHT or _HEIGHT,
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": _config(look),
+    }
 
 
 def colour_name(chart: Chart, place: int) -> str:
@@ -275,190 +275,145 @@ def colour_name(chart: Chart, place: int) -> str:
             return _SERIES[0 if is_lettered(chart) else place % NUM_COLOURS]
 
 
+_PLACE, _PART, _HOVER = ({"field": name, "type": "nominal"} for name in ("place", "part", "hover"))
+
+
 class _Drawing:
     """Layers of one chart, the lowest first."""
 
     def __init__(self, chart: Chart, rows: Rows, look: Look) -> None:
         self._chart, self._rows, self._look = chart, rows, look
         self._is_lettered = is_lettered(chart)
+        self._soft: Part = {"value": look.colours["soft"]}
 
-    def layers(self) -> list[alt.Chart]:
-        """Of each kind of data that there is."""
-        return [draw() for name, draw in self._plan() if name in self._rows.data]
-
-    def _plan(self) -> Iterator[tuple[str, Callable[[], alt.Chart]]]:
+    def layers(self) -> Iterator[Layer]:
+        """Of each kind of data, whether there is any or not."""
         if self._chart.bars:
-            yield from (("points", self._bars), ("x_errors", self._bar_errors))
+            yield from self._bars()
             return
-        yield from (("guide_bands", self._guide_band), ("bands", self._band), ("guides", self._guides))
-        if self._look.has_legend:
-            yield "guide_ends", self._guide_names
-        yield "others", self._others
-        yield from (("x_errors", partial(self._errors, "x")), ("y_errors", partial(self._errors, "y")))
+        yield from self._below()
         if self._chart.until is not None:
-            yield from (("points", self._lines), ("ends", self._ends), ("points", self._targets))
+            yield from self._lines()
             return
+        colour = self._colour()
         if self._is_lettered:
-            yield "points", self._letters
-        yield "points", self._points
-
-    def _bars(self) -> alt.Chart:
-        import altair as alt
-
-        rows = self._rows
-        names = alt.Axis(labelExpr=f"{_literal(rows.bars)}[datum.value]", ticks=False, labelLimit=220)
-        bars: alt.Chart = _drawn("points").mark_bar(opacity=0.75 if "x_errors" in rows.data else 1)
-        drawn: alt.Chart = bars.encode(
-            y=alt.Y("bar:O", axis=names, title=self._title("x")),
-            x=alt.X("x:Q", stack="zero", axis=_axis(rows.x), scale=_scale(rows.x), title=self._title("y")),
-            order=alt.Order("place:O"),
-            color=self._colour(),
-            tooltip=alt.Tooltip("hover:N"),
-        )
-        return drawn
-
-    def _bar_errors(self) -> alt.Chart:
-        import altair as alt
-
-        mark: alt.Chart = _drawn("x_errors").mark_rule(strokeWidth=2)
-        drawn: alt.Chart = mark.encode(
-            y=alt.Y("bar:O"), x=alt.X("x:Q"), x2="x2:Q", color=_value(self._look.colours["ink"])
-        )
-        return drawn
-
-    def _band(self) -> alt.Chart:
-        mark = _drawn("bands").mark_area(interpolate="step-after", opacity=_FAINT)
-        return self._placed(mark.encode(y2="y2:Q", color=self._colour(), detail=["place:N", "part:N"]))
-
-    def _guide_band(self) -> alt.Chart:
-        mark = _drawn("guide_bands").mark_area(opacity=_FAINT)
-        return self._placed(mark.encode(y2="y2:Q", color=self._soft(), detail=["place:N", "part:N"]))
-
-    def _guides(self) -> alt.Chart:
-        mark = _drawn("guides").mark_line(strokeDash=[5, 4], strokeWidth=1.5)
-        return self._placed(mark.encode(color=self._soft(), detail="place:N"))
-
-    def _guide_names(self) -> alt.Chart:
-        """At their ends, where no page says what they are."""
-        mark = _drawn("guide_ends").mark_text(align="right", dx=-4, dy=-8)
-        return self._placed(mark.encode(text="name:N", color=self._soft()))
-
-    def _others(self) -> alt.Chart:
-        mark = _drawn("others").mark_point(filled=True, size=_SMALL_POINT, opacity=0.45)
-        return self._placed(mark.encode(color=self._soft(), tooltip="hover:N"))
-
-    def _errors(self, side: Literal["x", "y"]) -> alt.Chart:
-        mark = _drawn(f"{side}_errors").mark_rule(strokeWidth=2, opacity=0.4)
-        return self._placed(mark.encode(color=self._colour(), **{f"{side}2": f"{side}2:Q"}))
-
-    def _points(self) -> alt.Chart:
+            letter = {
+                "type": "text",
+                "dx": 8,
+                "dy": -8,
+                "fontSize": 12,
+                "fontWeight": "bold",
+                "align": "left",
+            }
+            yield self._layer("points", letter, text={"field": "letter", "type": "nominal"}, color=colour)
         size = _POINT if self._is_lettered else _SMALL_POINT
-        mark = _drawn("points").mark_point(filled=True, size=size, opacity=0.9)
-        return self._placed(mark.encode(color=self._colour(), shape=self._shape(), tooltip="hover:N"))
+        points = {"type": "point", "filled": True, "size": size, "opacity": 0.9}
+        yield self._layer("points", points, color=colour, shape=self._shape(), tooltip=_HOVER)
 
-    def _letters(self) -> alt.Chart:
-        mark = _drawn("points").mark_text(dx=8, dy=-8, fontSize=12, fontWeight="bold", align="left")
-        return self._placed(mark.encode(text="letter:N", color=self._colour()))
+    def _bars(self) -> Iterator[Layer]:
+        rows = self._rows
+        bar: Part = {"field": "bar", "type": "ordinal"}
+        names = {"labelExpr": f"{_literal(rows.bars)}[datum.value]", "ticks": False, "labelLimit": 220}
+        length = {"stack": "zero", "axis": _axis(rows.x), "scale": _scale(rows.x), "title": self._title("y")}
+        yield {
+            "data": {"name": "points"},
+            "mark": {"type": "bar", "opacity": 0.75 if "x_errors" in rows.data else 1},
+            "encoding": {
+                "y": {**bar, "axis": names, "title": self._title("x")},
+                "x": {"field": "x", "type": "quantitative", **length},
+                "order": {"field": "place", "type": "ordinal"},
+                "color": self._colour(),
+                "tooltip": _HOVER,
+            },
+        }
+        ends: Part = {"x": {"field": "x", "type": "quantitative"}, "x2": {"field": "x2"}}
+        ink: Part = {"value": self._look.colours["ink"]}
+        yield {
+            "data": {"name": "x_errors"},
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {"y": bar, **ends, "color": ink},
+        }
 
-    def _lines(self) -> alt.Chart:
-        """Each holds its value until the next."""
-        mark = _drawn("points").mark_line(interpolate="step-after", strokeWidth=2)
-        return self._placed(mark.encode(color=self._colour(), detail="place:N"))
+    def _below(self) -> Iterator[Layer]:
+        """Bands, guides, what has no name of its own, and how far points may be off."""
+        band: Part = {"type": "area", "opacity": _FAINT}
+        of_band: Part = {"y2": {"field": "y2"}, "detail": [_PLACE, _PART]}
+        colour = self._colour()
+        yield self._layer("guide_bands", band, color=self._soft, **of_band)
+        yield self._layer("bands", {**band, "interpolate": "step-after"}, color=colour, **of_band)
+        guides = {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.5}
+        yield self._layer("guides", guides, color=self._soft, detail=_PLACE)
+        if self._look.has_legend:  # where no page says what they are
+            name = {"type": "text", "align": "right", "dx": -4, "dy": -8}
+            text = {"field": "name", "type": "nominal"}
+            yield self._layer("guide_ends", name, text=text, color=self._soft)
+        others = {"type": "point", "filled": True, "size": _SMALL_POINT, "opacity": 0.45}
+        yield self._layer("others", others, color=self._soft, tooltip=_HOVER)
+        for side in ("x", "y"):
+            error = {"type": "rule", "strokeWidth": 2, "opacity": 0.4}
+            yield self._layer(f"{side}_errors", error, color=colour, **{f"{side}2": {"field": f"{side}2"}})
 
-    def _ends(self) -> alt.Chart:
-        mark = _drawn("ends").mark_point(filled=True, size=_SMALL_POINT, opacity=1)
-        return self._placed(mark.encode(color=self._colour(), shape=self._shape()))
+    def _lines(self) -> Iterator[Layer]:
+        """Each holds its value until the next, and ends in a mark; what a reader points at is wider."""
+        point = {"type": "point", "filled": True}
+        line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
+        yield self._layer("points", line, color=self._colour(), detail=_PLACE)
+        end = {**point, "size": _SMALL_POINT, "opacity": 1}
+        yield self._layer("ends", end, color=self._colour(), shape=self._shape())
+        yield self._layer("points", {**point, "size": _TARGET, "opacity": 0}, tooltip=_HOVER)
 
-    def _targets(self) -> alt.Chart:
-        """What a reader points at: a line alone is too thin."""
-        mark = _drawn("points").mark_point(filled=True, size=_TARGET, opacity=0)
-        return self._placed(mark.encode(tooltip="hover:N"))
+    def _layer(self, data: str, mark: Part, **encoding: object) -> Layer:
+        """A layer over both axes."""
+        x: Part = {"field": "x", "title": self._title("x")}
+        if self._rows.is_time:
+            days = {"format": "%Y-%m-%d", "labelOverlap": True, "tickCount": 6}
+            x |= {"type": "temporal", "axis": days, "scale": {"type": "utc", "nice": False}}
+        else:
+            x |= self._axis_and_scale(self._rows.x)
+        y = {"field": "y", "title": self._title("y"), **self._axis_and_scale(self._rows.y)}
+        return {"data": {"name": data}, "mark": mark, "encoding": {**encoding, "x": x, "y": y}}
 
-    def _placed(self, mark: alt.Chart) -> alt.Chart:
-        import altair as alt
-
-        rows, is_time = self._rows, self._rows.is_time
-        x_axis = alt.Axis(format="%Y-%m-%d", labelOverlap=True, tickCount=6) if is_time else _axis(rows.x)
-        x_scale = alt.Scale(type="utc", nice=False) if is_time else _scale(rows.x, is_log=self._chart.is_log)
-        placed: alt.Chart = mark.encode(
-            x=alt.X("x:T" if is_time else "x:Q", axis=x_axis, scale=x_scale, title=self._title("x")),
-            y=alt.Y(
-                "y:Q",
-                axis=_axis(rows.y),
-                scale=_scale(rows.y, is_log=self._chart.is_log),
-                title=self._title("y"),
-            ),
-        )
-        return placed
+    def _axis_and_scale(self, scale: Scale) -> Part:
+        drawn = _scale(scale, is_log=self._chart.is_log)
+        return {"type": "quantitative", "axis": _axis(scale), "scale": drawn}
 
     def _title(self, side: Literal["x", "y"]) -> str | None:
         return shown((self._chart.x if side == "x" else self._chart.y).title) or None
 
-    def _soft(self) -> Mapping[str, object]:
-        return _value(self._look.colours["soft"])
-
-    def _colour(self) -> alt.Color:
-        import altair as alt
-
+    def _colour(self) -> Part:
         names = [colour_name(self._chart, place) for place in range(len(self._chart.series))]
-        scale = alt.Scale(domain=list(range(len(names))), range=[self._look.colours[name] for name in names])
-        return alt.Color("place:N", scale=scale, legend=self._legend())
+        return self._by_place([self._look.colours[name] for name in names])
 
-    def _shape(self) -> alt.Shape:
-        import altair as alt
-
+    def _shape(self) -> Part:
         shapes = [SHAPES[place % len(SHAPES)] for place in range(len(self._chart.series))]
         if self._is_lettered:
             shapes = ["diamond" if one.tone is Tone.BEST else "circle" for one in self._chart.series]
-        scale = alt.Scale(domain=list(range(len(shapes))), range=shapes)
-        return alt.Shape("place:N", scale=scale, legend=self._legend())
+        return self._by_place(shapes)
 
-    def _legend(self) -> alt.Legend | None:
-        import altair as alt
+    def _by_place(self, values: Sequence[str]) -> Part:
+        scale = {"domain": list(range(len(values))), "range": values}
+        return {**_PLACE, "scale": scale, "legend": self._legend()}
 
+    def _legend(self) -> Part | None:
         if not self._look.has_legend:
             return None
         names = [one.label for one in self._chart.series]
         if self._is_lettered:
             names = [f"{letter}  {name}" for letter, name in zip(MARKS, names, strict=False)]
         label = f"{_literal([shown(name) for name in names])}[datum.value]"
-        return alt.Legend(
-            title=None,
-            orient="bottom",
-            columns=1,
-            labelExpr=label,
-            labelLimit=STILL_WIDTH - 100,
-            symbolOpacity=1,
-        )
+        place: Part = {"orient": "bottom", "columns": 1, "labelLimit": STILL_WIDTH - 100}
+        return {"title": None, **place, "labelExpr": label, "symbolOpacity": 1}
 
 
-def _drawn(data: str) -> alt.Chart:
-    import altair as alt
-
-    return alt.Chart(alt.NamedData(name=data))
-
-
-def _value(colour: str) -> Mapping[str, object]:
-    import altair as alt
-
-    return alt.value(colour)
-
-
-def _axis(scale: Scale) -> alt.Axis:
+def _axis(scale: Scale) -> Part:
     """The words that we chose beside the values that we chose."""
-    import altair as alt
-
     words = f"{_literal(list(map(shown, scale.words)))}[indexof({_literal(scale.ticks)}, datum.value)]"
-    return alt.Axis(values=list(scale.ticks), labelExpr=words, labelOverlap=True, labelSeparation=6)
+    return {"values": list(scale.ticks), "labelExpr": words, "labelOverlap": True, "labelSeparation": 6}
 
 
-def _scale(scale: Scale, *, is_log: bool = False) -> alt.Scale:
-    import altair as alt
-
-    domain = [scale.low, scale.high]
-    return (
-        alt.Scale(type="log", domain=domain) if is_log else alt.Scale(domain=domain, nice=False, zero=False)
-    )
+def _scale(scale: Scale, *, is_log: bool = False) -> Part:
+    kind: Part = {"type": "log"} if is_log else {"nice": False, "zero": False}
+    return {"domain": [scale.low, scale.high], **kind}
 
 
 def _literal(values: Sequence[object]) -> str:
@@ -466,26 +421,22 @@ def _literal(values: Sequence[object]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def _config(look: Look) -> alt.Config:
-    import altair as alt
-
+def _config(look: Look) -> Part:
     ink, soft, line = (look.colours[name] for name in ("ink", "soft", "line"))
-    return alt.Config(
+    colours = {
+        "labelColor": soft,
+        "titleColor": ink,
+        "gridColor": line,
+        "domainColor": line,
+        "tickColor": line,
+    }
+    fonts = {"titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12}
+    return {
         # A figure says in words what it shows; a thousand points would each be read out.
-        mark=alt.MarkConfig(aria=False),
-        background=look.colours["paper"],
-        font="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-        view=alt.ViewConfig(stroke=None),
-        axis=alt.AxisConfig(
-            aria=False,
-            labelColor=soft,
-            titleColor=ink,
-            titleFontWeight="normal",
-            gridColor=line,
-            domainColor=line,
-            tickColor=line,
-            labelFontSize=12,
-            titleFontSize=12,
-        ),
-        legend=alt.LegendConfig(labelColor=ink, labelFontSize=12),
-    )
+        "mark": {"aria": False},
+        "background": look.colours["paper"],
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+        "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
+        "axis": {"aria": False, **colours, **fonts},
+        "legend": {"labelColor": ink, "labelFontSize": 12},
+    }

@@ -79,9 +79,7 @@ def doubtful_prices(
     cloud = pricing.cloud
     wanted = wanted_counts(gpus, listener)
     query = OfferQuery(
-        providers=() if "*" in cloud.providers else cloud.providers,
-        regions=cloud.regions,
-        gpus=tuple(wanted),
+        providers=() if "*" in cloud.providers else cloud.providers, regions=cloud.regions, gpus=tuple(wanted)
     )
     check_names(pricing, OfferFilter(gpus=gpus, wanted=wanted), listener)
     answers = current_answers(pricing, query, listener, may_refresh=False)

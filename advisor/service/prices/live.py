@@ -38,15 +38,6 @@ def sources_for(pricing: PricingSettings, names: Sequence[str] = ()) -> Sources:
     return sources_of(settings)
 
 
-def refreshed_by_recommend(pricing: PricingSettings, sources: Sequence[PriceSource]) -> list[PriceSource]:
-    """Live sources that a recommendation may ask by itself: by an account, or as the settings name them."""
-    from advisor.pricing.source_registry import may_recommend_refresh
-
-    settings = price_settings(pricing)
-    live = [source for source in sources if source.capabilities.is_live]
-    return [source for source in live if may_recommend_refresh(source.name, settings)]
-
-
 def price_settings(pricing: PricingSettings) -> PriceSettings:
     """The settings of sources; gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
     settings = pricing.prices
@@ -91,8 +82,10 @@ def current_answers(
 
     sources = sources_for(pricing)
     listener.warn(sources.warnings)
-    if may_refresh and not pricing.prices.offline:
-        _refresh_due(pricing, sources.sources, listener)
+    if may_refresh:
+        from advisor.service.prices.daily import pull_due
+
+        pull_due(pricing, sources.sources, listener)
     try:
         return known_answers(pricing, query, sources.sources)
     except StoreError as error:
@@ -123,40 +116,6 @@ def known_answers(
         return answers_of(sources, query, store)
 
 
-def _refresh_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener: Listener) -> None:
-    """Pull what is due; trouble is a warning, since there are older prices to go on with."""
-    from advisor.pricing.refresh import due_sources
-
-    live = refreshed_by_recommend(pricing, sources)
-    if not live or not (_has_database(pricing.store) or _has_credentials(live)):
-        return
-    from advisor.store.database import open_store
-
-    try:
-        with open_store(pricing.store.url) as store:
-            prices = pricing.prices
-            after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
-            due = due_sources(live, store, now(), after_s, _regions(pricing.cloud))
-            kept = run_refresh(pricing, due, store, listener) if due else ()
-    except StoreError as error:
-        listener.warn([f"live prices were not pulled: {error}"])
-        return
-    listener.warn(failures_in_words(kept))
-
-
-def _has_database(settings: StoreSettings) -> bool:
-    """Whether opening it makes no new file; whether it can be opened is found out later."""
-    from advisor.store.database import default_path
-
-    return settings.url is not None or default_path().exists()
-
-
-def _has_credentials(sources: Sequence[PriceSource]) -> bool:
-    from advisor.pricing.sources.protocol import Credentials, credentials_of
-
-    return any(credentials_of(source)[0] is not Credentials.MISSING for source in sources)
-
-
 def run_refresh(
     pricing: PricingSettings, sources: Sequence[PriceSource], store: Store, listener: Listener
 ) -> tuple[Kept, ...]:
@@ -170,7 +129,7 @@ def run_refresh(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=_regions(pricing.cloud))
+    query = OfferQuery(regions=regions_of(pricing.cloud))
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
         within_s = pricing.prices.refresh_within
@@ -179,7 +138,7 @@ def run_refresh(
     return kept
 
 
-def _regions(settings: CloudSettings) -> tuple[str, ...]:
+def regions_of(settings: CloudSettings) -> tuple[str, ...]:
     """Regions to ask for; empty for all."""
     return () if "*" in settings.regions else settings.regions
 
@@ -195,6 +154,7 @@ def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Lis
         LockedError: another refresh of the same database is under way.
         StoreError: the database cannot be written.
     """
+    from advisor.service.prices.account_quotas import read_account_quotas
     from advisor.store.database import open_store
 
     sources = live_sources(pricing, names, listener)
@@ -202,7 +162,10 @@ def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Lis
         sources = _with_credentials(sources, listener)
     with open_store(pricing.store.url) as store:
         kept = run_refresh(pricing, sources, store, listener)
+        problems = read_account_quotas(pricing, [source.name for source in sources], store)
     listener.warn(failures_in_words(kept))
+    for problem in problems:
+        listener.note(problem)
     return kept
 
 

@@ -269,12 +269,14 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
         StoreError: the database of the settings cannot be read.
     """
     from advisor.pricing.answers import cheapest_places
-    from advisor.service.offer_filters import OfferFilter
+    from advisor.service.prices.daily import pull_due
+    from advisor.service.prices.live import sources_for
 
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
     asked = OfferFilter(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
+    pull_due(pricing, sources_for(pricing).sources, listener)
     answer = query_offers(pricing, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
     shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)

@@ -177,12 +177,7 @@ def _part_change(
 ) -> PartChange:
     (base_s, base_calls), (head_s, head_calls) = before, after
     return PartChange(
-        name=name,
-        phase=phase,
-        base_s=base_s,
-        head_s=head_s,
-        base_calls=base_calls,
-        head_calls=head_calls,
+        name=name, phase=phase, base_s=base_s, head_s=head_s, base_calls=base_calls, head_calls=head_calls
     )
 
 

@@ -48,7 +48,7 @@ def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
     cards = _configured(local) if local.gpu is not None else _detected(listener)
     if not cards:
         hint = f"{listener.name_of('local.gpu')} NAME adds one"
-        listener.note(f"this machine has no GPU, so there is no local option ({hint})")
+        listener.note(f"this machine has no GPU ({hint})")
     models = {card.spec.name: card.spec for card in cards}
     return [_local_machine([card for card in cards if card.spec is spec], local) for spec in models.values()]
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from advisor.core.values import GpuSpec, Job, Option, Plan, Recommendation, Trace
     from advisor.predict.interval import Correction
+    from advisor.workloads.cpu import CpuSteps
     from advisor.workloads.script_versions import Version
     from recommender import Conditions
     from recommender.outcome.evaluate import Judged
@@ -28,6 +29,7 @@ class Places:
     Attributes:
         gpus: the catalog entries of the plans' GPUs.
         corrections: by GPU, what earlier runs say of predictions.
+        cpu: steps that were timed on this machine's CPU, which is one of the plans then.
     """
 
     plans: tuple[Plan, ...]
@@ -36,6 +38,7 @@ class Places:
     conditions: Conditions
     policy: Policy | None
     corrections: Mapping[str, Correction]
+    cpu: CpuSteps | None = None
 
 
 def recommendation_of(trace: Trace, places: Places) -> Recommendation:
@@ -115,7 +118,7 @@ def _changed_options(
     """Options that a change suits, with the change; of many only those that could be the best."""
     from recommender.ranking.variants import best_of_each_gpu, nearest, suited
 
-    options = suited(version.variant, answer)
+    options = [option for option in suited(version.variant, answer) if option.plan.id in _gpu_plans(places)]
     if best_only and places.job.pick is None:
         probes = best_of_each_gpu(options, places.job)
         options = nearest(options, version.workloads(option.plan for option in probes), answer)
@@ -150,10 +153,15 @@ def _options_of(version: Version, options: Sequence[Option], places: Places) -> 
     return changed_options(options, workloads, places.job, rng=_rng(), conditions=places.conditions)
 
 
+def _gpu_plans(places: Places) -> set[str]:
+    """Nobody timed a changed script on the CPU."""
+    return {plan.id for plan in places.plans if places.cpu is None or plan.gpu != places.cpu.plan.gpu}
+
+
 def _as_written(trace: Trace, places: Places) -> Version:
     from advisor.workloads.script_versions import as_written
 
-    return as_written(trace, places.gpus, places.job, places.corrections)
+    return as_written(trace, places.gpus, places.job, places.corrections, places.cpu)
 
 
 def _rng() -> np.random.Generator:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from advisor.service.offer_filters import OfferFilter
     from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
-    from recommender.plans.candidates import Quota
+    from recommender.plans.candidates import AccountLimits, Quota
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
 
@@ -218,12 +218,26 @@ def _rented(
         terms=terms,
         catalog=rates,
         quotas=quotas_of(pricing.quotas),
+        account=account_limits(pricing),
         prices=prices_of(offers),
         node_counts=asked.node_counts(offers).of,
     )
     if (asked.nodes.most or 1) > 1 and all(plan.num_nodes == 1 for plan in plans):
         listener.note("no machine that is asked for makes a plan of several nodes: each stays alone")
     return plans, (*answer.warnings, *unknown)
+
+
+def account_limits(pricing: PricingSettings) -> AccountLimits:
+    """What the user's accounts said that they may start."""
+    from advisor.service.prices.account_quotas import known_quotas
+    from recommender.plans.candidates import AccountLimits
+
+    known = known_quotas(pricing.store)
+    return AccountLimits(
+        limits=known.limits,
+        read_on="" if known.read_on is None else known.read_on.isoformat(),
+        leaves_out=pricing.cloud.without_quota == "leave-out",
+    )
 
 
 def quotas_of(quotas: Sequence[QuotaSettings]) -> list[Quota]:

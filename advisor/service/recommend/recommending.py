@@ -18,6 +18,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import Market, Recommendation, Scaling, Split, Trace
 from advisor.service.listening import Silence
 from advisor.service.prices.live import now, sources_for
+from advisor.service.recommend.cpu_steps import with_cpu
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest, what_if_names
 from advisor.service.traces import check_exists, holds_data, trace_of
@@ -132,6 +133,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
 
     places, warnings = places_of(request, config, listener)
     trace = with_input(trace_of(request.trace, config.tracing, listener), config.settings.input, listener)
+    places = with_cpu(places, trace, request, config, listener)
     ranked = ranked_on(places, warnings, trace, request, config.pricing)
     return RecommendAnswer(
         recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),

@@ -96,7 +96,7 @@ def spent_of(
 
 
 def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
-    """The cheapest places of each machine, those that policy and quotas allow apart from the others.
+    """The cheapest places of each machine, apart: those allowed, those that need more quota, the others.
 
     Otherwise a denied cheapest region would hide an allowed dearer one.
     """
@@ -110,7 +110,8 @@ def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: Spot
         return bool(judge_plan(plan, policy, spot))
 
     allowed: list[Plan] = []
+    lacking: list[Plan] = []
     removed: list[Plan] = []
     for plan in plans:
-        (removed if is_removed(plan) else allowed).append(plan)
-    return [*cheapest_plans(allowed), *cheapest_plans(removed)]
+        (removed if is_removed(plan) else lacking if plan.lacks_quota else allowed).append(plan)
+    return [plan for kind in (allowed, lacking, removed) for plan in cheapest_plans(kind)]

@@ -130,11 +130,7 @@ def test_what_is_named_as_assumed_is_no_warning(capsys):
 
 @pytest.mark.parametrize(
     ("recommended", "named"),
-    [
-        ("FAST", ["Cheapest", "Safest"]),
-        ("CHEAP", ["Fastest"]),
-        ("MIDDLE", ["Cheapest", "Fastest", "Safest"]),
-    ],
+    [("FAST", ["Cheapest", "Safest"]), ("CHEAP", ["Fastest"]), ("MIDDLE", ["Cheapest", "Fastest", "Safest"])],
 )
 def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
     out, _ = shown(capsys, answer(recommended=recommended), assumptions=True)
@@ -363,7 +359,7 @@ def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
         (
             "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended"
             " (--what-if all)."
-        ),
+        )
     ]
 
 

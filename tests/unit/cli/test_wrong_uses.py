@@ -233,16 +233,10 @@ def test_settings_may_be_written_in_any_case(run: Run, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (
-            ("prices", "--gpu", "B300", "--region", "eu-*"),
-            "--gpu B300. Without --region there are 2",
-        ),
+        (("prices", "--gpu", "B300", "--region", "eu-*"), "--gpu B300. Without --region there are 2"),
         (("prices", "--gpu", "L4:8", "--max-price", "0.5"), "Without --max-price there are"),
         (("prices", "--gpu", "RTX-4090"), "no known price is of RTX-4090"),
-        (
-            (*JOB, "--gpu", "B300", "--region", "eu-*"),
-            "nothing to choose from: no GPU of your own",
-        ),
+        ((*JOB, "--gpu", "B300", "--region", "eu-*"), "nothing to choose from: no GPU of your own"),
         (
             (*JOB, "--gpu", "A100:16", "--max-nodes", "1"),
             "cloud.max_gpus: 8 (the default). Without cloud.max_gpus there are",

@@ -74,10 +74,7 @@ def test_the_project_file_is_found_from_below(tmp_path: Path) -> None:
 
 
 def test_lists_and_null_in_the_environment(tmp_path: Path) -> None:
-    environ = {
-        "ADVISOR_CLOUD__REGIONS": "[us-*, europe-west4]",
-        "ADVISOR_SPOT__CHECKPOINT_INTERVAL": "null",
-    }
+    environ = {"ADVISOR_CLOUD__REGIONS": "[us-*, europe-west4]", "ADVISOR_SPOT__CHECKPOINT_INTERVAL": "null"}
     settings = load_config(environ=environ, cwd=tmp_path).settings
     assert settings.cloud.regions == ("us-*", "europe-west4")
     assert settings.spot.checkpoint_interval is None
@@ -108,10 +105,7 @@ def test_strange_environment_variables_warn(tmp_path: Path) -> None:
         ("contracts: [{provider: aws, discout: 0.1}]", "Did you mean 'discount'"),
         ("contracts: [{provider: aws, discount: 10}]", "less than 1"),
         ("clusters: [{name: local, gpu: T4, num_gpus: 1}]", "means this machine"),
-        (
-            "clusters: [{name: a, gpu: T4, num_gpus: 1}, {name: a, gpu: T4, num_gpus: 2}]",
-            "has T4 twice",
-        ),
+        ("clusters: [{name: a, gpu: T4, num_gpus: 1}, {name: a, gpu: T4, num_gpus: 2}]", "has T4 twice"),
         ("spot: {checkpoint_interval: 0s}", "greater than 0"),
         ("cloud: 5", "cloud"),
         ("cloud: " + "[" * 5000, "nested too deeply"),

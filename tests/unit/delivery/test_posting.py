@@ -70,11 +70,7 @@ def test_waits_double_up_to_a_minute_until_the_time_is_over(store: Store, time: 
     assert sum(time.slept) <= 300
 
 
-@given(
-    st.lists(st.floats(0, 1e6) | st.none(), min_size=1, max_size=30),
-    st.floats(1, 3600),
-    st.floats(0, 1),
-)
+@given(st.lists(st.floats(0, 1e6) | st.none(), min_size=1, max_size=30), st.floats(1, 3600), st.floats(0, 1))
 def test_no_sleep_leads_beyond_the_end(asked: list[float | None], total_s: float, chance: float) -> None:
     patience, passed_s = Patience(total_s=total_s), 0.0
     for attempts, asked_s in enumerate(asked, start=1):

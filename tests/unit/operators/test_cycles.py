@@ -16,6 +16,8 @@ from advisor.operators.cycles import (
     LONGEST_ROWS,
     Pace,
     StreamCost,
+    channel_kind,
+    channel_work,
     parsed,
     row_kind,
     row_work,
@@ -219,10 +221,8 @@ def test_full_precision_is_a_roofline(family: Family) -> None:
     assert time_under(roofs, op, family).sigma is None
 
 
-def test_what_has_no_result_or_is_a_batch_norm_is_a_roofline() -> None:
-    roofs = roofs_of("bf16", NORM, A100, constants_for(A100))
-    batch_norm = half(make_call("cudnn_batch_norm", [(64, 256, 56, 56)], [(64, 256, 56, 56)]))
-    assert time_under(roofs, batch_norm, NORM).sigma is None
+def test_what_has_no_result_is_a_roofline() -> None:
+    roofs = roofs_of("bf16", ELEMENTWISE, A100, constants_for(A100))
     nothing = replace(half(add(8, 8)), outputs=())
     assert time_under(roofs, nothing, ELEMENTWISE).sigma is None
 
@@ -258,7 +258,7 @@ def test_more_bandwidth_or_sms_are_never_slower(
 @pytest.mark.parametrize("kind", stream_costs())
 def test_a_gpu_of_another_architecture_is_less_sure(kind: str) -> None:
     cost = stream_costs()[kind]
-    assert cost.pace_on(V100) == Pace(factor=1.0, sigma=cost.unseen_sigma)
+    assert cost.pace_on(resolve_gpu("P4")) == Pace(factor=1.0, sigma=cost.unseen_sigma)
     for name, pace in cost.architectures.items():
         measured = next(gpu for gpu in load_gpus().values() if gpu.architecture == name)
         assert cost.pace_on(measured) == pace
@@ -303,3 +303,47 @@ def test_all_at_once_are_as_one_by_one(sizes: list, gpu: GpuSpec) -> None:
     ):
         alone = op_time(op, gpu, constants_for(gpu), EXACT)
         assert (time_s, sigma) == (alone.time_s, alone.sigma) if is_half else math.isnan(time_s)
+
+
+def batch_norm(shape: tuple[int, ...], *, is_last: bool = False, training: bool = True) -> Op:
+    op = half(make_call("cudnn_batch_norm", [shape, shape[1:2]], [shape]))
+    channels, sides = shape[1], shape[2:]
+    inner = [math.prod(sides[i + 1 :]) * channels for i in range(len(sides))]
+    strides = (math.prod(shape[1:]), 1, *inner)
+    source = replace(op.inputs[0], stride=strides) if is_last else op.inputs[0]
+    return replace(op, inputs=(source, *op.inputs[1:]), attributes={"training": training})
+
+
+def test_a_batch_norm_with_channels_first_leaves_sms_idle() -> None:
+    """As measured on an H100, whose 132 SMs have 64 channels to share: its bytes would take 0.25 ms."""
+    h100 = resolve_gpu("H100-SXM-80GB")
+    few, many = (seconds(batch_norm(shape), h100) for shape in ((256, 64, 112, 112), (256, 512, 112, 14)))
+    assert few == pytest.approx(2.4e-3, rel=0.3)
+    assert few > 2 * many
+    assert few > 3 * seconds(batch_norm((256, 64, 112, 112), is_last=True), h100)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [batch_norm((256, 64)), batch_norm((8, 64, 9, 9), training=False)],
+    ids=["of vectors", "in evaluation"],
+)
+def test_other_batch_norms_stay_a_roofline(op: Op) -> None:
+    assert NORM.stream(op) is None
+
+
+@pytest.mark.parametrize(
+    ("elements", "item_bytes", "direction", "kind"),
+    [
+        (65_536, 2, "forward", "channel norm forward"),
+        (65_537, 2, "forward", "channel norm forward, long channels"),
+        (32_768, 4, "forward", "channel norm forward"),
+        (32_769, 2, "backward", "channel norm backward, long channels"),
+    ],
+)
+def test_channels_that_no_block_holds_are_read_twice(
+    elements: int, item_bytes: int, direction: str, kind: str
+) -> None:
+    assert channel_kind(direction, elements, item_bytes) == kind
+    once = channel_work(f"channel norm {direction}", 64, elements, item_bytes).num_bytes
+    assert (channel_work(kind, 64, elements, item_bytes).num_bytes > once) == ("long" in kind)

@@ -82,7 +82,9 @@ def test_communication_adds_its_own_variance() -> None:
     gpu = make_gpu()
     op = make_op(measured_s=0.01)
     trace, pair = make_trace(ops=(op,), origin_gpu=gpu.name), Layout(gpus_per_node=2)
-    estimate = predict(trace, gpu, pair, knowledge=replace(shipped(), scaling=Scaling(sigma=0.0, spread=0.0)))
+    estimate = predict(
+        trace, gpu, pair, knowledge=replace(shipped(), scaling=Scaling(sigma=0.0, spread_of_steps=0.0))
+    )
     exchange = exchange_of_gradients(trace, np.array([0.01]), 0.0, gpu, pair, slowdown=0.0)
     assert estimate.communication_s == pytest.approx(exchange.seconds)
     parts = math.hypot(0.03 * 0.01, exchange.sigma_s)

@@ -244,10 +244,7 @@ def shown(
     """What is for rent after a pull at noon, beside a dated file."""
     source = FakeSource(*parts, name="aws")
     refresh([source], OfferQuery(), store, now=lambda: NOON)
-    answers = [
-        *answers_of([source], OfferQuery(), store),
-        Answer(source="file", is_live=False, offers=dated),
-    ]
+    answers = [*answers_of([source], OfferQuery(), store), Answer(source="file", is_live=False, offers=dated)]
     return load_offers(OfferQuery(), now=now, answers=answers, max_age_s=max_age_s)
 
 
@@ -382,20 +379,13 @@ def answered_by(*offers: Offer, is_live: bool = False) -> Answer:
 
 
 def test_offers_of_all_answers_are_joined() -> None:
-    answers = [
-        answered_by(aged()),
-        answered_by(aged(provider="gcp")),
-    ]
+    answers = [answered_by(aged()), answered_by(aged(provider="gcp"))]
     offers = load_offers(OfferQuery(), now=NOW, answers=answers)
     assert [o.provider for o in offers.offers] == ["aws", "gcp"]
 
 
 def test_the_age_of_prices_is_told_by_provider() -> None:
-    known = answered_by(
-        aged(age_days=124),
-        aged(age_days=511),
-        aged(provider="gcp"),
-    )
+    known = answered_by(aged(age_days=124), aged(age_days=511), aged(provider="gcp"))
     offers = load_offers(OfferQuery(), now=NOW, answers=[known])
     (warning,) = sentences(offers.warnings)
     assert warning == (
@@ -464,9 +454,7 @@ def test_a_dear_price_still_silences_what_is_less_trusted() -> None:
     """The limit counts after the merge: a cheap stale price does not stand in for a dear own rate."""
     dear = dataclasses.replace(aged(), list_usd_per_h=9.0)
     offers = load_offers(
-        OfferQuery(max_usd_per_h=2.0),
-        now=NOW,
-        answers=[answered_by(dear), answered_by(aged())],
+        OfferQuery(max_usd_per_h=2.0), now=NOW, answers=[answered_by(dear), answered_by(aged())]
     )
     assert offers.offers == ()
 
@@ -499,11 +487,7 @@ def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled() -> None:
 
 
 def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:
-    offers = load_offers(
-        OfferQuery(),
-        now=NOW - timedelta(hours=10),
-        answers=[answered_by(aged(age_days=0))],
-    )
+    offers = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answered_by(aged(age_days=0))])
     assert said(offers.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
 
 
@@ -514,10 +498,7 @@ def test_live_prices_may_be_too_old_as_well() -> None:
 
 
 def test_only_answers_that_have_the_word_must_be_young_enough() -> None:
-    fresh, old = (
-        answered_by(aged(age_days=0), is_live=True),
-        answered_by(aged(age_days=400)),
-    )
+    fresh, old = (answered_by(aged(age_days=0), is_live=True), answered_by(aged(age_days=400)))
     assert len(load_offers(OfferQuery(), now=NOW, max_age_s=DAY_S, answers=[fresh, old]).offers) == 1
 
 

@@ -161,11 +161,7 @@ def test_the_rule_is_told_in_full() -> None:
 
 
 def test_rules_that_match_are_not_told_and_the_others_keep_their_order() -> None:
-    rules = {
-        "c": a_rule(provider="c"),
-        "a": a_rule(),
-        "b": a_rule(instance_types=("b*",)),
-    }
+    rules = {"c": a_rule(provider="c"), "a": a_rule(), "b": a_rule(instance_types=("b*",))}
     assert [idle_rule.split(",")[0] for idle_rule in idle_rules(rules, OFFERS)] == ["c", "b"]
 
 

@@ -115,7 +115,7 @@ def test_a_row_becomes_a_region(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("aws,x-1,yes,a test,2025-01-01", "x-1 is listed twice"),
+        ("aws,x-1,yes,a test,2025-01-01", "'x-1' is listed twice"),
         ("aws,x-2,maybe,a test,2025-01-01", "is_opt_in is 'maybe'"),
         ("aws,x-2,yes,,2025-01-01", "a field is empty"),
         ("aws,x-2,yes,a test,2025", "Invalid isoformat"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from advisor.core.errors import CatalogError
@@ -12,9 +14,10 @@ from advisor.core.values import Market
 from advisor.pricing.instance_types import load_instances
 from advisor.pricing.quotas import COLUMNS, quota_of, read_quotas
 from advisor.report.words import sentence
-from recommender.plans.candidates import Quota, plans_of_offers, quota_note
+from recommender.plans.candidates import AccountLimits, Quota, plans_of_offers, quota_note
 from recommender.plans.extras import CloudTerms
-from tests.builders import make_offer
+from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_trace
+from tests.recommending import recommend
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,22 @@ def test_two_machines_need_twice_the_quota_and_the_row_says_what_to_request() ->
     )
     unknown = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=None)
     assert quota_note(unknown) is None
+
+
+def test_of_equal_machines_the_one_with_quota_goes_first() -> None:
+    offer = make_offer("X", 9.0, instance_type="p5.48xlarge", num_gpus=8, num_vcpus=192)
+    first = replace(offer, region="ap-south-1")
+    limits = {("aws", "ap-south-1", "L-417A185B"): 0, ("aws", offer.region, "L-417A185B"): 192}
+    account = AccountLimits(limits=limits, read_on="2026-11-26")
+    lacking, enough = plans_of_offers([first, offer], terms=CloudTerms(startup_s=0.0), account=account)
+    assert (lacking.lacks_quota, enough.lacks_quota) == (True, False)
+    assert not any(isinstance(note, QuotaNeeded) for note in enough.notes)
+    assert lacking.id < enough.id, "by their names it would be first"
+    answer = recommend(
+        make_trace(), {("X", lacking.layout): make_estimate("X", 0.1)}, {"X": make_gpu("X")},
+        [lacking, enough], make_job(iterations=5000), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert answer.recommended == enough.id
 
 
 def test_a_plan_names_it_unless_the_user_told_what_the_account_may_start() -> None:

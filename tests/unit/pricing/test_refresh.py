@@ -12,7 +12,19 @@ import pytest
 from advisor.core.errors import LockedError
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.pricing.price_history import series_of
-from advisor.pricing.refresh import LOCK, RETRY_S, Kept, _refused, due_sources, is_due, refresh
+from advisor.pricing.refresh import (
+    LOCK,
+    RETRY_S,
+    Kept,
+    _refused,
+    came_since,
+    due_sources,
+    is_due,
+    note_under_way,
+    refresh,
+    under_way,
+    with_credentials,
+)
 from advisor.pricing.source_registry import state_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, OfferQuery, Part
 from advisor.store.database import open_store
@@ -274,30 +286,64 @@ def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store: Store
     assert due_sources([source], store, NOON, DAY_S) == ()
 
 
+CLOSED = FakeSource(credentials=Credentials.MISSING)
+
+
 def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store) -> None:
-    closed = FakeSource(credentials=Credentials.MISSING)
     open_ = FakeSource(name="open", credentials=Credentials.NOT_NEEDED)
-    assert due_sources([closed, open_], store, NOON, DAY_S) == (open_,)
+    assert due_sources([CLOSED, open_], store, NOON, DAY_S) == (CLOSED, open_)
+    assert with_credentials([CLOSED, open_], store, NOON) == (open_,)
     (noted,) = pulls(store, "fake")
     assert (noted.scope, noted.failure) == (_refused(), "no credentials found")
-    source = FakeSource()
-    assert due_sources([source], store, NOON + timedelta(minutes=59), DAY_S) == ()
-    assert due_sources([source], store, NOON + timedelta(minutes=61), DAY_S) == (source,)
+    assert due_sources([CLOSED], store, NOON + timedelta(minutes=59), DAY_S) == ()
+    assert due_sources([CLOSED], store, NOON + timedelta(minutes=61), DAY_S) == (CLOSED,)
 
 
 def test_a_colleague_without_credentials_keeps_nobody_from_asking(store: Store, monkeypatch) -> None:
     monkeypatch.setenv("LOGNAME", "bob")
-    due_sources([FakeSource(credentials=Credentials.MISSING)], store, NOON, DAY_S)
+    with_credentials([CLOSED], store, NOON)
     monkeypatch.setenv("LOGNAME", "alice")
     source = FakeSource()
     assert due_sources([source], store, NOON, DAY_S) == (source,)
 
 
 def test_an_overcome_refusal_is_no_gap_any_more(store: Store) -> None:
-    due_sources([FakeSource(credentials=Credentials.MISSING)], store, NOON, DAY_S)
+    with_credentials([CLOSED], store, NOON)
     assert state_of(FakeSource(), store).gaps != ()
     pulled(store, FakeSource(part(offer())), at=NOON + timedelta(hours=2))
     assert state_of(FakeSource(), store).gaps == ()
+
+
+def test_a_pull_is_under_way_until_it_is_answered(store: Store) -> None:
+    source, later = FakeSource(part(offer())), NOON + timedelta(seconds=1)
+    note_under_way([source], store, NOON)
+    assert under_way(store, ["fake", "other"]) == {"fake": NOON}
+    assert due_sources([source], store, later, DAY_S) == (), "nobody else begins one"
+    pulled(store, source, at=later)
+    assert under_way(store, ["fake"]) == {}
+    (kept,) = came_since(store, ["fake"], NOON)
+    assert (kept.scope, kept.num_offers, kept.failure) == ("us-east-1", 1, None)
+    assert came_since(store, ["fake"], later) == ()
+
+
+def test_a_pull_that_died_is_tried_again_after_a_while(store: Store) -> None:
+    source = FakeSource()
+    note_under_way([source], store, NOON)
+    assert due_sources([source], store, NOON + timedelta(seconds=RETRY_S + 1), DAY_S) == (source,)
+
+
+def test_a_pull_that_fails_is_over_and_says_why(store: Store) -> None:
+    source = FakeSource(Part(scope="eu", failure="down"))
+    note_under_way([source], store, NOON)
+    pulled(store, source, at=NOON + timedelta(seconds=1))
+    assert under_way(store, ["fake"]) == {}
+    assert [(kept.scope, kept.failure) for kept in came_since(store, ["fake"], NOON)] == [("eu", "down")]
+
+
+def test_of_who_had_no_credentials_nothing_is_expected(store: Store) -> None:
+    with_credentials([CLOSED], store, NOON)
+    note_under_way([CLOSED], store, NOON + timedelta(hours=2))
+    assert under_way(store, ["fake"]) == {}
 
 
 def test_a_source_that_was_never_asked_says_so(store: Store) -> None:

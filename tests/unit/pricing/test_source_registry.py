@@ -19,8 +19,8 @@ from advisor.core import plugins
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.values import Interval, Market, PricePoint
 from advisor.pricing import source_registry
-from advisor.pricing.refresh import ANSWER_WITHIN_S, LONGEST_S, due_sources, parts_of, refresh
-from advisor.pricing.source_registry import answers_of, joined, may_recommend_refresh, sources_of, state_of
+from advisor.pricing.refresh import ANSWER_WITHIN_S, LONGEST_S, parts_of, refresh, with_credentials
+from advisor.pricing.source_registry import answers_of, joined, sources_of, state_of
 from advisor.pricing.sources.protocol import (
     GROUP,
     Capabilities,
@@ -32,20 +32,7 @@ from advisor.pricing.sources.protocol import (
 from advisor.store.database import open_store
 from advisor.store.handle import Store
 from advisor.store.pulls import pulls
-from tests.unit.pricing.test_refresh import DAY_S, NOON, FakeSource, offer, part, pulled, usd
-
-
-@pytest.mark.parametrize("name", ["gpuhunt"])
-def test_who_needs_no_account_is_asked_only_if_the_settings_name_it(name: str) -> None:
-    assert not may_recommend_refresh(name, PriceSettings())
-    assert not may_recommend_refresh(name, PriceSettings(sources=["aws"]))
-    assert may_recommend_refresh(name, PriceSettings(sources=["aws", name]))
-    assert may_recommend_refresh(name, PriceSettings(options={name: {}}))
-
-
-def test_an_account_is_there_to_be_asked() -> None:
-    assert may_recommend_refresh("aws", PriceSettings())
-
+from tests.unit.pricing.test_refresh import NOON, FakeSource, offer, part, pulled, usd
 
 OURS = plugins.registered(GROUP, foreign=False)
 
@@ -309,7 +296,7 @@ class LockedSource(FakeSource):
 def test_who_cannot_tell_of_credentials_has_none(store: Store) -> None:
     open_ = FakeSource(name="open")
     reason = "its credentials cannot be looked for: RuntimeError: vault refused token=***"
-    assert due_sources([LockedSource(), open_], store, NOON, DAY_S) == (open_,)
+    assert with_credentials([LockedSource(), open_], store, NOON) == (open_,)
     assert pulls(store, "fake")[0].failure == reason
     state = state_of(LockedSource(), None)
     assert (state.credentials, state.gaps) == (Credentials.MISSING, ("never refreshed", reason))

@@ -23,9 +23,7 @@ def test_those_of_all_come_first_and_name_nobody() -> None:
 
 def test_counts_tell_estimates_of_one_gpu_apart() -> None:
     parallel = sample(DataParallel)
-    groups = by_gpus(
-        [make_estimate("T4"), make_estimate("T4", num_gpus=8, assumptions=(parallel,))],
-    )
+    groups = by_gpus([make_estimate("T4"), make_estimate("T4", num_gpus=8, assumptions=(parallel,))])
     assert list(groups) == [(parallel, "T4:8")]
 
 

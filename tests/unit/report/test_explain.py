@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByBudget, RemovedBySharding
 from advisor.core.units import GIB
-from advisor.core.values import (
-    Interval,
-    Job,
-    Market,
-    Means,
-    Method,
-    Option,
-    Quantiles,
-    Recommendation,
-    Tier,
-)
+from advisor.core.values import Interval, Job, Market, Means, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.explain import MOST_OPERATORS, option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 from tests.findings import sample, texts
@@ -322,8 +312,7 @@ def test_memory_needed_and_available() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "title"),
-    [("script_changes", "What to change in the script"), ("reasons", "Notes")],
+    ("field", "title"), [("script_changes", "What to change in the script"), ("reasons", "Notes")]
 )
 def test_an_empty_section_has_no_title(field: str, title: str) -> None:
     assert title not in text_of(make_option())

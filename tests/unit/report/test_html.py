@@ -87,8 +87,7 @@ def test_names_are_text_and_never_code(where: str) -> None:
     provider = EVIL if where == "provider" else "lab"
     plan = make_plan(EVIL if where == "gpu" else "X", offer=None, provider=provider, id="it")
     recommendation = replace(
-        of_one(make_option("X", 1, 1, plan=plan), "it"),
-        warnings=texts(EVIL) if where == "warning" else (),
+        of_one(make_option("X", 1, 1, plan=plan), "it"), warnings=texts(EVIL) if where == "warning" else ()
     )
     html = recommendation._repr_html_()
     page = Page(html)

@@ -48,11 +48,7 @@ def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
 @pytest.mark.parametrize(
     ("work", "saves", "words"),
     [
-        (
-            ["checkpoints"],
-            False,
-            "First: train.py needs checkpoints; it saves none ($50.00 and 1 h more",
-        ),
+        (["checkpoints"], False, "First: train.py needs checkpoints; it saves none ($50.00 and 1 h more"),
         (["checkpoints"], True, "needs checkpoints; it saves some but resumes from none ("),
         (["ddp", "learning-rate", "nodes"], False, "First: train.py needs DDP ("),
         (

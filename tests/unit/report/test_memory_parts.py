@@ -113,10 +113,7 @@ def test_json_has_all_of_it() -> None:
     assert document is not None
     assert document["parts"] == {"weights_bytes": 7 * GIB, "activations_bytes": 10 * GIB}
     assert document["need_bytes"] == {"p10": 15 * GIB, "p50": 17 * GIB, "p90": 20 * GIB}
-    assert (document["fit"], document["largest_batch"]) == (
-        "no",
-        {"share": 0.5, "certain": 24, "likely": 32},
-    )
+    assert (document["fit"], document["largest_batch"]) == ("no", {"share": 0.5, "certain": 24, "likely": 32})
     (remedy,) = document["remedies"]  # type: ignore[misc]
     assert remedy["changes"] == ("checkpointing", "zero-3")
     assert remedy["slower"] == {"p10": 1.2, "p50": 1.3, "p90": 1.4}

@@ -68,10 +68,7 @@ def fitted(*bins: WaitBin) -> WaitQuantiles:
 
 @pytest.mark.parametrize(
     ("alike", "words"),
-    [
-        (ALIKE, "1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu'"),
-        (ANYONE, "8,000 jobs of any kind"),
-    ],
+    [(ALIKE, "1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu'"), (ANYONE, "8,000 jobs of any kind")],
 )
 def test_which_jobs_a_wait_is_from(alike: WaitBin, words: str) -> None:
     assert basis(alike, "gpus") == words

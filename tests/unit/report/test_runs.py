@@ -62,10 +62,7 @@ def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, mon
 
 
 def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, monkeypatch) -> None:
-    script, note = (
-        "train_resnet50_imagenet_large.py",
-        "killed once, resumed from a checkpoint " * 3,
-    )
+    script, note = ("train_resnet50_imagenet_large.py", "killed once, resumed from a checkpoint " * 3)
     runs = [make_run(hour, id=str(hour), script=script, note=note) for hour in range(3)]
     monkeypatch.setenv("COLUMNS", "80")
     print_document(runs_document(runs), Format.TABLE)

@@ -136,8 +136,7 @@ def test_a_contract_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "variable"),
-    [("cloud.max_gpus", "ADVISOR_CLOUD__MAX_GPUS"), ("clusters", "ADVISOR_CLUSTERS")],
+    ("name", "variable"), [("cloud.max_gpus", "ADVISOR_CLOUD__MAX_GPUS"), ("clusters", "ADVISOR_CLUSTERS")]
 )
 def test_variables_of_the_environment(name: str, variable: str) -> None:
     assert environment_variable(name) == variable

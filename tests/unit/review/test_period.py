@@ -18,12 +18,7 @@ def test_the_end_does_not_belong_to_a_period() -> None:
 
 @pytest.mark.parametrize(
     ("since", "until", "mondays"),
-    [
-        (0.0, 7.0, [2]),
-        (0.0, 7.001, [2, 9]),
-        (-0.001, 7.0, [-5, 2]),
-        (6.9, 14.0, [2, 9]),
-    ],
+    [(0.0, 7.0, [2]), (0.0, 7.001, [2, 9]), (-0.001, 7.0, [-5, 2]), (6.9, 14.0, [2, 9])],
 )
 def test_weeks_begin_on_mondays_and_none_is_left_out(since: float, until: float, mondays: list[int]) -> None:
     period = Period(since=MONDAY + timedelta(days=since), until=MONDAY + timedelta(days=until))

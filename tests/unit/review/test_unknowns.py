@@ -56,11 +56,7 @@ def test_all_is_known_of_a_billed_run() -> None:
 
 
 def test_each_unknown_has_a_code() -> None:
-    runs = (
-        make_run(usd=None),
-        make_run(cost_kind=CostKind.ESTIMATED),
-        make_run(instance_type=None),
-    )
+    runs = (make_run(usd=None), make_run(cost_kind=CostKind.ESTIMATED), make_run(instance_type=None))
     bill = make_bill(
         make_charge(),
         make_charge(currency="EUR"),

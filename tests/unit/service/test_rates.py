@@ -14,11 +14,7 @@ def test_a_rate_of_the_settings_goes_before_the_catalog() -> None:
     entry = {"provider": "AWS", "region": "us-*", "kind": "block-storage", "usd": 0.05}
     rates = rates_of([RateSettings.model_validate(entry)])
     cost = charge(rates, RateKind.BLOCK_STORAGE, "aws", "us-east-1", gib=100)
-    assert (cost.usd, cost.stand_in, cost.rate.source) == (
-        5.0,
-        None,
-        "rates of the settings, entry 1",
-    )
+    assert (cost.usd, cost.stand_in, cost.rate.source) == (5.0, None, "rates of the settings, entry 1")
     assert charge(rates, RateKind.BLOCK_STORAGE, "aws", "eu-west-1", gib=100).usd == pytest.approx(8.8)
 
 

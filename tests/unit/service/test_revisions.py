@@ -143,10 +143,7 @@ def tree_with(repository, *entries):
 def test_a_link_with_a_zero_byte(repository):
     """Was a traceback."""
     head = tree_with(repository, (b"120000", b"data", b"a\0b"), (b"100644", b"train.py", b""))
-    with (
-        pytest.raises(InputError, match="link 'data' of the revision"),
-        laid_out(f"{head}:train.py"),
-    ):
+    with pytest.raises(InputError, match="link 'data' of the revision"), laid_out(f"{head}:train.py"):
         pass
 
 

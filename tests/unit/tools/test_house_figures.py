@@ -86,6 +86,7 @@ def test_columns_stand_side_by_side(
 ) -> None:
     (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "README.md").write_text("Three words here.")
+    monkeypatch.setattr(house_figures, "OURS", "ours=tools:README.md")
     monkeypatch.setattr("sys.argv", ["house_figures.py", f"small={tmp_path}:{tmp_path / 'README.md'}"])
     main()
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]

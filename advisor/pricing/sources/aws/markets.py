@@ -157,10 +157,7 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
 
 
 def read_points(
-    rows: Iterable[SpotPrice],
-    region: str,
-    zones: Mapping[str, str],
-    machines: Mapping[str, InstanceType],
+    rows: Iterable[SpotPrice], region: str, zones: Mapping[str, str], machines: Mapping[str, InstanceType]
 ) -> Readings:
     """Linux spot prices by machine and zone ID; a price that the machine cannot have is unknown.
 

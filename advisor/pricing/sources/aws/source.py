@@ -17,10 +17,6 @@ WHOLE = "regions"
 """Scope of what concerns every region: no credentials, no list of regions."""
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class AwsSource:
     """AWS's own interfaces, in the commercial regions that the account has enabled.
 
@@ -34,7 +30,9 @@ class AwsSource:
 
     name = "aws"
 
-    def __init__(self, options: AwsOptions, *, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(
+        self, options: AwsOptions, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._options = options
         self._clock = clock
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 API = "cloudbilling.googleapis.com"
 _LOGIN = (
-    "Log in with `gcloud auth application-default login`, or name a key file in"
-    " GOOGLE_APPLICATION_CREDENTIALS."
+    "Log in with `gcloud auth application-default login`, name a key file in"
+    " GOOGLE_APPLICATION_CREDENTIALS, or set an API key as GOOGLE_API_KEY."
 )
 _BY_STATUS = {
     401: f"Google refused the credentials: they are expired or revoked. {_LOGIN}",
@@ -43,7 +43,7 @@ _DISABLED = (
 )
 _DENIED = (
     f"permission denied (403): enable {API} in the project that is billed for calls, and give the account the"
-    " role roles/serviceusage.serviceUsageConsumer there."
+    " role roles/serviceusage.serviceUsageConsumer there. A key in GOOGLE_API_KEY must be allowed to call it."
 )
 _UNREACHABLE = f"cannot reach {API}: check the network, the proxy and the firewall."
 _TIMEOUT = "the Cloud Billing API did not answer in time. Try again later."
@@ -172,6 +172,8 @@ MAX_PAGES = 100  # the list has about ten
 
 # gcloud's own variable, for tests and mirrors; without credentials, as with Google's emulators.
 ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"
+# The list is public: any key of a project with the API enabled opens it. A login goes first.
+KEY_VARIABLE = "GOOGLE_API_KEY"
 _CREDENTIALS_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 _GCLOUD_FOLDER_VARIABLE = "CLOUDSDK_CONFIG"
 _METADATA_TIMEOUT_S = 1.0
@@ -206,12 +208,16 @@ def endpoint() -> str | None:
 
 
 def local_credentials() -> Credentials:
-    """Whether application-default credentials lie on this machine, or it is one of Google's; asks nobody."""
+    """Whether credentials or an API key lie on this machine, or it is one of Google's; asks nobody."""
     if endpoint():
         return Credentials.NOT_NEEDED
+    return Credentials.FOUND if has_login() or os.environ.get(KEY_VARIABLE) else Credentials.MISSING
+
+
+def has_login() -> bool:
+    """Whether application-default credentials lie on this machine, or it is one of Google's."""
     path = os.environ.get(_CREDENTIALS_VARIABLE)
-    is_there = Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
-    return Credentials.FOUND if is_there else Credentials.MISSING
+    return Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
 
 
 def _is_googles_machine() -> bool:
@@ -282,7 +288,7 @@ def _limited_client(patience: Patience) -> CloudCatalogClient:
 
 
 def _client() -> CloudCatalogClient:
-    import google.auth
+    import google.auth.api_key
     import google.auth.transport.requests
     from google.api_core.client_options import ClientOptions
     from google.auth.credentials import AnonymousCredentials
@@ -299,6 +305,9 @@ def _client() -> CloudCatalogClient:
         return CloudCatalogClient(
             transport="rest", credentials=AnonymousCredentials(), client_options=options
         )
+    key = os.environ.get(KEY_VARIABLE)
+    if key and not has_login():
+        return CloudCatalogClient(transport="rest", credentials=google.auth.api_key.Credentials(key))
     scopes = ["https://www.googleapis.com/auth/cloud-platform"]
     with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses the call
         warnings.simplefilter("ignore", UserWarning)

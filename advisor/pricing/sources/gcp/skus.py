@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from advisor.pricing.instance_types import (
     InstanceType,
     load_instances,
     parse_date,
-    read_rows,
+    read_table,
 )
 from advisor.pricing.sources.protocol import Part
 
@@ -272,7 +271,7 @@ def _agreed(priced: set[tuple[str, Rate]]) -> Rate:
 PROVIDER = "gcp"
 MACHINE_FILE = "gcp_machine_types.csv"
 MACHINE_COLUMNS = ("machine_type", "components", "local_ssd_gib", "markets", "regions", "source", "as_of")
-_SEPARATOR = "|"
+SEPARATOR = "|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,27 +312,8 @@ def read_machines(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> 
         CatalogError: the file is missing or a row is broken, double, or of a machine or component that
             nobody knows; it names file and line.
     """
-    machines: dict[str, MachineType] = {}
-
-    def read_row(row: list[str]) -> None:
-        if row[0] in machines:
-            raise ValueError(f"{row[0]!r} is listed twice")
-        machines[row[0]] = _machine(row, instances)
-
-    read_rows(path, MACHINE_COLUMNS, read_row)
-    return tuple(machines.values())
-
-
-def write_machines(path: Path, machines: Iterable[MachineType]) -> None:
-    """Write a file that `read_machines` reads; terms that are not limited are left empty."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(MACHINE_COLUMNS)
-        for machine in machines:
-            markets = () if machine.markets == tuple(Market) else machine.markets
-            lists = (_SEPARATOR.join(markets), _SEPARATOR.join(machine.regions))
-            billed = (machine.instance.instance_type, _SEPARATOR.join(machine.needs), machine.local_ssd_gib)
-            writer.writerow([*billed, *lists, machine.source, machine.as_of])
+    table = read_table(path, MACHINE_COLUMNS, lambda row: (row[0], _machine(row, instances)))
+    return tuple(table.values())
 
 
 def _machine(row: list[str], instances: Mapping[InstanceKey, InstanceType]) -> MachineType:
@@ -345,10 +325,10 @@ def _machine(row: list[str], instances: Mapping[InstanceKey, InstanceType]) -> M
         raise ValueError("regions or source is empty")
     return MachineType(
         instance=instance,
-        needs=needs_of(components.split(_SEPARATOR), instance, int(local_ssd_gib)),
+        needs=needs_of(components.split(SEPARATOR), instance, int(local_ssd_gib)),
         local_ssd_gib=int(local_ssd_gib),
-        markets=tuple(map(Market, markets.split(_SEPARATOR))) if markets else tuple(Market),
-        regions=tuple(regions.split(_SEPARATOR)),
+        markets=tuple(map(Market, markets.split(SEPARATOR))) if markets else tuple(Market),
+        regions=tuple(regions.split(SEPARATOR)),
         source=source,
         as_of=parse_date(as_of),
     )

@@ -138,7 +138,12 @@ def test_a_network_that_nobody_states_is_slow_and_wide(changes: dict[str, None])
 def test_pairs_are_bridged_and_what_lies_between_them_is_not() -> None:
     assert line("all_gather", 2, link=Link.NVLINK_PAIRS).s_per_byte == pytest.approx(0.5 / (50 * GIGA))
     pcie = make_gpu().pcie_bytes_per_s
-    assert line("all_gather", 4, link=Link.NVLINK_PAIRS).s_per_byte == pytest.approx(0.75 / (0.5 * pcie))
+    # Four boards share bridges that two do not.
+    over_pcie = line("all_gather", 4, link=Link.PCIE, link_bytes_per_s=pcie)
+    assert line("all_gather", 4, link=Link.NVLINK_PAIRS) == over_pcie
+    assert over_pcie.s_per_byte == pytest.approx(1.2 * 0.75 / (0.5 * pcie))
+    two = line("all_gather", 2, link=Link.PCIE, link_bytes_per_s=pcie)
+    assert two.s_per_byte == pytest.approx(0.5 / (0.5 * pcie))
 
 
 def test_a_mesh_lends_each_neighbour_its_part() -> None:

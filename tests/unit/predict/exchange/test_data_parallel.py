@@ -120,7 +120,7 @@ def two(trace: Trace, scaling: Scaling) -> tuple[IterationEstimate, IterationEst
 
 def test_all_wait_for_the_slowest() -> None:
     # The largest of eight draws lies 1.42 standard deviations above the mean.
-    one, eight = two(trace_of(), Scaling(spread=0.1, slowdown=0.0))
+    one, eight = two(trace_of(), Scaling(spread_of_steps=0.1, slowdown=0.0))
     assert OTHERS not in one.by_family
     late_s = eight.by_family[OTHERS]
     assert late_s == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
@@ -132,7 +132,7 @@ def test_all_wait_for_the_slowest() -> None:
 
 def test_who_waits_for_the_host_waits_for_the_slowest_host() -> None:
     trace = trace_of(ops=(make_op(flops=10, num_bytes=10, count=1000), make_op(phase=Phase.BACKWARD)))
-    one, eight = two(trace, Scaling(spread=0.1))
+    one, eight = two(trace, Scaling(spread=0.1, spread_of_steps=0.1))
     assert one.by_family[HOST] == eight.by_family[HOST]
     assert eight.by_family[OTHERS] == pytest.approx(0.1424 * one.device_s.p50, rel=0.01)
 

@@ -277,10 +277,7 @@ def test_what_one_pull_may_send_is_bounded_over_all_providers(
         publish(root, provider, "20261119-7", item(provider=provider))
     size = len((root / "azure/20261119-7/catalog.zip").read_bytes())
     monkeypatch.setattr("advisor.pricing.sources.downloads.PULL_BYTES", 2 * size)
-    monkeypatch.setattr(
-        "advisor.pricing.sources.gpuhunt.Allowance",
-        lambda: Allowance(2 * size),
-    )
+    monkeypatch.setattr("advisor.pricing.sources.gpuhunt.Allowance", lambda: Allowance(2 * size))
     failures = [part.failure for part in pulled(url, "azure", "oci", "nebius")]
     assert any(failure is not None and "no true file holds" in failure for failure in failures)
 

@@ -57,11 +57,7 @@ def slowly(plan: Plan, estimate: IterationEstimate, iterations: int, terms: Spot
         train_s, running_s = makespan_h * HOUR_S, billed_h * HOUR_S
     wait_s = waits(plan.wait_s, draws.wait) if plan.wait_s else 0.0
     kept_s = plan.startup_s + train_s
-    rent = cost_usd(
-        replace(plan, storage_usd_per_h=0.0),
-        run_s=plan.startup_s + running_s,
-        kept_s=kept_s,
-    )
+    rent = cost_usd(replace(plan, storage_usd_per_h=0.0), run_s=plan.startup_s + running_s, kept_s=kept_s)
     usd = rent * dearer(plan, draws) + plan.storage_usd_per_h * kept_s / HOUR_S
     return np.array([train_s, wait_s + kept_s, usd])
 

@@ -16,17 +16,7 @@ from advisor.core.findings.about_options import (
     WaitAssumed,
     WaitOfLog,
 )
-from advisor.core.values import (
-    DataPlace,
-    Interval,
-    Market,
-    Offer,
-    Plan,
-    Price,
-    Quantiles,
-    QuoteKind,
-    Tier,
-)
+from advisor.core.values import DataPlace, Interval, Market, Offer, Plan, Price, Quantiles, QuoteKind, Tier
 from advisor.pricing.answers import cheapest_places
 from advisor.pricing.node_counts import useful_counts
 from advisor.pricing.spot import rarest_start, start_odds

@@ -16,13 +16,7 @@ BOTH = (Market.ON_DEMAND, Market.SPOT)
 
 
 def quota(**changes: object) -> Quota:
-    facts = {
-        "provider": "aws",
-        "instance_types": ("p*",),
-        "regions": ("us-*",),
-        "markets": BOTH,
-        "vcpus": 96,
-    }
+    facts = {"provider": "aws", "instance_types": ("p*",), "regions": ("us-*",), "markets": BOTH, "vcpus": 96}
     return Quota(**(facts | changes))
 
 

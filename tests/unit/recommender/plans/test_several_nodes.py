@@ -7,17 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings.about_options import GangAssumed
-from advisor.core.values import (
-    DataPlace,
-    Fabric,
-    Link,
-    Market,
-    Network,
-    Offer,
-    Plan,
-    Quantiles,
-    Tier,
-)
+from advisor.core.values import DataPlace, Fabric, Link, Market, Network, Offer, Plan, Quantiles, Tier
 from advisor.pricing.node_counts import NodeLimits
 from recommender.outcome.nodes import slowest_boot, times_of_one
 from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers

@@ -11,16 +11,16 @@ import pytest
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import quoted
-from advisor.core.findings.about_options import RemovedByMemory
+from advisor.core.findings.about_options import RemovedByMemory, RemovedByPolicy
 from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.spot import spot_odds
+from advisor.report.words import sentence
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spending
 from recommender.conditions import facts_of_option
 from recommender.outcome.spot import SpotTerms
 from recommender.policy import (
     GiveWay,
-    Removal,
     Spent,
     everything_removed,
     explain,
@@ -137,7 +137,7 @@ def test_plans(tmp_path: Path, body: str, plan: Plan, detail: str | None) -> Non
         assert removals == ()
         return
     (rule,) = policy.rules
-    assert removals == (Removal(rule=rule.text, file=f"{tmp_path / 'org'}.yaml:4", detail=detail),)
+    assert removals == (RemovedByPolicy(rule=rule.text, file=f"{tmp_path / 'org'}.yaml:4", detail=detail),)
 
 
 def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path)
         org="deny:\n  providers: [gcp]\n  regions:\n  - us-gov-*\n  - us-east-*",
         team="limits:\n  usd_per_hour: 5",
     )
-    assert [str(removal) for removal in judge_plan(rented(), policy)] == [
+    assert [sentence(removal) for removal in judge_plan(rented(), policy)] == [
         f"deny.regions: us-east-* ({tmp_path / 'org'}.yaml:8): region us-east-1 is among them",
         f"limits.usd_per_hour: 5 ({tmp_path / 'team'}.yaml:5): it costs $32.00/h",
     ]
@@ -163,7 +163,7 @@ def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path: Path) -
     policy = policy_of(tmp_path, org=f"spot: {{preemptions_per_h_at_most: {sum(rates) / 2}}}")
     assert rates[0] < rates[1]
     assert judge_plan(known, policy) == ()
-    assert "preemptions per hour are assumed" in str(judge_plan(new, policy)[0])
+    assert "preemptions per hour are assumed" in sentence(judge_plan(new, policy)[0])
 
 
 # --- Options -----------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_approvals_mark_and_do_not_remove(tmp_path: Path) -> None:
     verdict = judge_option(option(rented(), 100.0), policy, NOTHING_SPENT)
     assert verdict.removals == ()
     (approval,) = verdict.approvals
-    assert str(approval) == (
+    assert sentence(approval) == (
         f"needs approval by team lead: the job costs $100.00 at p90 ({tmp_path / 'team'}.yaml:5)"
     )
     dear = judge_option(option(rented(), 501.0), policy, NOTHING_SPENT)
@@ -335,8 +335,8 @@ def test_a_preference_names_the_option_that_goes_first(tmp_path: Path) -> None:
 # --- What would have to give way ---------------------------------------------------------------------
 
 
-def removal(rule: str) -> Removal:
-    return Removal(rule=rule, file="org.yaml:7", detail="")
+def removal(rule: str) -> RemovedByPolicy:
+    return RemovedByPolicy(rule=rule, file="org.yaml:7", detail="")
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,23 @@ def test_of_hours_a_row_speaks_within_a_fifth_of_its_time_and_cost() -> None:
     assert groups == {"P": None, "Q": "P", "S": None, "T": None, "U": None, "R": None}
 
 
-def test_other_work_on_the_script_keeps_its_row() -> None:
-    with_ddp = minutes("P", 10.3, 0.05, script_changes=(EditScript(what="wrap-in-ddp"),))
-    assert folded(R, with_ddp, best="R") == {"R": None, "P": None}
+@pytest.mark.parametrize(
+    ("own", "others", "is_like"),
+    [
+        ((), ("wrap-in-ddp",), False),
+        # Both are edits, one of a line.
+        (("install-for-cuda-12",), ("install-aarch64",), False),
+        ((), ("install-for-cuda-12",), True),
+    ],
+)
+def test_other_work_on_the_script_keeps_its_row(
+    own: tuple[str, ...], others: tuple[str, ...], is_like: bool
+) -> None:
+    row_shown, other = (
+        minutes(name, 10.3, 0.05, script_changes=tuple(EditScript(what=what) for what in edits))
+        for name, edits in (("R", own), ("P", others))
+    )
+    assert folded(row_shown, other, best="R")["P"] == ("R" if is_like else None)
 
 
 def test_of_long_jobs_a_share_counts_and_of_short_ones_a_minute() -> None:

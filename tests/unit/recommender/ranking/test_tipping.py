@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    NothingTips,
-    Tipping,
-)
+from advisor.core.findings.about_answers import NothingTips, Tipping
 from advisor.core.findings.about_estimates import EditScript
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_answers import (
-    NothingTips,
-    Tipping,
-)
+from advisor.core.findings.about_answers import NothingTips, Tipping
 from advisor.core.units import HOUR_S
 from advisor.core.values import (
     DataPlace,
@@ -114,10 +111,7 @@ def test_an_unsure_fact_that_changes_more_goes_before_a_deadline() -> None:
 
 def two_to_choose_from(job: Job) -> Recommendation:
     """A cheap one that waits for up to 15 h at p90, and a dear one that is there at once."""
-    wait_s = {
-        "SPOT": Quantiles(p50=3 * HOUR_S, p90=15 * HOUR_S),
-        "SURE": Quantiles(p50=300.0, p90=600.0),
-    }
+    wait_s = {"SPOT": Quantiles(p50=3 * HOUR_S, p90=15 * HOUR_S), "SURE": Quantiles(p50=300.0, p90=600.0)}
     return recommend(
         make_trace(),
         {(name, ONE_GPU): make_estimate(name, 10.0) for name in wait_s},

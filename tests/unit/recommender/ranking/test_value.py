@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_estimates import (
-    EditScript,
-    SaveCheckpoints,
-)
+from advisor.core.findings.about_estimates import EditScript, SaveCheckpoints
 from advisor.core.limits import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
@@ -137,9 +134,7 @@ def test_the_reason_names_what_a_change_costs() -> None:
     "change",
     [EditScript(what="use-autocast"), EditScript(what="install-for-cuda-12"), sample(SaveCheckpoints)],
 )
-def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_granted(
-    change: Finding,
-) -> None:
+def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_granted(change: Finding) -> None:
     assert total_usd(expecting("A", 1.0, 10, script_changes=(change,)), at(4.0)) == pytest.approx(14)
 
 

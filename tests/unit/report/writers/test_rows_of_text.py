@@ -63,12 +63,7 @@ def test_json_has_a_version_first_and_no_infinities() -> None:
     text = to_json({"a": math.inf, "b": [1.5, math.nan], "c": {"d": (1, None)}})
     document = json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
     assert next(iter(document)) == "schema_version"
-    assert document == {
-        "schema_version": SCHEMA_VERSION,
-        "a": None,
-        "b": [1.5, None],
-        "c": {"d": [1, None]},
-    }
+    assert document == {"schema_version": SCHEMA_VERSION, "a": None, "b": [1.5, None], "c": {"d": [1, None]}}
 
 
 # --- Which part of a document a format takes ---------------------------------------------------------
@@ -79,8 +74,7 @@ FULL = of(money(1.0), WORDS, Section("More", ("words",)), facts={"usd": 1.0}, sh
 
 
 @pytest.mark.parametrize(
-    ("output", "text"),
-    [(Format.CSV, "usd\n8.333"), (Format.MARKDOWN, "| Cost |\n| --- |\n| $1.00 |")],
+    ("output", "text"), [(Format.CSV, "usd\n8.333"), (Format.MARKDOWN, "| Cost |\n| --- |\n| $1.00 |")]
 )
 def test_formats_of_rows_take_rows_alone(output: Format, text: str) -> None:
     assert text_of(FULL, output) == text

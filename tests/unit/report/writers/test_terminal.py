@@ -55,12 +55,7 @@ def wide(*, kind_wraps: bool = False, **changes: object) -> Table:
 
 def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
     lines = [line.rstrip() for line in on_screen(of(wide()), 40).splitlines()]
-    assert lines[1:5] == [
-        " Name       Cost",
-        " " + "─" * 15,
-        " one two   $1.50",
-        " three    $12.00",
-    ]
+    assert lines[1:5] == [" Name       Cost", " " + "─" * 15, " one two   $1.50", " three    $12.00"]
 
 
 @pytest.mark.parametrize(("width", "is_narrow"), [(17, False), (16, True)])

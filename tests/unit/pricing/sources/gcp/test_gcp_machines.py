@@ -17,8 +17,8 @@ from advisor.pricing.sources.gcp.skus import (
     MachineType,
     load_machines,
     read_machines,
-    write_machines,
 )
+from tools.build_price_catalog import write_machines
 
 INSTANCES = load_instances()
 A2 = "a2-ultragpu-2g,A2 core|A2 RAM|A100-80GB GPU|local SSD,750,,us-central1|us-east4,test,2026-08-17"

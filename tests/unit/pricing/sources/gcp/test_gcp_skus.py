@@ -88,12 +88,8 @@ TEXTS = {
         "Reserved Nvidia H100 80GB GPU in Iowa in Calendar Mode": "H100-80GB GPU",
         "DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) running in Iowa": "B200 slice",
     },
-    (Market.RESERVED, "OnDemand"): {
-        "Reserved Nvidia Tesla A100 GPU in APAC": "A100-40GB GPU",
-    },
-    (Market.COMMIT_1Y, "Commit1Yr"): {
-        "Commitment v1: A2 Cpu in APAC for 1 Year": "A2 core",
-    },
+    (Market.RESERVED, "OnDemand"): {"Reserved Nvidia Tesla A100 GPU in APAC": "A100-40GB GPU"},
+    (Market.COMMIT_1Y, "Commit1Yr"): {"Commitment v1: A2 Cpu in APAC for 1 Year": "A2 core"},
     (Market.COMMIT_3Y, "Commit3Yr"): {
         "Commitment v1: Ram in APAC for 3 Years": "N1 RAM",
         "Commitment v1: Nvidia Tesla T4 GPU running in Iowa for 3 Year": "T4 GPU",

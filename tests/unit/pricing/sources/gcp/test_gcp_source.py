@@ -231,7 +231,7 @@ def test_what_google_auth_says_is_not_repeated() -> None:
 @pytest.fixture
 def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine on which nobody ever logged in."""
-    for name in (ENDPOINT_VARIABLE, "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"):
+    for name in (ENDPOINT_VARIABLE, "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
@@ -280,6 +280,22 @@ def test_where_credentials_are_looked_for(
 def test_a_machine_of_google_has_credentials(stranger: Path, product: str, mode: Credentials) -> None:
     (stranger / "product_name").write_text(product, encoding="utf-8")
     assert GcpSource().credentials() is mode
+
+
+def test_an_api_key_serves_where_nobody_has_logged_in(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from google.cloud.billing_v1 import CloudCatalogClient
+
+    monkeypatch.setenv("GOOGLE_API_KEY", SECRETS[1])
+    assert GcpSource().credentials() is Credentials.FOUND
+    with serving(Behaviour(skus=[*A2, *OTHERS])) as server:
+        monkeypatch.setattr(CloudCatalogClient, "_DEFAULT_ENDPOINT_TEMPLATE", server.url)
+        assert any(part.offers for part in pull())
+        assert {headers.get("x-goog-api-key") for headers in server.behaviour.headers} == {SECRETS[1]}
+        assert not any(SECRETS[1] in str(call) for call in server.behaviour.calls), "not in an address"
+        server.behaviour.always = "403"
+        assert "GOOGLE_API_KEY must be allowed" in failure()
 
 
 def test_a_stand_in_needs_no_credentials(behaviour: Behaviour) -> None:

@@ -1,0 +1,105 @@
+"""What the user's own accounts may start: read where live prices are pulled by them, and kept in a file.
+
+The file lies beside the database, not in it: a team shares prices, and each of its people has an account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.deadlines import completed
+from advisor.core.errors import CloudError
+from advisor.core.files import write_atomically
+from advisor.service.prices.live import now
+
+if TYPE_CHECKING:
+    from advisor.config.layers import PricingSettings
+    from advisor.config.settings import StoreSettings
+    from advisor.store.handle import Store
+
+_NUM_THREADS = 8
+Limits = Mapping[tuple[str, str, str], int]
+"""By provider, region and the quota's name there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountQuotas:
+    """What was read last, and when; empty where nothing ever was."""
+
+    limits: Limits = field(default_factory=dict)
+    read_on: date | None = None
+
+
+def read_account_quotas(pricing: PricingSettings, sources: Collection[str], store: Store) -> tuple[str, ...]:
+    """Ask the accounts of the price sources ``aws`` and ``gcp``, and keep what they say.
+
+    Returns:
+        A line for each account that could not be asked; what was known of it stays.
+    """
+    before = known_quotas(pricing.store).limits
+    limits, problems = dict(before), []
+    for name, ask in (("aws", _of_aws), ("gcp", _of_gcp)):
+        if name not in sources:
+            continue
+        try:
+            read = ask(pricing, store)
+        except CloudError as error:
+            problems.append(str(error))
+        else:
+            limits = {key: limit for key, limit in limits.items() if key[0] != name} | read
+    if limits != before or not problems:
+        rows = [[*key, limit] for key, limit in sorted(limits.items())]
+        document = {"read_on": now().date().isoformat(), "limits": rows}
+        write_atomically(_path(pricing.store), json.dumps(document).encode(), private=True)
+    return tuple(problems)
+
+
+def known_quotas(settings: StoreSettings) -> AccountQuotas:
+    """What was read last; nothing where the file is missing or not ours."""
+    try:
+        document = json.loads(_path(settings).read_bytes())
+        limits = {(str(p), str(r), str(q)): int(limit) for p, r, q, limit in document["limits"]}
+        return AccountQuotas(limits=limits, read_on=date.fromisoformat(document["read_on"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return AccountQuotas()
+
+
+def _path(settings: StoreSettings) -> Path:
+    from advisor.store.database import folder_of
+
+    return folder_of(settings.url) / "quotas.json"
+
+
+def _of_aws(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:
+    """Of the regions whose prices the account has shown; a refusal in one is a refusal in all."""
+    from advisor.pricing.sources.aws.account import vcpu_quotas
+    from advisor.pricing.sources.aws.calls import read_options
+
+    options = read_options(pricing.prices.options.get("aws", {}))
+    jobs = [partial(vcpu_quotas, region, options=options) for region in _regions_of_aws(store)]
+    return {
+        ("aws", quota.region, quota.code): quota.num_vcpus
+        for quotas in completed(jobs, num_threads=_NUM_THREADS, name="quotas")
+        for quota in quotas
+    }
+
+
+def _regions_of_aws(store: Store) -> Sequence[str]:
+    from advisor.store.pulls import pulls
+
+    return sorted({pull.place[1] for pull in pulls(store, "aws") if pull.place is not None})
+
+
+def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001
+    from advisor.pricing.sources.gcp.client import has_login
+    from advisor.pricing.sources.gcp.quotas import endpoint, project_quotas
+
+    if not (has_login() or endpoint()):  # an API key opens the price list, and no project
+        return {}
+    return {("gcp", *key): limit for key, limit in project_quotas().items()}

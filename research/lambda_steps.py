@@ -1,0 +1,272 @@
+r"""Whole training steps of Lambda Labs' tables on one board, beside what is predicted.
+
+    python -m research.lambda_steps --steps ../shared/measurements/published/lambda_steps.csv \
+        [--fold FOLDER BOARD ...] [--out research/docs/accuracy/lambda.md]
+
+Systems with the same board, and runs that repeat one another, are one row: their median. Traces are those of
+``research/lambda_networks.py``, at batches of 8, 64 and 512: a row's own lies on the line through the two
+nearest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from advisor.core.errors import UnknownGpuError
+from advisor.core.files import write_atomically
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import GpuSpec, Interval, Trace
+from advisor.formats.trace_files import read_trace
+from advisor.predict.iteration import predict
+from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
+from benchmarks.accuracy.summary import markdown
+from research.gpu_day.steps import Precision
+
+TRACES = Path(__file__).parent / "measured" / "lambda_traces"
+# Tokens or samples of a batch's one sample, in the unit of the table.
+_UNITS = {"resnet50": 1, "bert_base_squad": 1, "bert_large_squad": 1, "gnmt": 56}
+# Boards whose name the table leaves open, or that are another board with a lower limit.
+_FORMER = {"V100-32GB (form not stated)": "V100-SXM-32GB"}
+REFERENCE = "A100-SXM-40GB"
+# Batches of traces are powers of it, up to one where a larger one changes the rate by a few per cent no more.
+_COARSE = 8
+BATCHES = (8, 64, 512)
+"""Of the traces."""
+# Images through a loader of the host's: its time, not the board's.
+_LOADER = "data pytorch"
+_MOST = 512
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Work:
+    """What ran."""
+
+    network: str
+    precision: Precision
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it is in half precision."""
+        return self.precision != "tf32"
+
+    def path(self, batch: int) -> Path:
+        """Where the trace of that batch is."""
+        return TRACES / f"{self.network}-{self.precision}-b{batch}.json.gz"
+
+    def nearest(self, batch: float) -> tuple[int, ...]:
+        """The two recorded batches that are nearest."""
+        recorded = [each for each in BATCHES if self.path(each).exists()]
+        return tuple(sorted(sorted(recorded, key=lambda each: abs(math.log(each / batch)))[:2]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Steps of one network on one board; ``step_s`` is the median of the systems that measured them."""
+
+    work: Work
+    gpu: GpuSpec
+    batch: float
+    step_s: float
+
+
+def read_rows(path: Path) -> list[Row]:
+    """One board each; what no trace can repeat is left out (networks, boards of laptops).
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    found: dict[tuple[Work, str, float], list[float]] = defaultdict(list)
+    gpus: dict[str, GpuSpec] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            gpu = _gpu(row["gpu"])
+            is_built = row["model"] in _UNITS and row["batch_per_gpu"] and row["note"] != _LOADER
+            if row["num_gpus"] == "1" and is_built and gpu is not None:
+                batch, samples_per_s = (
+                    float(row["batch_per_gpu"]),
+                    float(row["throughput"]) / _UNITS[row["model"]],
+                )
+                gpus[gpu.name] = gpu
+                found[_work(row), gpu.name, batch].append(batch / samples_per_s)
+    return [
+        Row(work=work, gpu=gpus[name], batch=batch, step_s=statistics.median(times))
+        for (work, name, batch), times in sorted(found.items())
+    ]
+
+
+def _gpu(name: str) -> GpuSpec | None:
+    try:
+        return resolve_gpu(_FORMER.get(name, name))
+    except UnknownGpuError:
+        return None
+
+
+def _work(row: Mapping[str, str]) -> Work:
+    network, is_half = row["model"], row["precision"] == "fp16"
+    is_autocast = network == "resnet50" and row["amp_level"] != "O2"
+    return Work(network, cast("Precision", ("fp16" if is_autocast else "o2") if is_half else "tf32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A row and its prediction."""
+
+    row: Row
+    predicted: Interval
+
+    @property
+    def error(self) -> float:
+        """Relative, of the time: below 0 where the prediction is too fast."""
+        return self.predicted.p50 / self.row.step_s - 1
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether p10..p90 holds what was measured."""
+        return self.predicted.p10 <= self.row.step_s <= self.predicted.p90
+
+
+@cache
+def trace_of(work: Work, batch: int) -> Trace:
+    """The committed trace."""
+    return read_trace(work.path(batch))
+
+
+def judge(rows: Sequence[Row], knowledge: Knowledge | None = None) -> list[Judged]:
+    """Each row with its prediction."""
+
+    @cache
+    def predicted(work: Work, batch: int, gpu: str) -> Interval:
+        return predict(trace_of(work, batch), resolve_gpu(gpu), knowledge=knowledge).iteration_s
+
+    def at(row: Row) -> Interval:
+        low, high = row.work.nearest(row.batch)
+        below, above = (predicted(row.work, batch, row.gpu.name) for batch in (low, high))
+        share = (row.batch - low) / (high - low)
+        p50 = below.p50 + share * (above.p50 - below.p50)
+        nearer = below if row.batch - low < high - row.batch else above
+        return Interval(p10=p50 * nearer.p10 / nearer.p50, p50=p50, p90=p50 * nearer.p90 / nearer.p50)
+
+    return [Judged(row=row, predicted=at(row)) for row in rows]
+
+
+def relative_errors(judged: Sequence[Judged], reference: str = REFERENCE) -> list[float]:
+    """How far a board's speed relative to the reference's is off, by network and precision."""
+    by_work: dict[Work, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in judged:
+        by_work[one.row.work][one.row.gpu.name].append(1 + one.error)
+    return [
+        statistics.median(ratios) / statistics.median(of_board[reference]) - 1
+        for of_board in by_work.values()
+        if reference in of_board
+        for name, ratios in of_board.items()
+        if name != reference
+    ]
+
+
+def page(judged: Sequence[Judged]) -> str:
+    """Tables of all, by precision, network and board, and the worst rows."""
+    groups: list[tuple[str, list[Judged]]] = [("all", list(judged))]
+    groups += _grouped(judged, lambda row: "half precision" if row.work.is_half else "FP32 and TF32")
+    groups += _grouped(judged, lambda row: row.work.network)
+    groups += _grouped(judged, lambda row: row.gpu.name)
+    header = ["rows", "number", "mean, %", "median, %", "worst, %", "bias, %", "within p10..p90"]
+    ratios = [abs(error) for error in relative_errors(judged)]
+    relative = (
+        f"{100 * statistics.fmean(ratios):.1f} % mean, {100 * max(ratios):.0f} % worst" if ratios else "-"
+    )
+    worst = sorted(judged, key=lambda one: -abs(one.error))[:10]
+    names = [
+        f"- {one.row.work.network} {one.row.work.precision}, batch {one.row.batch:g}, {one.row.gpu.name}:"
+        f" {one.error:+.0%}"
+        for one in worst
+    ]
+    return "\n".join(
+        [
+            markdown(header, [[name, *_figures(own)] for name, own in groups]),
+            f"\nSpeed relative to an {REFERENCE}: {relative}.\n",
+            "Worst rows:\n",
+            *names,
+            "",
+        ]
+    )
+
+
+def _grouped(judged: Sequence[Judged], name_of: Callable[[Row], str]) -> Iterator[tuple[str, list[Judged]]]:
+    for name in sorted({name_of(one.row) for one in judged}):
+        yield name, [one for one in judged if name_of(one.row) == name]
+
+
+def _figures(own: Sequence[Judged]) -> Iterator[str]:
+    errors = [abs(one.error) for one in own]
+    yield str(len(own))
+    yield from (
+        f"{100 * cut:.1f}" for cut in (statistics.fmean(errors), statistics.median(errors), max(errors))
+    )
+    yield f"{100 * statistics.fmean(one.error for one in own):+.1f}"
+    yield f"{statistics.fmean(one.is_inside for one in own):.0%}"
+
+
+def left_out(rows: Sequence[Row], folds: Sequence[Sequence[str]]) -> list[Judged]:
+    """Each row by a training that saw no step of its board; by what ships where no fold names the board.
+
+    Args:
+        rows: all of them.
+        folds: a folder that ``python -m research.training --leave-out`` wrote, then the boards it left out.
+    """
+    judged = []
+    for folder, *boards in folds:
+        networks = read_knowledge(Path(folder)).networks
+        own = [row for row in rows if row.gpu.name in boards]
+        judged += judge(own, replace(shipped(), networks=networks))
+    named = {board for _, *boards in folds for board in boards}
+    return judged + judge([row for row in rows if row.gpu.name not in named])
+
+
+_HEAD = """# Whole steps on boards that were left out
+
+Written by `python -m research.lambda_steps`; do not edit. Errors are of the time: below 0 where a prediction
+is too fast. Lambda Labs measured these steps from 2020 to 2022 with NVIDIA's scripts (no licence stated:
+figures).
+
+| | |
+|---|---|
+| fitted | ResNet-50 in half precision: convolutions; each board is judged by a training without it |
+| chose | that steps differ from lab to lab by 10 % of their products, in TF32 by 25 % |
+| only judged | everything else: BERT, GNMT, and ResNet-50 in FP32 and TF32 |
+
+Left out, since the script is not known well enough to repeat: SSD (most rows state no batch), Transformer-XL
+(Lambda's A100 runs at 0.56 of what NVIDIA states for the same network, board and precision), Tacotron 2,
+WaveGlow, NCF; systems that read images through PyTorch's loader; laptops' boards and the Quadro RTX 5000.
+GNMT's sentences are taken to have 28 tokens. The software of 2020 is slower than that of 2022 on the same
+board: BERT on an A100-SXM-40GB by 22 % in half precision, by 45 % in TF32. p10..p90 is judged where nothing
+chose it: it holds 29 of 33 published throughputs, 37 of 39 steps of an H100, and 88 % of timm's steps of
+families left out.
+"""
+
+
+def main() -> None:
+    """Write the page, or print its tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--steps", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--fold", action="append", default=[], nargs="+", metavar=("FOLDER", "BOARD"), help="boards left out"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    text = f"{_HEAD}\n{page(left_out(read_rows(options.steps), options.fold))}"
+    if options.out is not None:
+        write_atomically(options.out, text.encode())
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Lambda's runs on 2 to 16 boards of one machine, beside the same on one board of the same machine.
+
+The time of a step on one board is measured, so only what boards cost each other is judged. Left out:
+
+- networks that exchange nothing (Transformer-XL keeps 0.99 on a machine whose 0.6 GB/s would need three times
+  its step), state no batch (SSD), or ran few iterations of speech of all lengths (Tacotron 2, WaveGlow);
+- machines whose one board was not run, or whose boards are of a form that nobody stated.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from pathlib import Path
+
+from advisor.core.errors import AdvisorError
+from advisor.core.fabrics import linked
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import GpuSpec, Layout, Link
+from advisor.predict.exchange.collective_time import Scaling
+from research.scaling.cases import Case
+from research.scaling.fitting import BOARDS
+from research.scaling.lambda_networks import NETWORKS
+from research.scaling.steps import Timed, step_of, timed_on
+
+FILE = "lambda_steps.csv"
+_Row = Mapping[str, str]
+_GPUS = {"RTX-3080": "RTX-3080-10GB"}
+# Source and target together.
+_PER_SAMPLE = {"gnmt": 56.0}
+# Virtual machines, by their rates: the README names those with A100.
+_VIRTUAL = re.compile(r"_v1$|^LambdaCloud_4x|^LambdaCloud_2xQuadro")
+# Boards whose driver lets others read their memory over PCIe. No GeForce does.
+_PEERS = ("A100-PCIE", "A40", "RTX-A")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What joins the boards of a machine."""
+
+    name: str
+    gpu: GpuSpec
+    num_gpus: int
+
+    @property
+    def link(self) -> Link:
+        """What is known of it without its rates; bridges between PCIe boards are not."""
+        if _VIRTUAL.search(self.name):
+            return Link.HOST
+        if "SXM" in self.gpu.name:
+            return Link.NVSWITCH
+        return Link.PCIE if self.gpu.name.startswith(_PEERS) else Link.HOST
+
+    @property
+    def layout(self) -> Layout:
+        """Of all its boards."""
+        return Layout(gpus_per_node=self.num_gpus, fabric=linked(self.gpu, self.link))
+
+
+def lambda_cases(published: Path) -> Iterator[Case]:
+    """Rows of several boards whose network can be built."""
+    with (published / FILE).open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] in NETWORKS and row["batch_per_gpu"]]
+    alone = {(_kind(row), _work(row)): float(row["throughput"]) for row in rows if row["num_gpus"] == "1"}
+    for row in rows:
+        machine, rate = _machine(row), alone.get((_kind(row), _work(row)))
+        if machine is None or machine.num_gpus == 1 or rate is None:
+            continue
+        half = row["precision"] == "fp16"
+        step_s = float(row["batch_per_gpu"]) * _PER_SAMPLE.get(row["model"], 1.0) / rate
+        yield Case(
+            source=BOARDS,
+            group=machine.gpu.name,
+            name=f"{machine.name}, {row['model']}, {row['precision'][:4]}",
+            gpu=machine.gpu,
+            base=Layout(gpus_per_node=1),
+            layout=machine.layout,
+            published=float(row["throughput"]) / machine.num_gpus / rate,
+            seconds=partial(_seconds, row["model"], half, machine.gpu.name, step_s),
+        )
+
+
+def _machine(row: _Row) -> Machine | None:
+    try:
+        gpu = resolve_gpu(_GPUS.get(row["gpu"], row["gpu"]))
+    except AdvisorError:
+        return None
+    return Machine(name=row["system"], gpu=gpu, num_gpus=int(row["num_gpus"]))
+
+
+def _kind(row: _Row) -> str:
+    """The machine's name without the number of its boards."""
+    return re.sub(r"(^|_)\d+x", r"\1", row["system"])
+
+
+def _work(row: _Row) -> tuple[str, ...]:
+    columns = ("model", "precision", "batch_per_gpu", "memory_format", "amp_level", "note")
+    return tuple(row[column] for column in columns)
+
+
+@cache
+def _timed(model: str, half: bool, gpu: str) -> Timed:
+    return timed_on(NETWORKS[model](half), resolve_gpu(gpu))
+
+
+@lru_cache(maxsize=2**17)
+def _seconds(
+    model: str, half: bool, gpu: str, step_s: float, layout: Layout, scaling: Scaling
+) -> tuple[float, float]:
+    return step_of(_timed(model, half, gpu).lasting(step_s), layout, scaling)
