@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from advisor.core.errors import UnknownGpuError
 from advisor.core.files import write_atomically
@@ -113,7 +112,7 @@ def _gpu(name: str) -> GpuSpec | None:
 def _work(row: Mapping[str, str]) -> Work:
     network, is_half = row["model"], row["precision"] == "fp16"
     is_autocast = network == "resnet50" and row["amp_level"] != "O2"
-    return Work(network, cast("Precision", ("fp16" if is_autocast else "o2") if is_half else "tf32"))
+    return Work(network, ("fp16" if is_autocast else "o2") if is_half else "tf32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
