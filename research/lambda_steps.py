@@ -27,7 +27,6 @@ from advisor.core.values import GpuSpec, Interval, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
-from benchmarks.accuracy.summary import markdown
 from research.gpu_day.steps import Precision
 
 TRACES = Path(__file__).parent / "measured" / "lambda_traces"
@@ -190,7 +189,8 @@ def page(judged: Sequence[Judged]) -> str:
     ]
     return "\n".join(
         [
-            markdown(header, [[name, *_figures(own)] for name, own in groups]),
+            *(f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header))),
+            *(f"| {' | '.join((name, *_figures(own)))} |" for name, own in groups),
             f"\nSpeed relative to an {REFERENCE}: {relative}.\n",
             "Worst rows:\n",
             *names,
