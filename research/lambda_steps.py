@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from advisor.core.errors import UnknownGpuError
 from advisor.core.files import write_atomically
@@ -28,7 +27,6 @@ from advisor.core.values import GpuSpec, Interval, Trace
 from advisor.formats.trace_files import read_trace
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
-from benchmarks.accuracy.summary import markdown
 from research.gpu_day.steps import Precision
 
 TRACES = Path(__file__).parent / "measured" / "lambda_traces"
@@ -113,7 +111,7 @@ def _gpu(name: str) -> GpuSpec | None:
 def _work(row: Mapping[str, str]) -> Work:
     network, is_half = row["model"], row["precision"] == "fp16"
     is_autocast = network == "resnet50" and row["amp_level"] != "O2"
-    return Work(network, cast("Precision", ("fp16" if is_autocast else "o2") if is_half else "tf32"))
+    return Work(network, ("fp16" if is_autocast else "o2") if is_half else "tf32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +189,8 @@ def page(judged: Sequence[Judged]) -> str:
     ]
     return "\n".join(
         [
-            markdown(header, [[name, *_figures(own)] for name, own in groups]),
+            *(f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header))),
+            *(f"| {' | '.join((name, *_figures(own)))} |" for name, own in groups),
             f"\nSpeed relative to an {REFERENCE}: {relative}.\n",
             "Worst rows:\n",
             *names,

@@ -27,6 +27,7 @@ def fabric_of(provider: str, instance_type: str, gpu: GpuSpec) -> Fabric:
     return _networked(within, machine.network, bits_per_s)
 
 
+@cache
 def network_rate(provider: str, instance_type: str) -> float | None:
     """Bits per second of a machine's network, by either catalog; None where neither tells.
 

@@ -27,13 +27,9 @@ _CHECKPOINT = re.compile(
 _QUOTED = re.compile(r"""(?<!\w)['"]([^'"]+)['"]""")
 # The error of a missing data set: the system's, torchvision's, Hugging Face's, a download's.
 _SIGNS = (
-    "FileNotFoundError",
-    "NotADirectoryError",
-    "Dataset not found",
-    "DatasetNotFoundError",
-    "DataFilesNotFoundError",
-    "Couldn't reach",
-)
+    "FileNotFoundError", "NotADirectoryError", "Dataset not found", "DatasetNotFoundError",
+    "DataFilesNotFoundError", "Couldn't reach",
+)  # fmt: skip
 
 
 def missing_data_hint(message: str) -> str:
@@ -97,6 +93,10 @@ SANDBOX = (
     " `profile.sandbox_read`."
 )
 _NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
+_NO_NETWORK = (
+    "URLError", "gaierror", "NameResolutionError", "Name or service not known",
+    "Temporary failure in name resolution", "Max retries exceeded", "Network is unreachable",
+)  # fmt: skip
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     **dict.fromkeys(
@@ -122,18 +122,7 @@ _HINTS = {
     "OfflineModeIsEnabled": _DOWNLOADS,
     "couldn't connect to": _DOWNLOADS,
     "Couldn't reach": _DOWNLOADS,
-    **dict.fromkeys(
-        (
-            "URLError",
-            "gaierror",
-            "NameResolutionError",
-            "Name or service not known",
-            "Temporary failure in name resolution",
-            "Max retries exceeded",
-            "Network is unreachable",
-        ),
-        _NETWORK,
-    ),
+    **dict.fromkeys(_NO_NETWORK, _NETWORK),
     "FileNotFoundError": " If this is a file from before, pass its path after `--`. Of what the script saves"
     " while it is profiled, only files of torch.save, safetensors and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
@@ -347,35 +336,24 @@ def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:
     )
 
 
+_TORCH_PROBLEMS = {
+    Status.STRANGE_TORCH: "torch {torch} of the interpreter {python!r} lacks {message}. advisor is tested"
+    " with torch 2.13 and expected to work from 2.11 on (docs/torch-versions.md): name an interpreter with"
+    " such a torch (`profile.python` PATH).",
+    Status.NO_TORCH: "the interpreter {python!r} has no torch. Name the one that you train with"
+    " (`profile.python` PATH), activate its environment, or install torch: pip install torch.",
+    Status.BROKEN_TORCH: "the torch of the interpreter {python!r} cannot be imported: {message}. Repair it,"
+    " or name another interpreter with `profile.python` PATH.",
+    Status.OLD_TORCH: "the interpreter {python!r} has torch {message}, which is too old: 2.6 or newer is"
+    " needed. Name another one with `profile.python` PATH, or upgrade: pip install -U torch.",
+}
+
+
 def torch_problem(recording: Result, python: str) -> str | None:
     """What is wrong with the interpreter's torch, in words; None if nothing is."""
-    status, message = recording["status"], recording.get("message", "")
-    if status == Status.STRANGE_TORCH:
-        return _strange_torch(recording["torch"], message, python)
-    if status == Status.NO_TORCH:
-        return (
-            f"the interpreter {python!r} has no torch. Name the one that you train with (`profile.python`"
-            " PATH), activate its environment, or install torch: pip install torch."
-        )
-    if status == Status.BROKEN_TORCH:
-        return (
-            f"the torch of the interpreter {python!r} cannot be imported: {message}. Repair it, or"
-            " name another interpreter with `profile.python` PATH."
-        )
-    if status != Status.OLD_TORCH:
-        return None
-    return (
-        f"the interpreter {python!r} has torch {message}, which is too old: 2.6 or newer is needed."
-        " Name another one with `profile.python` PATH, or upgrade: pip install -U torch."
-    )
-
-
-def _strange_torch(version: str, lacks: str, python: str) -> str:
-    return (
-        f"torch {version} of the interpreter {python!r} lacks {lacks}. advisor is tested with torch 2.13 and"
-        " expected to work from 2.11 on (docs/torch-versions.md): name an interpreter with such a torch"
-        " (`profile.python` PATH)."
-    )
+    text = _TORCH_PROBLEMS.get(recording["status"])
+    facts = {"torch": recording.get("torch", ""), "message": recording.get("message", "")}
+    return None if text is None else text.format(python=python, **facts)
 
 
 def _no_gpu_work(script: str) -> str:

@@ -140,37 +140,31 @@ WantedBy=timers.target
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemdPlan:
-    """How units are made.
+def systemd_units(
+    schedules: Sequence[Schedule], *, program: Sequence[str], timeout_s: float
+) -> tuple[ExportedFile, ...]:
+    """A timer and a service for each schedule, for a user's own systemd.
 
-    Attributes:
+    Args:
+        schedules: what is to run.
         program: how advisor is called, by an absolute path.
         timeout_s: of one run.
-    """
-
-    program: Sequence[str]
-    timeout_s: float
-
-
-def systemd_units(schedules: Sequence[Schedule], plan: SystemdPlan) -> tuple[ExportedFile, ...]:
-    """A timer and a service for each schedule, for a user's own systemd.
 
     Raises:
         InputError: a line would be more than one.
     """
-    return tuple(file for schedule in schedules for file in _units(schedule, plan))
+    return tuple(file for schedule in schedules for file in _units(schedule, program, timeout_s))
 
 
-def _units(schedule: Schedule, plan: SystemdPlan) -> Iterator[ExportedFile]:
+def _units(schedule: Schedule, program: Sequence[str], timeout_s: float) -> Iterator[ExportedFile]:
     _check_lines(schedule)
     unit = unit_name(schedule)
     service = _SERVICE.format(
         unit=unit,
         name=schedule.name,
         folder=schedule.folder.replace("%", "%%"),
-        words=" ".join(map(_quoted, (*plan.program, *exported_words(schedule)))),
-        timeout_s=plan.timeout_s,
+        words=" ".join(map(_quoted, (*program, *exported_words(schedule)))),
+        timeout_s=timeout_s,
     )
     yield ExportedFile(name=f"{unit}.service", text=service)
     events = on_calendar(parse_cron(schedule.cron), schedule.zone)
@@ -215,40 +209,35 @@ _CRON_JOB_HEADER = """\
 _LEAST_DEADLINE_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CronJobPlan:
-    """How jobs are made.
+def cron_jobs(
+    schedules: Sequence[Schedule], *, image: str, timeout_s: float, catch_up_s: float
+) -> tuple[ExportedFile, ...]:
+    """A CronJob for each schedule.
 
-    Attributes:
+    Args:
+        schedules: what is to run.
         image: that holds advisor.
         timeout_s: of one run.
         catch_up_s: how late a missed run may still begin.
     """
-
-    image: str
-    timeout_s: float
-    catch_up_s: float
-
-
-def cron_jobs(schedules: Sequence[Schedule], plan: CronJobPlan) -> tuple[ExportedFile, ...]:
-    """A CronJob for each schedule."""
+    jobs = {unit_name(one): _cron_job(one, image, timeout_s, catch_up_s) for one in schedules}
     return tuple(
-        ExportedFile(name=f"{unit_name(s)}.yaml", text=_CRON_JOB_HEADER + yaml_text(_cron_job(s, plan)))
-        for s in schedules
+        ExportedFile(name=f"{name}.yaml", text=_CRON_JOB_HEADER + yaml_text(job))
+        for name, job in jobs.items()
     )
 
 
-def _cron_job(schedule: Schedule, plan: CronJobPlan) -> dict[str, object]:
+def _cron_job(schedule: Schedule, image: str, timeout_s: float, catch_up_s: float) -> dict[str, object]:
     container = {
         "name": "advisor",
-        "image": plan.image,
+        "image": image,
         "command": ["advisor"],
         "args": [_kubernetes_word(word) for word in exported_words(schedule)],
         "envFrom": [{"secretRef": {"name": "advisor", "optional": True}}],
     }
     job = {
         "backoffLimit": 1,
-        "activeDeadlineSeconds": max(1, round(plan.timeout_s)),
+        "activeDeadlineSeconds": max(1, round(timeout_s)),
         "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
     }
     return {
@@ -259,7 +248,7 @@ def _cron_job(schedule: Schedule, plan: CronJobPlan) -> dict[str, object]:
             "schedule": parse_cron(schedule.cron).text,
             "timeZone": schedule.zone,
             "concurrencyPolicy": "Forbid",
-            "startingDeadlineSeconds": max(_LEAST_DEADLINE_S, round(plan.catch_up_s)),
+            "startingDeadlineSeconds": max(_LEAST_DEADLINE_S, round(catch_up_s)),
             "jobTemplate": {"spec": job},
         },
     }

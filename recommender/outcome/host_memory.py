@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import HostMemoryTight, RemovedByHostMemory
@@ -26,14 +27,19 @@ def host_bytes(estimate: IterationEstimate) -> Interval | None:
     """What the processes of one node need, cached files aside; None where the weights are unknown."""
     if estimate.memory is None or MemoryPart.WEIGHTS not in estimate.memory.parts:
         return None
-    weights_bytes = estimate.memory.parts[MemoryPart.WEIGHTS]
-    known = None if estimate.input is None else estimate.input.num_workers
+    num_workers = None if estimate.input is None else estimate.input.num_workers
+    return _need(estimate.memory.parts[MemoryPart.WEIGHTS], num_workers, estimate.layout.gpus_per_node)
+
+
+@lru_cache(1024)
+def _need(weights_bytes: int, num_workers: int | None, gpus_per_node: int) -> Interval:
+    """Thousands of machines share a few of them."""
 
     def at(name: str) -> float:
-        num_workers = getattr(_UNKNOWN_WORKERS, name) if known is None else known
-        each = getattr(_PROCESS_BYTES, name) + num_workers * getattr(_WORKER_BYTES, name)
+        workers = getattr(_UNKNOWN_WORKERS, name) if num_workers is None else num_workers
+        each = getattr(_PROCESS_BYTES, name) + workers * getattr(_WORKER_BYTES, name)
         each += getattr(_COPIES_OF_WEIGHTS, name) * weights_bytes
-        return float(getattr(_SYSTEM_BYTES, name) + estimate.layout.gpus_per_node * each)
+        return float(getattr(_SYSTEM_BYTES, name) + gpus_per_node * each)
 
     return Interval(p10=at("p10"), p50=at("p50"), p90=at("p90"))
 

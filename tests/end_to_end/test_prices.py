@@ -57,6 +57,15 @@ def clouds(tmp_path: Path) -> Iterator[Clouds]:
         yield clouds_of(stack, tmp_path, small_world(), small_skus())
 
 
+@pytest.fixture(scope="module")
+def pulled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
+    """The same after a refresh, for tests that only read."""
+    with ExitStack() as stack:
+        clouds = clouds_of(stack, tmp_path_factory.mktemp("pulled"), small_world(), small_skus())
+        assert clouds.run("prices", "refresh").code == 0
+        yield clouds
+
+
 def clouds_of(stack: ExitStack, folder: Path, world: Any, skus: list[dict[str, Any]]) -> Clouds:
     aws = stack.enter_context(aws_server.running(world))
     behaviour = Behaviour(skus=skus)
@@ -110,10 +119,9 @@ def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(cloud
     assert len(offers(answer)) < len(before) + len(live)
 
 
-def test_the_table_says_where_from_and_when(clouds: Clouds) -> None:
-    clouds.run("prices", "refresh")
+def test_the_table_says_where_from_and_when(pulled: Clouds) -> None:
     limits = "--provider aws --region us-east-1 --market spot --sort age"
-    answer = clouds.run("prices", *limits.split())
+    answer = pulled.run("prices", *limits.split())
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     first = lines[next(i for i, line in enumerate(lines) if "───" in line) + 1]
@@ -128,9 +136,8 @@ def counted(offer: Mapping[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("sort", ["price", "gpu-price", "age", "place"])
-def test_sorting(clouds: Clouds, sort: str) -> None:
-    clouds.run("prices", "refresh")
-    rows = clouds.run("prices", "--all", "--json", "--sort", sort).document["offers"]
+def test_sorting(pulled: Clouds, sort: str) -> None:
+    rows = pulled.run("prices", "--all", "--json", "--sort", sort).document["offers"]
     keys = {
         "price": list(map(counted, rows)),
         "gpu-price": [counted(o) / o["num_gpus"] for o in rows],
@@ -140,20 +147,19 @@ def test_sorting(clouds: Clouds, sort: str) -> None:
     assert keys[sort] == sorted(keys[sort])
 
 
-def test_sources_tell_age_gaps_and_credentials_but_no_secret(clouds: Clouds) -> None:
-    clouds.run("prices", "refresh")
-    answer = clouds.run("prices", "sources", "--json")
+def test_sources_tell_age_gaps_and_credentials_but_no_secret(pulled: Clouds) -> None:
+    answer = pulled.run("prices", "sources", "--json")
     by_name = sources(answer)
     assert by_name["aws"]["is_live"]
     assert by_name["aws"]["offers"] > 0
     assert by_name["aws"]["credentials"] == "found"
     assert not by_name["snapshot"]["is_live"]
     assert by_name["snapshot"]["newest"].startswith("2026-08-03")
-    table = clouds.run("prices", "sources")
+    table = pulled.run("prices", "sources")
     for secret in ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI"):
         for shown_text in (answer, table):
             assert secret not in shown_text.out + shown_text.err
-        assert secret.encode() not in clouds.database.read_bytes()
+        assert secret.encode() not in pulled.database.read_bytes()
 
 
 def test_only_the_source_asked_for_is_pulled(clouds: Clouds) -> None:

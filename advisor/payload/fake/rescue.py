@@ -280,6 +280,18 @@ def _rms_norm(mode: Maker, source: torch.Tensor, normalized: Sequence[int], *_: 
     return mode.empty(source.shape, source.dtype), mode.empty(kept, accumulated)
 
 
+def _grouped_product(
+    mode: Maker, left: torch.Tensor, right: torch.Tensor, ends: torch.Tensor | None = None, *_: object
+) -> object:
+    """The rule of FakeTensorMode wants BF16, which was all that the first kernels took."""
+    if left.shape[-1] != right.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    shape: tuple[int, ...] = (left.shape[-2], right.shape[-1])
+    if left.dim() == right.dim():
+        shape = (left.shape[0] if ends is None else ends.numel(), *shape)
+    return mode.empty(shape, left.dtype)
+
+
 _KNOWN: dict[str, ShapeRule] = {
     "aten::nonzero": _nonzero,
     "aten::masked_select": _masked_select,
@@ -296,6 +308,7 @@ SHAPE_RULES: dict[OpOverload, ShapeRule] = {
     aten._thnn_fused_gru_cell.default: _gru_cell,
     aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten._fused_rms_norm.default: _rms_norm,
+    **({aten._grouped_mm.default: _grouped_product} if hasattr(aten, "_grouped_mm") else {}),
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
     **SYNC_BATCH_NORM_RULES,

@@ -230,6 +230,8 @@ def schedule_files(
         InputError: neither a name nor all were asked for, there is none, or the scheduler cannot have it.
         StoreError: the database cannot be read.
     """
+    from advisor.schedule.exports import WorkflowPlan, cron_jobs, crontab, systemd_units, workflow
+
     if (request.name is None) is not request.is_all:
         raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
     if request.name is None:
@@ -243,27 +245,18 @@ def schedule_files(
     timeout_s = limits.timeout
     match request.scheduler:
         case Scheduler.CRON:
-            from advisor.schedule.exports import crontab
-
             return crontab(wanted, program)
         case Scheduler.SYSTEMD:
-            from advisor.schedule.exports import SystemdPlan, systemd_units
-
-            return systemd_units(wanted, SystemdPlan(program=program, timeout_s=timeout_s))
+            return systemd_units(wanted, program=program, timeout_s=timeout_s)
         case Scheduler.GITHUB_ACTIONS:
-            from advisor.schedule.exports import WorkflowPlan, workflow
-
             return tuple(
                 workflow(one, WorkflowPlan(secrets=_secrets(one, delivery), timeout_s=timeout_s, now=now()))
                 for one in wanted
             )
         case Scheduler.KUBERNETES:
-            from advisor.schedule.exports import CronJobPlan, cron_jobs
-
             if request.image is None:
                 raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
-            plan = CronJobPlan(image=request.image, timeout_s=timeout_s, catch_up_s=limits.catch_up)
-            return cron_jobs(wanted, plan)
+            return cron_jobs(wanted, image=request.image, timeout_s=timeout_s, catch_up_s=limits.catch_up)
 
 
 def _secrets(schedule: Schedule, delivery: DeliverySettings) -> tuple[str, ...]:

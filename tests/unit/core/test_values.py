@@ -30,18 +30,14 @@ def made_in(module: ModuleType) -> list[type]:
 
 
 def test_the_face_shows_every_value() -> None:
-    # Constants come before classes.
-    constants = [name for name in values.__all__ if name.isupper()]
-    classes = values.__all__[len(constants) :]
-    assert values.__all__[: len(constants)] == constants
-    assert {*classes} - {"AttributeValue"} == {one.__name__ for module in MODULES for one in made_in(module)}
-    assert classes == sorted(classes)
+    shown = {name for name, value in vars(values).items() if inspect.isclass(value)}
+    assert shown >= {one.__name__ for module in MODULES for one in made_in(module)}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_values_are_frozen_slotted_and_keyword_only(module: ModuleType) -> None:
     for one in made_in(module):
-        if issubclass(one, Enum):
+        if issubclass(one, Enum | tuple):
             continue
         assert dataclasses.is_dataclass(one), one
         options = vars(one)["__dataclass_params__"]

@@ -225,3 +225,31 @@ def test_each_input_of_a_recurrent_layer_gets_its_gradient(mode, has_cell):
 def test_only_what_a_fake_tensor_cannot_know_is_handled():
     assert not any(issubclass(ValueError, kind) for kind in rescue.HANDLED)
     assert NotImplementedError in rescue.HANDLED
+
+
+EXPERTS = pytest.mark.skipif(not hasattr(torch.ops.aten, "_grouped_mm"), reason="an older torch")
+
+
+@EXPERTS
+@pytest.mark.parametrize("dtype", [torch.float32, HALF, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("left", "right", "groups", "expected"),
+    [
+        ((256, 64), (4, 64, 128), 4, (256, 128)),
+        ((64, 256), (256, 128), 4, (4, 64, 128)),
+        ((4, 32, 64), (64, 256), 4, (32, 256)),
+        ((4, 32, 64), (4, 64, 128), 0, (4, 32, 128)),
+    ],
+)
+def test_experts_multiply_in_any_precision(mode, dtype, left, right, groups, expected):
+    ends = tensor(groups, dtype=torch.int32) if groups else None
+    rule = rescue.SHAPE_RULES[torch.ops.aten._grouped_mm.default]
+    product = rule(mode, tensor(*left, dtype=dtype), tensor(*right, dtype=dtype), ends)
+    assert facts(product) == (list(expected), dtype)
+
+
+@EXPERTS
+def test_experts_of_another_width_are_refused(mode):
+    rule = rescue.SHAPE_RULES[torch.ops.aten._grouped_mm.default]
+    with pytest.raises(RuntimeError, match="contraction dimension"):
+        rule(mode, tensor(8, 64), tensor(4, 32, 128), tensor(4))

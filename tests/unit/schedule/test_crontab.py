@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.exports import SystemdPlan, crontab, systemd_units
+from advisor.schedule.exports import crontab, systemd_units
 from tests.schedules import make_schedule
 
 AWKWARD = (
@@ -88,4 +88,4 @@ def test_a_line_break_adds_no_line_of_cron_or_systemd(change: dict[str, object])
     with pytest.raises(InputError, match="line break"):
         crontab([schedule], ["/bin/advisor"])
     with pytest.raises(InputError, match="line break"):
-        systemd_units([schedule], SystemdPlan(program=["/bin/advisor"], timeout_s=60.0))
+        systemd_units([schedule], program=["/bin/advisor"], timeout_s=60.0)

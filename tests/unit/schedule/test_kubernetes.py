@@ -9,10 +9,11 @@ import jsonschema
 import pytest
 import yaml
 
-from advisor.schedule.exports import CronJobPlan, cron_jobs, unit_name
+from advisor.schedule.exports import cron_jobs, unit_name
 from tests.schedules import make_schedule
 
-PLAN = CronJobPlan(image="registry.example.org/advisor:0.1", timeout_s=3600, catch_up_s=86_400)
+IMAGE = "registry.example.org/advisor:0.1"
+LIMITS = {"timeout_s": 3600, "catch_up_s": 86_400}
 NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 CONTAINER = {
     "type": "object",
@@ -90,7 +91,7 @@ CRON_JOB = {
 
 def cron_job(**changes: Any) -> dict[str, Any]:
     """The CronJob of one schedule, as Kubernetes reads it."""
-    (file,) = cron_jobs([make_schedule(**changes)], PLAN)
+    (file,) = cron_jobs([make_schedule(**changes)], image=IMAGE, **LIMITS)
     document = yaml.safe_load(file.text)
     jsonschema.validate(document, CRON_JOB)
     return dict(document)
@@ -103,7 +104,7 @@ def test_times_zone_and_command() -> None:
     assert (spec["concurrencyPolicy"], spec["startingDeadlineSeconds"]) == ("Forbid", 86_400)
     (container,) = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["command"] + container["args"] == ["advisor", "prices", "refresh"]
-    assert container["image"] == PLAN.image
+    assert container["image"] == IMAGE
 
 
 @pytest.mark.parametrize("cron", ["0 8 * * MON", "* * * * *", "0 0 29 2 *", "15 */6 1-7 * 5-7"])
@@ -119,7 +120,7 @@ def test_words_arrive_as_they_were() -> None:
 
 def test_secrets_come_from_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
-    (file,) = cron_jobs([make_schedule(channel="team-mail")], PLAN)
+    (file,) = cron_jobs([make_schedule(channel="team-mail")], image=IMAGE, **LIMITS)
     assert "hunter22" not in file.text
     assert "secretRef" in file.text
     assert "run-now" in file.text

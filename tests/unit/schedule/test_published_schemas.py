@@ -15,7 +15,7 @@ from advisor.schedule.exports import cron_jobs, workflow
 from tests.schedules import make_schedule
 from tests.test_docs import ROOT
 from tests.unit.schedule.test_github_actions import PLAN as WORKFLOW_PLAN
-from tests.unit.schedule.test_kubernetes import PLAN as CRON_JOB_PLAN
+from tests.unit.schedule.test_kubernetes import IMAGE, LIMITS
 
 ODD = ("report", "--since", "7d", "--project", "a b'c\"$(id)%${{ x }}")
 OURS = sorted(
@@ -55,7 +55,7 @@ def test_github_takes_the_workflows_that_lie_here(path: Path) -> None:
 @pytest.mark.parametrize("command", [("report", "--since", "7d"), ODD])
 def test_kubernetes_takes_a_cron_job(command: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "weekly.yaml"
-    (file,) = cron_jobs([make_schedule(command=command)], CRON_JOB_PLAN)
+    (file,) = cron_jobs([make_schedule(command=command)], image=IMAGE, **LIMITS)
     path.write_text(file.text)
     assert refused_by_kubernetes(path) == ""
     path.write_text(path.read_text().replace("concurrencyPolicy:", "concurrency:"))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.schedule.exports import SystemdPlan, on_calendar, systemd_units
+from advisor.schedule.exports import on_calendar, systemd_units
 from advisor.schedule.recurrence import parse_cron, times_after
 from tests.machine import needs
 from tests.schedules import AT, make_schedule
 
-PLAN = SystemdPlan(program=(sys.executable, "-m", "advisor"), timeout_s=3600)
+HOW = {"program": (sys.executable, "-m", "advisor"), "timeout_s": 3600}
 AWKWARD = ("recommend", "my script.py", "--", "50 %h", "$HOME", "a'b", 'c"d', "e\\f", ";", "@x", "")
 needs_systemd = needs("systemd")
 
@@ -38,7 +38,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     )
     units = tmp_path / "units"
     units.mkdir()
-    for file in systemd_units([make_schedule(folder=str(tmp_path)), either], PLAN):
+    for file in systemd_units([make_schedule(folder=str(tmp_path)), either], **HOW):
         (units / file.name).write_text(file.text)
     done = analyze("verify", *map(str, sorted(units.iterdir())), folder=tmp_path)
     ours = [line for line in done.stderr.splitlines() if "advisor-" in line]
@@ -80,7 +80,7 @@ def test_a_day_of_the_month_or_of_the_week_is_two_events() -> None:
 
 
 def test_words_are_quoted_for_systemd() -> None:
-    service, timer = systemd_units([make_schedule(command=AWKWARD, folder="/data/5 %")], PLAN)
+    service, timer = systemd_units([make_schedule(command=AWKWARD, folder="/data/5 %")], **HOW)
     assert (service.name, timer.name) == ("advisor-weekly.service", "advisor-weekly.timer")
     (line,) = [line for line in service.text.splitlines() if line.startswith("ExecStart=")]
     assert line == (
@@ -92,7 +92,7 @@ def test_words_are_quoted_for_systemd() -> None:
 
 def test_secrets_are_named_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
-    service, _ = systemd_units([make_schedule(channel="team-mail")], PLAN)
+    service, _ = systemd_units([make_schedule(channel="team-mail")], **HOW)
     assert "EnvironmentFile=-%h/.config/advisor/secrets.env" in service.text
     assert "hunter22" not in service.text
     assert service.text.count("schedule run-now weekly") == 1

@@ -194,4 +194,4 @@ def test_there_is_nothing_to_tell_without_both() -> None:
 
 def test_the_preference_is_of_the_option_alone() -> None:
     one = expecting("A", 5, 35)
-    assert preference(one, at(4.0)) == (55.0, 5 * HOUR_S, 55.0, "A")
+    assert preference(one, at(4.0)) == (55.0, 5 * HOUR_S, 55.0, False, "A")
