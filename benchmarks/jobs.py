@@ -224,7 +224,7 @@ def _checked(rows: list[Row]) -> list[str]:
         _CHECKS.format(num=len(rows), moved=len(moved)),
         "",
         f"- Rule, sentences, limits, rows and length: {_listed(faulty)}.",
-        f"- The fact does not flip the pick at its threshold: {_listed(wrong)}.",
+        f"- The pick flips at another value than the stated threshold: {_listed(wrong)}.",
         f"- Another fact flips it earlier: {_listed(before)}.",
         "",
         _REGRET.format(mean=statistics.fmean(regret), worst=max(regret), missed=_listed(missed)),
