@@ -102,7 +102,7 @@ def _steps_times(gpu: str, factor: float) -> Iterator[None]:
             return estimates
         return [_slower(one, factor) for one in estimates]
 
-    script_versions.predict_counts = slower  # type: ignore[attr-defined]
+    script_versions.predict_counts = slower  # type: ignore[assignment, attr-defined]
     try:
         yield
     finally:
