@@ -102,6 +102,8 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _gpu(name: str) -> GpuSpec | None:
+    if name.endswith("MaxQ") or name == "Quadro-RTX-5000":
+        return None  # a laptop's maker sets what its board may draw, and the table does not tell
     try:
         return resolve_gpu(_FORMER.get(name, name))
     except UnknownGpuError:

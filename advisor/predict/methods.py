@@ -19,12 +19,19 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
+from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.cycles import StreamCost, Work
 from advisor.operators.family import Family, RooflineTime, base_name, compute_rate
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, merged
-from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
+from advisor.predict.interval import (
+    SIGMA_MEASURED,
+    SIGMA_ROOFLINE_ASSUMED,
+    SIGMA_ROOFLINE_FITTED,
+    SIGMA_VOLUMES,
+    SIGMA_WAVE,
+)
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned import SHARED, CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
@@ -95,6 +102,8 @@ def _columns(works: Sequence[Work[float]]) -> Work[Floats]:
 
 BLEND = 0.25
 METHODS = tuple(Method)
+# Dimensions of a batch of volumes.
+_VOLUMES = 5
 _LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
 
 
@@ -214,7 +223,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
     used = {i: columns.families[i].bandwidth for i in streams}
     for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
         used[i], call_s[i] = time.constant, time.time_s
-        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
+        sigma[i], methods[i] = _roofline_sigma(trace.ops[i], columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
@@ -245,10 +254,12 @@ def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowle
     return replace(direct, time_s=direct.time_s * np.exp(BLEND * off))
 
 
-def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstants) -> float:
+def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: FittedConstants) -> float:
     own = family.sigma if time.sigma is None else time.sigma
     if own is not None:
         return own
+    if family is CONVOLUTION and any(len(tensor.shape) == _VOLUMES for tensor in op.inputs):
+        return SIGMA_VOLUMES
     is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
 

@@ -311,7 +311,8 @@ class Group:
         if self.link is Link.PCIE:
             is_bridged = self.link is not self.fabric.link
             rate = self.pcie_bytes_per_s if is_bridged else self.fabric.link_bytes_per_s
-            return rate / (1 + _BRIDGES_SHARED * max(self.gpus_per_node - 2, 0))
+            # Half is what a way through the host's memory has, which any number of boards can take.
+            return rate / min(1 + _BRIDGES_SHARED * max(self.gpus_per_node - 2, 0), 2.0)
         # A copy through host memory crosses the bus twice.
         crossings = 2 if self.link is Link.HOST else 1
         used = min(1.0, (self.gpus_per_node - 1) / self.fabric.link_peers)

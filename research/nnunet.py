@@ -1,0 +1,91 @@
+"""One training step of nnU-Net, as NVIDIA's published tables ran it: a U-Net in two or three dimensions.
+
+Written from its description (Isensee et al., "nnU-Net", 2021; NVIDIA's DeepLearningExamples): two
+convolutions of 3 a side, instance norm and leaky ReLU at each of six levels, 32 channels doubled at each up to
+320 (512), strided convolutions down and transposed ones up, with a head of four classes. Patches have 128 voxels a side
+(192 by 160 pixels) of four (five) channels.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from advisor.profile import profile_callable
+
+if TYPE_CHECKING:
+    from advisor.core.values import Trace
+
+_CHANNELS = {3: (32, 64, 128, 256, 320, 320), 2: (32, 64, 128, 256, 512, 512)}
+_PATCH = {3: (128, 128, 128), 2: (192, 160)}
+_INPUTS, _CLASSES = {3: 4, 2: 5}, 4
+State = tuple[nn.Module, torch.optim.Optimizer, torch.Tensor, torch.Tensor]
+
+
+class _Block(nn.Sequential):
+    def __init__(self, dims: int, inputs: int, outputs: int, stride: int = 1) -> None:
+        conv, norm = getattr(nn, f"Conv{dims}d"), getattr(nn, f"InstanceNorm{dims}d")
+        layers = []
+        for i, s in ((inputs, stride), (outputs, 1)):
+            layers += [
+                conv(i, outputs, 3, stride=s, padding=1, bias=False),
+                norm(outputs, affine=True),
+                nn.LeakyReLU(0.01, inplace=True),
+            ]
+        super().__init__(*layers)
+
+
+class UNet(nn.Module):
+    """Levels down and up again, each up one with what its level gave on the way down."""
+
+    def __init__(self, dims: int) -> None:
+        super().__init__()
+        channels, up = _CHANNELS[dims], getattr(nn, f"ConvTranspose{dims}d")
+        inputs = (_INPUTS[dims], *channels)
+        self.down = nn.ModuleList(
+            _Block(dims, i, o, 1 if level == 0 else 2)
+            for level, (i, o) in enumerate(zip(inputs, channels, strict=False))
+        )
+        pairs = list(zip(channels[:0:-1], channels[-2::-1], strict=True))
+        self.up = nn.ModuleList(up(low, high, 2, stride=2) for low, high in pairs)
+        self.joined = nn.ModuleList(_Block(dims, 2 * high, high) for _, high in pairs)
+        self.head = getattr(nn, f"Conv{dims}d")(channels[0], _CLASSES, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images (batch, channels, ...) to logits (batch, classes, ...)."""
+        kept = []
+        for block in self.down:
+            images = block(images)
+            kept.append(images)
+        for up, joined, skipped in zip(self.up, self.joined, kept[-2::-1], strict=True):
+            images = joined(torch.cat((up(images), skipped), 1))
+        return self.head(images)
+
+
+@cache
+def nnunet(dims: int, amp: bool, batch_size: int) -> Trace:
+    """A step with Adam, with autocast to fp16 or without.
+
+    Raises:
+        ProfileError: it cannot be profiled here.
+    """
+
+    def build() -> State:
+        with torch.device("cuda"):
+            model = UNet(dims)
+            images = torch.rand(batch_size, _INPUTS[dims], *_PATCH[dims])
+            labels = torch.zeros(batch_size, *_PATCH[dims], dtype=torch.int64)
+        return model, torch.optim.Adam(model.parameters(), fused=True), images, labels
+
+    def step(state: State) -> None:
+        model, optimizer, images, labels = state
+        with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
+            loss = nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return profile_callable(step, setup=build, batch_size=batch_size)
