@@ -1,66 +1,98 @@
 """Jobs as a user would type them, what advisor recommends for each, and what an engineer says to it.
 
-``python -m benchmarks.jobs [--out docs/jobs.md] [--shared DIR]`` writes the page, and beside it the same as
-JSON. Prices are those that ship, on one day, without a network. DIR/kineto holds the recorded profile.
-Without it that job keeps the row of its last run, and the page says so.
+``python -m benchmarks.jobs [--out docs/jobs.md] [--shared DIR] [--traces DIR]`` writes the page, and beside
+it the same as JSON, with an independent check of each answer and its regret. Prices are those that ship, on
+one day, without a network. DIR/kineto holds the recorded profile. Without it that job keeps the row of its
+last run, and the page says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from advisor.core.processes import ANSWER_FILE_VARIABLE
 from advisor.core.units import format_duration
+from benchmarks.job_checks import COLUMNS, faults
 from benchmarks.job_list import JOBS, Listed
 
 ROOT = Path(__file__).resolve().parent.parent
 DAY = "2026-11-22"
 _DOUBTS = Path(__file__).with_name("jobs_doubts.md")
-# Prices age, and what they are expected to be ages with them.
-_ON_ONE_DAY = f"""
-import sys
-from datetime import UTC, datetime
-
-import advisor.service.prices.live as live
-
-live.now = lambda: datetime.fromisoformat("{DAY}").replace(tzinfo=UTC)
-from advisor.__main__ import main
-
-main()
-"""
 _CHANGE = "What would change this advice: "
 
 Row = dict[str, Any]
 
 
-def answer(job: Listed, shared: Path | None = None) -> Row | None:
-    """What is recommended, as JSON of the command; None if the job's file is not there."""
-    words = shlex.split(job.arguments)
-    path = (ROOT if words[0].endswith(".py") else (shared or ROOT) / "kineto") / words[0]
-    if not path.exists():
+def answer(job: Listed, shared: Path | None = None, traces: Path | None = None) -> Row | None:
+    """What is recommended, as JSON of the command, with how it stands; None if the job's file is not there.
+
+    Args:
+        job: what is typed.
+        shared: holds recorded profiles in ``kineto``.
+        traces: keeps what was profiled, for jobs of one script and for the next time.
+    """
+    words = _on_trace(job, traces, shared) if traces is not None else _command(job, shared)
+    if words is None:
         return None
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        _write_settings(home, job)
+        command = ["-m", "benchmarks.job_moves", str(home / "moves.json"), DAY, "recommend", *words]
+        done = _run(command, home, {"COLUMNS": str(COLUMNS), ANSWER_FILE_VARIABLE: str(home / "answer.json")})
+        document: Row = json.loads((home / "answer.json").read_text())
+        moves = json.loads((home / "moves.json").read_text())
+    return document | {"moves": moves, "faults": faults(document, done.stdout, done.stderr)}
+
+
+def _command(job: Listed, shared: Path | None) -> list[str] | None:
+    words = shlex.split(job.arguments)
     at = words.index("--") if "--" in words else len(words)
-    command = ["recommend", str(path), *words[1:at], "--offline", "--json", *words[at:]]
-    with tempfile.TemporaryDirectory() as home:
-        _write_settings(Path(home), job)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
-        done = subprocess.run(
-            [sys.executable, "-c", _ON_ONE_DAY, *command],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=kept | {"HOME": home, "XDG_CONFIG_HOME": home},
-            check=True,
-        )
-    document: Row = json.loads(done.stdout)
-    return document
+    if not words[0].startswith("--"):
+        path = (ROOT if words[0].endswith(".py") else (shared or ROOT) / "kineto") / words[0]
+        if not path.exists():
+            return None
+        words[0] = str(path)
+    return [*words[:at], "--offline", *words[at:]]
+
+
+def _on_trace(job: Listed, traces: Path, shared: Path | None) -> list[str] | None:
+    """The command on what the script was profiled to, which is done if it was not."""
+    words = _command(job, shared)
+    if words is None or not words[0].endswith(".py"):
+        return words
+    at = words.index("--") if "--" in words else len(words)
+    own = words[:at]
+    world = own.index("--world") if "--world" in own else at
+    profiled = [words[0], *own[world : world + 2], *words[at:]]
+    trace = traces / f"{hashlib.sha256(repr(profiled).encode()).hexdigest()[:16]}.json.gz"
+    if not trace.exists():
+        with tempfile.TemporaryDirectory() as home:
+            command = ["-m", "advisor", "profile", words[0], "--out", str(trace), *profiled[1:]]
+            _run(command, Path(home), {})
+    return [str(trace), *own[1:world], *own[world + 2 :]]
+
+
+def _run(command: list[str], home: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
+    homes = {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    return subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=kept | homes | variables,
+        check=True,
+    )
 
 
 def _write_settings(home: Path, job: Listed) -> None:
@@ -91,6 +123,11 @@ def row_of(job: Listed, document: Row) -> Row:
         "why": document["rule"],
         "change": document["summary"][-1].partition(_CHANGE)[2],
         "beaten_by": [option["id"] for option in feasible if _beats(option, chosen)],
+        "samples_per_s": chosen["samples_per_s"] and round(chosen["samples_per_s"], 1),
+        "mfu": chosen["mfu"] and round(chosen["mfu"], 3),
+        "work": chosen["work"]["kinds"],
+        "faults": document["faults"],
+        **document["moves"],
     }
 
 
@@ -119,10 +156,11 @@ def page(rows: list[Row], kept: list[str]) -> str:
     """
     lines = [_HEAD.format(num=len(rows), day=DAY)]
     for row, job in zip(rows, JOBS, strict=True):
-        lines.append(" ".join(["|", " | ".join(_cells(row)), "|"]))
+        lines.append(_line(_cells(row)))
         assert row["name"] == job.name
-    lines += ["", "## What an engineer says to each", ""]
-    lines += [f"- **{job.name}.** {job.sentence}" for job in JOBS]
+    lines += ["", "## What an engineer says to each", "", _BESIDE, ""]
+    lines += [_said(row, job) for row, job in zip(rows, JOBS, strict=True)]
+    lines += ["", *_checked(rows)]
     lines += ["", "Commands: [jobs.json](jobs.json). Settings of the job on a private cluster:"]
     lines += ["", "```yaml"]
     lines += [job.settings.strip() for job in JOBS if job.settings] + ["```", ""]
@@ -136,8 +174,16 @@ _HEAD = """# Jobs, and what is recommended
 `python -m benchmarks.jobs` writes this page and [jobs.json](jobs.json); do not edit them. The engineer's
 sentences are written by hand for one machine; the page is not written if another is recommended.
 
-| job | recommended | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
-|---|---|---|---|---|---|"""
+| job | recommended | first | price's age | time (p90) | cost (p90) | what changes it, and to which machine |
+|---|---|---|---|---|---|---|"""
+_BESIDE = (
+    "In brackets is what the prediction implies for all GPUs together, and what others published for a like"
+    " job, where our sources have one."
+)
+
+
+def _line(cells: list[str]) -> str:
+    return " ".join(["|", " | ".join(cells), "|"])
 
 
 def _cells(row: Row) -> list[str]:
@@ -145,6 +191,7 @@ def _cells(row: Row) -> list[str]:
     return [
         row["name"],
         f"{row['num_gpus']} x {row['gpu']} {row['market'] or 'own'} ({row['where']})",
+        ", ".join(row["work"]) or "nothing",
         "" if age is None else f"{age:.0f} d",
         f"{format_duration(time['p50'])} ({format_duration(time['p90'])})",
         f"${cost['p50']:.2f} (${cost['p90']:.2f})",
@@ -152,15 +199,82 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
+def _said(row: Row, job: Listed) -> str:
+    rate, mfu = row["samples_per_s"], row["mfu"]
+    implied = [
+        *([f"{rate:,.0f} samples/s" if rate >= 10 else f"{rate:.2f} samples/s"] if rate else []),
+        *([f"{mfu:.0%} MFU"] if mfu else []),
+    ]
+    beside = f"; {job.published}" if job.published else ""
+    return f"- **{job.name}.** {job.sentence} ({', '.join(implied) or 'samples unknown'}{beside})"
+
+
+def _checked(rows: list[Row]) -> list[str]:
+    """What an independent check found of all answers, and the regret of each."""
+    moved = [row for row in rows if row["flips"] is not None]
+    wrong = [row["name"] for row in moved if not all(row["flips"].values())]
+    before = [f"{row['name']} ({', '.join(row['earlier'])})" for row in rows if row["earlier"]]
+    faulty = [f"{row['name']}: {'; '.join(row['faults'])}" for row in rows if row["faults"]]
+    worlds = list(rows[0]["regret"])
+    regret = [share for row in rows for share in row["regret"].values() if share is not None]
+    missed = [row["name"] for row in rows if None in row["regret"].values()]
+    return [
+        "## Checked anew",
+        "",
+        _CHECKS.format(num=len(rows), moved=len(moved)),
+        "",
+        f"- Rule, sentences, limits, rows and length: {_listed(faulty)}.",
+        f"- The pick flips at another value than the stated threshold: {_listed(wrong)}.",
+        f"- Another fact flips it earlier: {_listed(before)}.",
+        "",
+        _REGRET.format(mean=statistics.fmean(regret), worst=max(regret), missed=_listed(missed)),
+        "",
+        _line(["job", *worlds]),
+        "|---" * (len(worlds) + 1) + "|",
+        *(
+            _line(
+                [row["name"], *("misses" if one is None else f"{one:.1%}" for one in row["regret"].values())]
+            )
+            for row in rows
+            if any(one is None or one >= LEAST_SHOWN for one in row["regret"].values())
+        ),
+        "",
+        f"Jobs whose regret is below {LEAST_SHOWN:.1%} throughout are left out.",
+    ]
+
+
+_CHECKS = """\
+`benchmarks/job_checks.py` works each of the {num} answers out anew from its JSON and its screen: that no
+option has a smaller total of bill, time and work; that the sentences say what the options hold; that limits
+hold; that no listed row is cheaper, faster and no more work; that rows are folded within 20 % and with the
+same work (of a job of minutes, a dearer row that is less than a minute faster counts as like); that the
+screen has at most 24 lines of 100 characters and three warnings. `benchmarks/job_moves.py` ranks anew with
+one fact moved: past and short of the threshold that the answer states ({moved} of them can be moved), and
+price, step and wait of the pick on 95 % of the way on which the stated one flips it."""
+_REGRET = """\
+**Regret**: what following the advice costs more than the best where a fact was wrong (bill, hours at their
+worth, work): mean {mean:.1%}, worst {worst:.0%}. The pick misses a limit of its job then: {missed}."""
+LEAST_SHOWN = 0.005
+
+
+def _share(regret: float | None) -> str:
+    return "misses" if regret is None else f"{regret:.1%}"
+
+
+def _listed(names: list[str]) -> str:
+    return "none" if not names else " · ".join(names)
+
+
 def main() -> None:
     """Run all jobs, and write what they found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "jobs.md")
-    parser.add_argument("--shared", type=Path)
+    parser.add_argument("--shared", type=Path, help="folder with recorded profiles in kineto/")
+    parser.add_argument("--traces", type=Path, help="folder that keeps what scripts were profiled to")
     arguments = parser.parse_args()
     record: Path = arguments.out.with_suffix(".json")
     former = {row["name"]: row for row in json.loads(record.read_text())} if record.exists() else {}
-    answers = [(job, answer(job, arguments.shared)) for job in JOBS]
+    answers = [(job, answer(job, arguments.shared, arguments.traces)) for job in JOBS]
     rows = [former[job.name] if of_job is None else row_of(job, of_job) for job, of_job in answers]
     kept = [job.name for job, of_job in answers if of_job is None]
     stale = [row["name"] for row, job in zip(rows, JOBS, strict=True) if choice_of(row) != job.choice]

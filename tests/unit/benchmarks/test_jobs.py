@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from benchmarks.jobs import answer, choice_of, main, page, row_of
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = json.loads((ROOT / "docs" / "jobs.json").read_text())
+# The page names them.
+STATED_AS_WRONG = {
+    "Full fine-tuning of 7B, FSDP",
+    "ViT-B/16, autocast",
+    "Long context, 32,768 tokens",
+}
 QUICK = ("MNIST", "DCGAN")
 
 
@@ -35,6 +42,19 @@ def test_nothing_recommended_is_beaten_or_derived(row) -> None:
     assert row["beaten_by"] == []
     assert row["price_kind"] != "derived"
     assert row["change"]
+    assert row["faults"] == []
+    assert row["earlier"] == []
+
+
+def test_following_the_advice_costs_little_where_a_fact_was_wrong() -> None:
+    regret = [share for row in ROWS for share in row["regret"].values() if share is not None]
+    assert 0 <= statistics.fmean(regret) <= 0.05
+    assert max(regret) <= 0.25
+
+
+def test_the_stated_fact_flips_the_pick() -> None:
+    wrong = {row["name"] for row in ROWS if row["flips"] is not None and not all(row["flips"].values())}
+    assert wrong <= STATED_AS_WRONG
 
 
 @pytest.mark.torch
