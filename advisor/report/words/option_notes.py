@@ -317,7 +317,7 @@ TEXTS[about_options.Unknown] = {
 }
 
 TEXTS[about_options.WaitUnsure] = {
-    "any-size": "fewer than {enough_jobs} jobs of the log have this size: the wait is that of all sizes",
+    "any-size": "the log has fewer than {enough_jobs} jobs of this size: the wait is that of all sizes",
     "other-unit": "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
 }
 

@@ -144,6 +144,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "sandbox": True,
         "sandbox_read": (),
         "env": (),
+        "variables": {},
     }
 
 
