@@ -123,7 +123,7 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
     """How the script failed; no status where it came to an end."""
     from .backend import watched
     from .progress import StopProfiling
-    from .recording.steps import seed_all
+    from .recording.random_steps import seed_all
     from .script import start_script
     from .torch_names import MissingNameError
 

@@ -113,7 +113,8 @@ def _catalog() -> Check:
 def _prices(pricing: PricingSettings) -> Check:
     from advisor.pricing.answers import load_offers
     from advisor.pricing.sources.protocol import OfferQuery
-    from advisor.service.prices.live import current_answers, now
+    from advisor.service.prices.daily import current_answers
+    from advisor.service.prices.live import now
 
     answers = current_answers(pricing, OfferQuery(), Silence(), may_refresh=False)
     offers = load_offers(OfferQuery(), now=now(), answers=answers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import resource
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
@@ -294,13 +293,6 @@ def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, sh
         for document in (again, year)
     )
     assert mine == theirs
-
-
-def test_a_year_reports_in_less_than_four_seconds(team: Shell) -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert team.run_process("report", *YEAR).code == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 4
 
 
 # --- What can be wrong ------------------------------------------------------------------------------------

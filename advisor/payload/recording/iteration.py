@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import Original, replace, wrap
 from .batches import gradient_of, nominal_batch, parallel_by, part_of, samples_of
-from .steps import Steps
+from .random_steps import Steps
 
 if TYPE_CHECKING:
     from ..composite import Args, Kwargs

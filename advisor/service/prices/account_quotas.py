@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from advisor.core.deadlines import completed
 from advisor.core.errors import CloudError
 from advisor.core.files import write_atomically
-from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
@@ -55,7 +54,7 @@ def read_account_quotas(pricing: PricingSettings, sources: Collection[str], stor
             limits = {key: limit for key, limit in limits.items() if key[0] != name} | read
     if limits != before or not problems:
         rows = [[*key, limit] for key, limit in sorted(limits.items())]
-        document = {"read_on": now().date().isoformat(), "limits": rows}
+        document = {"read_on": datetime.now(UTC).date().isoformat(), "limits": rows}
         write_atomically(_path(pricing.store), json.dumps(document).encode(), private=True)
     return tuple(problems)
 

@@ -6,8 +6,8 @@ one. Whoever starts it and whoever comes meanwhile see in the database alone how
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -21,13 +21,21 @@ from advisor.core.errors import LockedError, StoreError
 from advisor.core.processes import start
 from advisor.core.units import format_duration
 from advisor.service.listening import Silence
-from advisor.service.prices.live import failures_in_words, now, regions_of, run_refresh, sources_for
+from advisor.service.prices.live import (
+    failures_in_words,
+    known_answers,
+    now,
+    regions_of,
+    run_refresh,
+    sources_for,
+)
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
     from advisor.config.settings import PriceSettings
+    from advisor.pricing.answers import Answer
     from advisor.pricing.refresh import Kept
-    from advisor.pricing.sources.protocol import PriceSource
+    from advisor.pricing.sources.protocol import OfferQuery, PriceSource
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
 
@@ -35,6 +43,32 @@ _COMMAND = (sys.executable, "-P", "-m", "advisor.service.prices.daily")
 _LOOK_EVERY_S = 0.05
 # For imports and credentials, beside what `prices.refresh_within` gives the sources.
 _MORE_S = 60
+
+
+def current_answers(
+    pricing: PricingSettings, query: OfferQuery, listener: Listener, *, may_refresh: bool
+) -> list[Answer]:
+    """What all sources know; live prices are refreshed first where they are due and credentials were found.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
+    """
+    from advisor.pricing.source_registry import answers_of
+
+    sources = sources_for(pricing)
+    listener.warn(sources.warnings)
+    if may_refresh:
+        pull_due(pricing, sources.sources, listener)
+    try:
+        return known_answers(pricing, query, sources.sources)
+    except StoreError as error:
+        if not may_refresh:
+            raise
+        # Who wants a recommendation can go on with dated prices, and sees how old they are.
+        listener.warn([f"prices that were pulled cannot be read: {error}"])
+        return answers_of(sources.sources, query, None)
 
 
 def pull_due(pricing: PricingSettings, sources: Sequence[PriceSource], listener: Listener) -> None:
@@ -93,10 +127,19 @@ def _process(pricing: PricingSettings, names: Sequence[str]) -> subprocess.Popen
     )
     assert process.stdin is not None  # noqa: S101 - a pipe
     with suppress(BrokenPipeError), process.stdin as pipe:
-        pickle.dump((pricing, tuple(names)), pipe)
+        pipe.write(json.dumps({"names": list(names), "pricing": _as_json(pricing)}).encode())
     # Nobody may wait for its end; in a long Python session it would stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
+
+
+def _as_json(pricing: PricingSettings) -> object:
+    """The settings as ``main`` reads them again."""
+    from pydantic import TypeAdapter
+
+    from advisor.config.layers import PricingSettings
+
+    return TypeAdapter(PricingSettings).dump_python(pricing, mode="json")
 
 
 def _follow(
@@ -145,9 +188,14 @@ def _tell(kept: Sequence[Kept], still: Sequence[str], prices: PriceSettings, lis
 
 def main() -> None:
     """The process that pulls: whoever started it may be gone, and nobody reads what it prints."""
-    pricing, names = pickle.load(sys.stdin.buffer)  # noqa: S301 - by the advisor that started this one
+    from pydantic import TypeAdapter
+
+    from advisor.config.layers import PricingSettings
+
+    given = json.load(sys.stdin.buffer)
+    pricing = TypeAdapter(PricingSettings).validate_python(given["pricing"])
     signal.alarm(int(pricing.prices.refresh_within) + _MORE_S)
-    pull(pricing, names)
+    pull(pricing, given["names"])
 
 
 def pull(pricing: PricingSettings, names: Sequence[str]) -> None:

@@ -10,7 +10,8 @@ from advisor.core.errors import NoOfferError
 from advisor.core.globs import is_any
 from advisor.core.units import DAY_S
 from advisor.service.offer_filters import OfferFilter, is_wanted
-from advisor.service.prices.live import current_answers, known_answers, moment_ago
+from advisor.service.prices.daily import current_answers
+from advisor.service.prices.live import known_answers, moment_ago
 from advisor.service.prices.offers import check_names, wanted_counts
 
 if TYPE_CHECKING:

@@ -68,41 +68,15 @@ def moment_ago(ago_s: float) -> datetime:
     return end - timedelta(seconds=min(ago_s, end.timestamp()))
 
 
-def current_answers(
-    pricing: PricingSettings, query: OfferQuery, listener: Listener, *, may_refresh: bool
-) -> list[Answer]:
-    """What all sources know; live prices are refreshed first where they are due and credentials were found.
-
-    Raises:
-        ConfigError: a source that the settings name is not there or refuses its options.
-        CatalogError: the data of a source cannot be read.
-        StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
-    """
-    from advisor.pricing.source_registry import answers_of
-
-    sources = sources_for(pricing)
-    listener.warn(sources.warnings)
-    if may_refresh:
-        from advisor.service.prices.daily import pull_due
-
-        pull_due(pricing, sources.sources, listener)
-    try:
-        return known_answers(pricing, query, sources.sources)
-    except StoreError as error:
-        if not may_refresh:
-            raise
-        # Who wants a recommendation can go on with dated prices, and sees how old they are.
-        listener.warn([f"prices that were pulled cannot be read: {error}"])
-        return answers_of(sources.sources, query, None)
-
-
 def known_answers(
     pricing: PricingSettings, query: OfferQuery, sources: Sequence[PriceSource] | None = None
 ) -> list[Answer]:
     """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
 
     Raises:
-        AdvisorError: as ``current_answers``.
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import answers_of
     from advisor.store.database import open_store
@@ -188,12 +162,14 @@ def write_snapshot(
 
     Raises:
         CatalogError: nothing to write, it looks wrong beside the last one, or the folder cannot be written.
-        AdvisorError: as ``current_answers``.
+        AdvisorError: as ``known_answers``.
     """
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.pricing.sources.snapshot import build_snapshot
 
-    answers = current_answers(pricing, OfferQuery(), listener, may_refresh=False)
+    sources = sources_for(pricing)
+    listener.warn(sources.warnings)
+    answers = known_answers(pricing, OfferQuery(), sources.sources)
     listener.warn([warning for answer in answers for warning in answer.warnings])
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     return build_snapshot(live, folder, is_forced=is_forced)
@@ -226,7 +202,9 @@ def source_states(pricing: PricingSettings) -> tuple[list[SourceState], tuple[st
     """What each source holds and lacks, and warnings.
 
     Raises:
-        AdvisorError: as ``current_answers``.
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read.
     """
     from advisor.pricing.source_registry import state_of
     from advisor.store.database import open_store

@@ -85,7 +85,7 @@ def query_offers(
         StoreError: the database of the settings cannot be read.
     """
     from advisor.pricing.sources.protocol import OfferQuery
-    from advisor.service.prices.live import current_answers
+    from advisor.service.prices.daily import current_answers
 
     cloud = pricing.cloud
     query = OfferQuery(
