@@ -1,8 +1,8 @@
 """One training step of nnU-Net, as NVIDIA's published tables ran it: a U-Net in two or three dimensions.
 
-Written from its description (Isensee et al., "nnU-Net", 2021; NVIDIA's DeepLearningExamples): two
-convolutions of 3 a side, instance norm and leaky ReLU at each of six levels, 32 channels doubled at each up
-to 320 (512), strided convolutions down and transposed ones up, with a head of four classes. Patches have 128
+Written from its description (Isensee et al., "nnU-Net", 2021; NVIDIA's DeepLearningExamples). At each of six
+levels are two convolutions of 3 a side with instance norm and leaky ReLU, 32 channels doubled at each up to
+320 (512). Strided convolutions lead down and transposed ones up; the head has four classes. Patches have 128
 voxels a side (192 by 160 pixels) of four (five) channels.
 """
 

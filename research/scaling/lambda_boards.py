@@ -31,7 +31,8 @@ _Row = Mapping[str, str]
 _GPUS = {"RTX-3080": "RTX-3080-10GB"}
 # Source and target together.
 _PER_SAMPLE = {"gnmt": 56.0}
-# Virtual machines, by their rates: the README names those with A100.
+# Virtual machines whose boards exchange through the host. The table names those with A100; that the others
+# are such was inferred from these rows' own efficiencies (research/docs/accuracy/scaling.md).
 _VIRTUAL = re.compile(r"_v1$|^LambdaCloud_4x|^LambdaCloud_2xQuadro")
 # Boards whose driver lets others read their memory over PCIe. No GeForce does.
 _PEERS = ("A100-PCIE", "A40", "RTX-A")
@@ -47,7 +48,7 @@ class Machine:
 
     @property
     def link(self) -> Link:
-        """What is known of it without its rates; bridges between PCIe boards are not."""
+        """By the name; bridges are unknown."""
         if _VIRTUAL.search(self.name):
             return Link.HOST
         if "SXM" in self.gpu.name:

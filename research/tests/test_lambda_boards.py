@@ -41,7 +41,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> None:
         ("2x3090", "RTX-3090", Link.HOST),
     ],
 )
-def test_a_machine_tells_its_link_without_its_rates(system: str, gpu: str, link: Link) -> None:
+def test_a_machine_has_a_link_by_its_name(system: str, gpu: str, link: Link) -> None:
     assert Machine(name=system, gpu=resolve_gpu(gpu), num_gpus=2).link is link
 
 
