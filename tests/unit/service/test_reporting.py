@@ -201,7 +201,7 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
     fill(config, entry, *(make_run(day, recommendation_id="entry") for day in range(4)))
     found = report(config)
     assert found.savings == ()
-    assert "jobs-unpriced" in {one.code for one in found.unknown}
+    assert "unpriced-jobs" in {one.facts.get("what") for one in found.unknown}
 
 
 def test_spot_machines_go_away_and_take_longer(config: Config) -> None:

@@ -21,7 +21,7 @@ from advisor.pricing.answers import Answer, Offers
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
-from advisor.service.prices import live
+from advisor.service.prices import daily, live
 from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
 from tests.builders import make_offer, make_price
 from tests.findings import texts
@@ -55,7 +55,7 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
 
     known = [Answer(source="a test", is_live=False, offers=(), providers=("aws", "gcp"))]
     monkeypatch.setattr(answers, "load_offers", load)
-    monkeypatch.setattr(live, "current_answers", lambda *_, **__: known)
+    monkeypatch.setattr(daily, "current_answers", lambda *_, **__: known)
     return queries
 
 
@@ -178,7 +178,7 @@ def test_a_region_of_the_same_name_elsewhere_is_another() -> None:
 
 def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
     answer = Answer(source="a test", is_live=False, offers=offers, providers=("aws",))
-    monkeypatch.setattr(live, "current_answers", lambda *_, **__: [answer])
+    monkeypatch.setattr(daily, "current_answers", lambda *_, **__: [answer])
     monkeypatch.setattr(live, "known_answers", lambda *_, **__: [answer])
     return query_offers(pricing(), OfferFilter(wanted={}), Silence(), only_open=only_open)
 
