@@ -45,14 +45,18 @@ class Draws:
     def end(self) -> None:
         """It has ended."""
         if self._before is not None:
-            self.seen = self.seen or self._before != _random_states()
+            after = _random_states()
+            self.seen = self.seen or (after is not None and after != self._before)
             self._before = None
 
 
-def _random_states() -> tuple[object, ...]:
+def _random_states() -> tuple[object, ...] | None:
     numpy = sys.modules.get("numpy.random")
-    with _python_dispatch._disable_current_modes():
-        drawn = bytes(torch.default_generator.get_state().numpy())
+    try:
+        with _python_dispatch._disable_current_modes():
+            drawn = bytes(torch.default_generator.get_state().numpy())
+    except RuntimeError:  # inside of torch.func no tensor has storage
+        return None
     return hash(random.getstate()), hash(drawn), None if numpy is None else hash(str(numpy.get_state()))
 
 
