@@ -38,6 +38,7 @@ from advisor.core.findings.about_answers import (
     SummaryCostAndTime,
     SummaryDoubt,
     SummaryWork,
+    Tipping,
     TooManyEpochs,
 )
 from advisor.core.findings.about_estimates import (
@@ -516,6 +517,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "restarts": False,
     },
     SummaryDoubt: {"tipped_by": NothingTips()},
+    Tipping: {"work": ["ddp"]},
     SummaryWork: {
         "work": ["ddp", "checkpoints"],
         "work_usd": 50.0,

@@ -191,7 +191,7 @@ def _gap(item: Nearest) -> str:
         return " and ".join(gaps)
     # Rounded down: a confidence that is rounded up would refuse the option again.
     surely = math.floor(min(odds) * 100 + 1e-9) / 100
-    return f"within the limits with p {surely:.2f} only (--confidence {surely:.2f} allows it)"
+    return f"within the limits with a probability of {surely:.0%} (--confidence {surely:.2f} allows it)"
 
 
 def _missing_bytes(option: Option) -> int:

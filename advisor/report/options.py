@@ -168,10 +168,10 @@ def gpus(option: Option) -> str:
 
 
 def work_lines(option: Option, worth: Worth) -> tuple[str, ...]:
-    """``DDP`` and ``+$25.00``, which no cost contains; ``nothing`` for a script that runs there as it is."""
+    """``DDP`` and ``+$25 work``, which no cost contains; ``nothing`` for a script as it is."""
     if not option.work:
         return ("nothing",)
-    return named_work(option.work), f"+{format_usd(change_usd(option, worth))}"
+    return named_work(option.work), f"+{format_usd(change_usd(option, worth)).removesuffix('.00')} work"
 
 
 # --- JSON ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
@@ -39,7 +40,7 @@ from advisor.report.options import (
 )
 from advisor.report.options import place as place_of
 from advisor.report.words.sentences import named_work
-from recommender.ranking.value import Worth, worth_for
+from recommender.ranking.value import Worth, total_usd, worth_for
 
 # Below this many characters all columns side by side would break the names of machines.
 WIDE_ABOVE = 150
@@ -249,12 +250,13 @@ def short_table(recommendation: Recommendation) -> Table:
         (row, Place(_number(row, by_id), row.option, status(row.option, recommendation)))
         for row in recommendation.shortlist
     ]
-    row_of = partial(_short_row, worth=worth, is_best_value=recommendation.job.pick is None)
+    row_of = partial(_short_row, worth=worth)
     wide = tuple(row_of(row, place, figures=_time_and_cost(place.option)) for row, place in rows)
     stacked = tuple(row_of(row, place, figures=(_cost_above_time(place.option),)) for row, place in rows)
     both = Column("Cost, time (p90)", USD, wraps=False)
-    narrow = Table(columns=(*_SHORT, both), rows=stacked, keeps_words=False, ends_blank=False)
-    wide_columns = (*_SHORT, _TIME, _COST)
+    total = Column(f"At ${worth.hour_usd:g}/h", USD, wraps=False)
+    narrow = Table(columns=(*_SHORT, both, total), rows=stacked, keeps_words=False, ends_blank=False)
+    wide_columns = (*_SHORT, _TIME, _COST, total)
     return Table(columns=wide_columns, rows=wide, narrow=(narrow,), narrow_below=WIDE_ABOVE, ends_blank=False)
 
 
@@ -264,19 +266,18 @@ def _number(row: Listed, by_id: Mapping[str, tuple[int, Option]]) -> int | None:
     return number if ranked_option.work == row.option.work else None
 
 
-def _short_row(
-    row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, ...], is_best_value: bool
-) -> Row:
+def _short_row(row: Listed, place: Place, *, worth: Worth, figures: tuple[Cell, ...]) -> Row:
     merits = [_MERITS[merit] for merit in row.merits if merit in _MERITS]
     first: tuple[str, ...] = ()
     if Merit.RECOMMENDED in row.merits:
         merits = [merit for merit in merits[1:] if merit not in _OF_WORK]
-        first = ("recommended:",) if is_best_value or merits else ("recommended",)
-        merits[:0] = [f"best at ${worth.hour_usd:g}/h"] if is_best_value else []
+        first = ("recommended:",) if merits else ("recommended",)
     merits += [] if place.option.feasible else [place.status]
     why = (*first, *([", ".join(merits)] if merits else []))
     machine = _machine(place)[0], place_of(place.option)
-    cells = (why, place.number, machine, work_lines(place.option, worth), *figures)
+    total = total_usd(place.option, worth) if has_figures(place.option) else None
+    shown = None if total is None or not math.isfinite(total) else total
+    cells = (why, place.number, machine, work_lines(place.option, worth), *figures, shown)
     tone = Tone.PLAIN if place.option.feasible else Tone.FAINT
     return Row(cells, Tone.BEST if Merit.RECOMMENDED in row.merits else tone)
 

@@ -269,9 +269,34 @@ def shortlist(
     by_id = {option.plan.id: option for option in options}
     named = [(by_id[best_id], Merit.RECOMMENDED)]
     named += [] if as_it_is is None else [(_in(by_id, as_it_is), Merit.AS_IT_IS)]
-    named += [] if with_work is None else [(_in(by_id, with_work), Merit.WITH_WORK)]
-    named += [(by_id[plan_id], merit) for plan_id, merit in _picked(picks, job)]
+    if with_work is not None and _is_better_somewhere(with_work, by_id[best_id]):
+        named.append((_in(by_id, with_work), Merit.WITH_WORK))
+    named += [
+        (by_id[plan_id], merit)
+        for plan_id, merit in _picked(picks, job)
+        if merit is not Merit.SAFEST or _is_surer(by_id[plan_id], by_id[best_id])
+    ]
     return _rows([*named, *_own(options, job)])
+
+
+def _is_better_somewhere(option: Option, best: Option) -> bool:
+    """In expected cost or time; what is neither is not worth its work."""
+    ours, theirs = option.expected, best.expected
+    return option.plan.id == best.plan.id or ours.cost_usd < theirs.cost_usd or ours.time_s < theirs.time_s
+
+
+# Odds that are closer are the same.
+_SURER = 0.01
+
+
+def _is_surer(option: Option, best: Option) -> bool:
+    """Whether it is more likely within budget and deadline."""
+    return _odds(option) > _odds(best) + _SURER or option.plan.id == best.plan.id
+
+
+def _odds(option: Option) -> float:
+    odds = (option.p_within_budget, option.p_within_deadline)
+    return min((p for p in odds if p is not None), default=1.0)
 
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:

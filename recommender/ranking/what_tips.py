@@ -56,7 +56,14 @@ class Tip:
 def tip_of(by: TippedBy, instead: Option, **facts: Any) -> Tipping:
     """The fact, and the median time and cost of what would be recommended."""
     usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
-    return Tipping(by=by, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
+    return Tipping(
+        by=by,
+        instead=machine(instead),
+        time_s=instead.time_s.p50,
+        cost_usd=usd,
+        work=list(instead.work),
+        **facts,
+    )
 
 
 def machine(option: Option) -> Finding:
@@ -305,9 +312,10 @@ def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)
-    usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
+    now_usd_per_h = chosen.plan.usd_per_h or 0.0
+    usd_per_h = now_usd_per_h * (1 + gap_usd / rent_usd)
     way = gap_usd / (rent_usd * (rise - 1))
-    yield Tip(spared=way, fact=tip_of("price", rival, usd_per_h=usd_per_h))
+    yield Tip(spared=way, fact=tip_of("price", rival, usd_per_h=usd_per_h, quoted_usd_per_h=now_usd_per_h))
 
 
 def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
@@ -405,6 +413,7 @@ def summary_of(
         machine=machine(chosen),
         is_rented=offer is not None,
         priced_on=None if offer is None else offer.retrieved_at.date().isoformat(),
+        price_age_days=None if chosen.plan.price is None else chosen.plan.price.age_days,
     )
     cost_and_time = SummaryCostAndTime(
         cost_p50_usd=usd.p50,

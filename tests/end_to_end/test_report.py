@@ -397,7 +397,7 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
     path = write_focus(shell.folder / "bill.csv", {}, {})
     path.write_text(path.read_text()[:-90])
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
-    assert "bill.csv: 1 row cannot be read and was left out, beside 1 that could: line 3: " in answer.out
+    assert "1 row left out that cannot be read, beside 1 that could: line 3: " in answer.out
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:

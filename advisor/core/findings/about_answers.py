@@ -70,6 +70,7 @@ class SummaryChoice(Note):
     machine: Finding
     is_rented: bool
     priced_on: str | None
+    price_age_days: float | None = None
 
 
 class SummaryCostAndTime(Note):
@@ -115,6 +116,8 @@ class Tipping(Note):
     data_provider: str | None = None
     data_region: str | None = None
     script: str = ""
+    work: Sequence[str] = ()
+    quoted_usd_per_h: float = 0.0
 
 
 # What a change of the script does to its job.

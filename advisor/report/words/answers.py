@@ -103,7 +103,9 @@ def _(it: about_answers.Machine) -> str:
 
 @in_names.register
 def _(it: about_answers.SummaryChoice) -> str:
-    price = "" if it.priced_on is None else f", at its price of {it.priced_on}"
+    days = it.price_age_days or 0.0
+    age = f" ({days:.0f} d old)" if days >= 1 else ""
+    price = "" if it.priced_on is None else f", at its price of {it.priced_on}{age}"
     return f"{'Rent' if it.is_rented else 'Use'} {in_names(it.machine)}{price}"
 
 
@@ -154,7 +156,8 @@ def _(it: about_answers.EpochLengthUnknown) -> str:
 @in_names.register
 def _(it: about_answers.Tipping) -> str:
     cost = "at a cost that is not configured" if it.cost_usd is None else f"for {format_usd(it.cost_usd)}"
-    then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}"
+    after = f" after {named_work(it.work)}" if it.work else ""
+    then = f"{in_names(it.instead)} would be recommended, {format_duration(it.time_s)} {cost}{after}"
     return f"{_of_checkpoints(it) if it.by == 'checkpoints' else _condition(it)}, {then}"
 
 
@@ -168,7 +171,8 @@ def _condition(it: about_answers.Tipping) -> str:
     usd_per_h, limit = format_usd(it.usd_per_h), format_duration(it.limit_s)
     match it.by:
         case "price":
-            return f"if it costs more than {usd_per_h} an hour when you ask"
+            quoted = format_usd(it.quoted_usd_per_h)
+            return f"if it costs more than {usd_per_h} an hour when you ask (counted: {quoted})"
         case "quote":
             return f"if a quote for another falls below {usd_per_h} an hour"
         case "value":

@@ -47,7 +47,7 @@ def own_machines(settings: Settings, listener: Listener, origin: str | None = No
 def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
     cards = _configured(local) if local.gpu is not None else _detected(listener)
     if not cards:
-        hint = f"{listener.name_of('local.gpu')} NAME adds one"
+        hint = f"{listener.name_of('local.gpu')} NAME counts a GPU that you own"
         listener.note(f"this machine has no GPU ({hint})")
     models = {card.spec.name: card.spec for card in cards}
     return [_local_machine([card for card in cards if card.spec is spec], local) for spec in models.values()]

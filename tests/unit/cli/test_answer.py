@@ -109,7 +109,7 @@ def test_what_it_rests_on_tells_changes_reasons_and_picks(capsys):
 def test_one_screen_names_why_each_row_is_there(capsys):
     out, _ = shown(capsys, answer(), all_=False)
     rows = [line.partition(" 1 x ")[0].split() for line in out.splitlines() if " 1 x " in line]
-    assert rows == [["recommended:", "1"], ["as", "it", "is,", "cheapest", "3"], ["fastest", "2"]]
+    assert rows == [["recommended", "1"], ["as", "it", "is,", "cheapest", "3"], ["fastest", "2"]]
     assert "like it" not in out
 
 

@@ -29,7 +29,8 @@ def test_the_severity_follows_from_the_code() -> None:
 def test_what_removes_is_named_as_ever() -> None:
     """Programs know these names since the first schema, and in this order."""
     assert [kind.code for kind in Removal.__subclasses__()] == [
-        "memory", "sharding", "software", "attention", "quota", "spot", "budget", "deadline", "policy",
+        "memory", "host-memory", "sharding", "software", "attention", "quota", "spot", "budget", "deadline",
+        "policy",
     ]  # fmt: skip
 
 

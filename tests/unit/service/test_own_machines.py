@@ -45,7 +45,7 @@ def cards(monkeypatch) -> list[Device]:
 def test_without_a_gpu_there_is_no_local_option(cards):
     heard = Heard()
     assert own_machines(Settings(), heard) == []
-    assert heard.notes == ["this machine has no GPU (local.gpu NAME adds one)"]
+    assert heard.notes == ["this machine has no GPU (local.gpu NAME counts a GPU that you own)"]
 
 
 def test_equal_cards_are_one_machine_and_others_another(cards):
