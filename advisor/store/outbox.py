@@ -105,11 +105,7 @@ def claim(
         StoreError: the database cannot be written.
     """
     token = uuid.uuid4().hex
-    ours = {
-        "token": token,
-        "holder": f"{socket.gethostname()}/{os.getpid()}",
-        "expires_at": now + timedelta(seconds=for_s),
-    }
+    ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}
     with writing(store) as connection:
         row = connection.execute(_one(key, channel)).mappings().one_or_none()
         if row is None:
@@ -205,6 +201,10 @@ def _read(connection: Connection, key: str, channel: str) -> Posted:
 def _posted(row: RowMapping) -> Posted:
     values = {name: row[name] for name in Posted.__dataclass_fields__}
     return Posted(**values | {"state": State(row["state"])})
+
+
+def _this_process() -> str:
+    return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def _is_dead(holder: str) -> bool:

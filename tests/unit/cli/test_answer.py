@@ -113,6 +113,18 @@ def test_one_screen_names_why_each_row_is_there(capsys):
     assert "like it" not in out
 
 
+def test_each_row_shows_what_the_ranking_compares(capsys):
+    """Its average cost, two dollars an hour, and the work: 25 dollars and half an hour."""
+    out, _ = shown(capsys, answer(), all_=False)
+    totals = [line.split()[-1] for line in out.splitlines() if " 1 x " in line]
+    options = [row.option for row in answer().shortlist]
+    expected = [
+        one.expected.counted_usd + 2.0 * one.expected.time_s / 3600 + 26.0 * bool(one.work) for one in options
+    ]
+    assert "At $2/h" in out
+    assert totals == [f"${usd:.2f}" for usd in expected]
+
+
 def test_at_most_three_lines_of_warnings_stand_beside_an_answer(capsys):
     _, err = shown(capsys, answer(warnings=texts("a", "b", "c")))
     assert err == "warning: a\nwarning: b\nwarning: c\n"
