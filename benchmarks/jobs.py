@@ -84,13 +84,14 @@ def _on_trace(job: Listed, traces: Path, shared: Path | None) -> list[str] | Non
 
 def _run(command: list[str], home: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
-    homes = {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    # Whose CPU is at hand would decide small jobs.
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "ADVISOR_LOCAL__CPU": "false"}
     return subprocess.run(
         [sys.executable, *command],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=kept | homes | variables,
+        env=kept | own | variables,
         check=True,
     )
 
