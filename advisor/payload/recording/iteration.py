@@ -307,9 +307,8 @@ class Iterations:
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
         self._evaluations = Evaluations()
-        # A real GPU's steps are timed instead, and calls of a function are each an iteration.
+        # A real GPU's steps are timed, calls of a function are iterations, and dropout draws on the CPU, too.
         self._steps = None if by_call or session.backend == "cuda" else Steps()
-        # On the CPU dropout draws from it, too.
         self._draws = self._steps.draws if self._steps and session.backend == "fake" else None
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self._depth = 0
