@@ -73,7 +73,7 @@ queue fit log.csv.gz --out waits.json
 queue check log.csv.gz
 config show
 """
-ENVIRONMENT = {"ADVISOR_OFFLINE": "1", "NO_COLOR": "1", "COLUMNS": "160", "LC_ALL": "C.UTF-8"}
+ENVIRONMENT = {"ADVISOR_PRICES__OFFLINE": "true", "NO_COLOR": "1", "COLUMNS": "160", "LC_ALL": "C.UTF-8"}
 # What a command takes, and where it ran, is no answer.
 _TIMES = re.compile(r"\b\d+(\.\d+)? (ms|s|min)\b(?= (ago|old))|\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)")
 
