@@ -18,6 +18,8 @@ DAY = read_day(FOLDER)
 GPU = resolve_gpu(DAY.device)
 
 
+# A build of torch without CUDA says so where an LSTM is made.
+@pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
 @pytest.mark.parametrize("network", ["dcgan", "lstm_words", "vgg16"])
 def test_steps_are_predicted_as_the_page_says(network):
     steps = [timed for timed in DAY.steps if timed.step.network == network]
