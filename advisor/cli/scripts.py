@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note
 
 if TYPE_CHECKING:
+    from advisor.profile.launch_lines import LaunchLine
     from advisor.service.traces import TraceRequest
 
 
@@ -36,41 +36,42 @@ def script_request(
     Raises:
         InputError: no script is in the command, or the notebook cannot be read.
     """
-    from advisor.profile.launch_lines import is_launch_line
+    from advisor.profile.launch_lines import LaunchLine, is_launch_line
     from advisor.service.traces import TraceRequest
 
-    request = TraceRequest(
-        source=source,
-        arguments=tuple(arguments or ()),
-        origin_gpu=origin_gpu,
-        pretended_gpu=pretended_gpu,
-        world_size=world_size,
-    )
+    line = LaunchLine(script=source, arguments=tuple(arguments or ()))
     if is_launch_line(str(source)):
-        request = _of_command(request)
-    if not str(request.source).endswith(".ipynb"):
-        yield request
+        line = _read(line, world_size)
+    with _python_file(line) as (script, variables):
+        yield TraceRequest(
+            source=script,
+            arguments=line.arguments,
+            origin_gpu=origin_gpu,
+            pretended_gpu=pretended_gpu,
+            world_size=world_size or line.world_size,
+            python=Path(line.python) if line.python else None,
+            variables=variables,
+        )
+
+
+def _read(typed: LaunchLine, world_size: int | None) -> LaunchLine:
+    """What the words of a command start, told to the user."""
+    from advisor.profile.launch_lines import read_launch_line
+
+    line = read_launch_line((str(typed.script), *typed.arguments))
+    words, num_processes = " ".join((str(line.script), *line.arguments)), world_size or line.world_size
+    note(f"profiling {words}" + (f" as one of {num_processes} processes" if num_processes else ""))
+    return line
+
+
+@contextmanager
+def _python_file(line: LaunchLine) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """The script and its variables; a notebook's code imports from the notebook's folder."""
+    if line.script.suffix != ".ipynb":
+        yield line.script, line.variables
         return
     from advisor.profile.notebooks import notebook_script
 
-    notebook = Path(str(request.source))
-    beside = os.pathsep.join(filter(None, (str(notebook.parent.resolve()), os.environ.get("PYTHONPATH"))))
-    with notebook_script(notebook) as script:
-        yield replace(request, source=script, variables={**request.variables, "PYTHONPATH": beside})
-
-
-def _of_command(request: TraceRequest) -> TraceRequest:
-    from advisor.profile.launch_lines import read_launch_line
-
-    line = read_launch_line((str(request.source), *request.arguments))
-    world_size = request.world_size or line.world_size
-    words = " ".join((str(line.script), *line.arguments))
-    note(f"profiling {words}" + (f" as one of {world_size} processes" if world_size else ""))
-    return replace(
-        request,
-        source=line.script,
-        arguments=line.arguments,
-        world_size=world_size,
-        python=Path(line.python) if line.python else None,
-        variables=line.variables,
-    )
+    folders = str(line.script.parent.resolve()), os.environ.get("PYTHONPATH")
+    with notebook_script(line.script) as script:
+        yield script, {**line.variables, "PYTHONPATH": os.pathsep.join(filter(None, folders))}

@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 
 from advisor.core.errors import InputError
+from advisor.formats.foreign_files import open_regular
 
-# Programs that start a script; what else stands before it (uv run, env, srun, nohup) is passed over.
-_LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "python", "python3")
-_WRAPPERS = (
-    "conda", "env", "hatch", "ipython", "mpiexec", "mpirun", "nice", "nohup", "nsys", "numactl", "pdm",
-    "pipenv", "pixi", "poetry", "rye", "srun", "stdbuf", "time", "timeout", "uv", "uvx",
+# With Python and shell scripts, what a command begins with: launchers, shells, and what is put before those.
+_PROGRAMS = (
+    "accelerate", "bash", "conda", "dash", "deepspeed", "env", "hatch", "ipython", "mpiexec", "mpirun",
+    "nice", "nohup", "nsys", "numactl", "pdm", "pipenv", "pixi", "poetry", "rye", "sh", "srun", "stdbuf",
+    "time", "timeout", "torchrun", "uv", "uvx", "zsh",
 )  # fmt: skip
-_SHELLS = ("bash", "dash", "sh", "zsh")
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 # Modules that are launchers themselves: ``python -m torch.distributed.run train.py``.
 _LAUNCHING_MODULES = {
@@ -74,8 +74,7 @@ def is_launch_line(first: str) -> bool:
     [True, True, True, True, False]
     """
     name = Path(first).name
-    known = name in _LAUNCHERS or name in _WRAPPERS or name in _SHELLS or bool(_PYTHON.match(name))
-    return known or name.endswith(".sh") or bool(_ASSIGNMENT.match(first))
+    return name in _PROGRAMS or name.endswith(".sh") or bool(_PYTHON.match(name) or _ASSIGNMENT.match(first))
 
 
 def read_launch_line(words: Sequence[str]) -> LaunchLine:
@@ -95,7 +94,7 @@ def read_launch_line(words: Sequence[str]) -> LaunchLine:
     if shell is not None:
         return _of_shell_script(*shell)
     before, script, arguments = _around_script(words)
-    launchers = [_launcher(word) for word in before]
+    launchers = [_LAUNCHING_MODULES.get(word, Path(word).name) for word in before]
     variables = {found[1]: found[2] for word in before if (found := _ASSIGNMENT.match(word))}
     if "accelerate" in launchers:
         _check_accelerate(before)
@@ -111,10 +110,6 @@ def read_launch_line(words: Sequence[str]) -> LaunchLine:
         python=pythons[-1] if pythons else None,
         variables=variables,
     )
-
-
-def _launcher(word: str) -> str:
-    return _LAUNCHING_MODULES.get(word, Path(word).name)
 
 
 def _around_script(words: Sequence[str]) -> tuple[list[str], Path, tuple[str, ...]]:
@@ -194,8 +189,8 @@ def _of_shell_script(path: Path, arguments: tuple[str, ...]) -> LaunchLine:
         InputError: it cannot be read, has none or several, or an expression that only the shell can tell.
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(_MAX_SHELL_BYTES)
+        with open_regular(path) as file:
+            text = file.read(_MAX_SHELL_BYTES).decode(errors="replace")
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
     commands = list(_commands(text, arguments, str(path)))

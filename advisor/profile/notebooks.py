@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError
 from advisor.core.files import temporary_folder
+from advisor.formats.foreign_files import read_plain
 
 _MAX_BYTES = 64 * 2**20
 # Cells of another language or with a command of the shell; %%time and its like only look at Python.
@@ -40,12 +41,16 @@ def code_cells(path: Path) -> list[str]:
         InputError: it cannot be read, or is no notebook with code in Python.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{str(path)!r} is larger than {_MAX_BYTES >> 20} MiB: clear its outputs first.")
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        content = read_plain(path, most_bytes=_MAX_BYTES)
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(
+            f"{str(path)!r} is larger than {_MAX_BYTES >> 20} MiB: clear its outputs first."
+        ) from error
+    try:
+        cells = json.loads(content)["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{str(path)!r} is no Jupyter notebook (version 4): give a .py or .ipynb file."

@@ -42,12 +42,10 @@ class Shell:
 
     def run_process(self, *arguments: str, timeout_s: float = 120, **environ: str) -> Answer:
         """The same as a process of its own, where that is the point: its start, imports, paths or end."""
-        # How fast this machine's CPU is decides no test.
-        own = {"ADVISOR_LOCAL__CPU": "false"} if arguments[:1] in (("recommend",), ("compare",)) else {}
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *arguments],
             cwd=self.folder,
-            env=self.environ(**environ) | own,
+            env=self.environ(**environ),
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -63,6 +61,7 @@ class Shell:
             "XDG_CONFIG_HOME": str(self.folder / ".config"),
             "XDG_DATA_HOME": str(self.folder / ".local/share"),
             "COLUMNS": "160",  # tables in their widest form
+            "ADVISOR_LOCAL__CPU": "false",  # how fast this machine's CPU is decides no test
         }
         return kept | home | added
 

@@ -20,7 +20,7 @@ from advisor.delivery.channel import (
     quoted_words,
 )
 from advisor.delivery.channels.http_calls import check, in_words
-from advisor.delivery.channels.local import file_of, text_of
+from advisor.delivery.channels.local import file_of, preview_of
 from advisor.delivery.secret_values import Secrets
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Bucket:
 
     def preview(self, parcel: Parcel) -> str:
         """Where it is written, and the content."""
-        return f"{parcel.fill(self.target)}\n\n{text_of(file_of(parcel, self.target))}"
+        return preview_of(parcel, self.target)
 
     def check_ours(self, key: str | None, parcel: Parcel) -> None:
         """Refuse to take another answer's object for ours.

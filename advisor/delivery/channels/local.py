@@ -28,7 +28,7 @@ class LocalFile:
 
     def preview(self, parcel: Parcel) -> str:
         """Path and content."""
-        return f"{parcel.fill(self.target)}\n\n{text_of(file_of(parcel, self.target))}"
+        return preview_of(parcel, self.target)
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
         """Write it."""
@@ -67,6 +67,11 @@ class Stdout:
             sys.stdout.flush()
         except OSError as error:
             raise UncertainError(f"standard output was closed: {error.strerror or error}") from None
+
+
+def preview_of(parcel: Parcel, target: str) -> str:
+    """Where the answer is written, and its content."""
+    return f"{parcel.fill(target)}\n\n{text_of(file_of(parcel, target))}"
 
 
 def file_of(parcel: Parcel, name: str) -> File:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -152,3 +153,10 @@ def test_what_is_no_notebook(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=r"no Jupyter notebook|no cells with Python code"):
         code_cells(path)
+
+
+@pytest.mark.parametrize("name", ["run.sh", "train.ipynb"])
+def test_a_pipe_is_not_waited_for(project: Path, name: str) -> None:
+    os.mkfifo(project / name)
+    with pytest.raises(InputError, match="it is a pipe or a device"):
+        read_launch_line([name]) if name.endswith(".sh") else code_cells(project / name)
