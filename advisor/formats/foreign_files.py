@@ -12,6 +12,7 @@ import io
 import os
 import stat
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -153,13 +154,22 @@ def read_json(text: str | bytes, *, parse_float: Callable[[str], object] = float
             (NaN, Infinity), or one of thousands of digits.
     """
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=_refuse, parse_float=parse_float)
+        if isinstance(text, str):
+            return json.loads(text, object_pairs_hook=once, parse_constant=_refuse, parse_float=parse_float)
+        value: object = _decoder(parse_float).decode(text.decode(json.detect_encoding(text), "surrogatepass"))
+        return value
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no text in UTF-8 (byte {error.start + 1:,})") from None
+
+
+@cache
+def _decoder(parse_float: Callable[[str], object]) -> json.JSONDecoder:
+    """One for all lines of a file, of bytes: `json.loads` would make one for each."""
+    return json.JSONDecoder(object_pairs_hook=once, parse_constant=_refuse, parse_float=parse_float)
 
 
 class RepeatedNameError(ValueError):

@@ -246,7 +246,7 @@ def _read_header(line: bytes, path: Path) -> Header:
 
 def _read_entry(line: bytes, number: int, path: Path) -> Entry:
     try:
-        return _entry(typed(dict[str, object], read_json(line)))
+        return _entry(typed(dict, read_json(line)))
     except ValueError as error:
         raise RecordingError(
             f"line {number} of the recording {str(path)!r} is damaged ({error}):"

@@ -7,7 +7,7 @@ to what 64 bits hold, another one from 0 to a billion. A tuple is a list in a fi
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -191,6 +191,13 @@ def _nested(depth: int, value: Any) -> object:
     return _instance(bool | int | float | str | NoneType, value)
 
 
+def _members(value: object, names: Iterable[str]) -> dict[str, object]:
+    """The fields of a value of ours."""
+    if not is_dataclass(value):
+        raise WrongValueError(value)
+    return {name: getattr(value, name) for name in names}
+
+
 def _fields(kind: _Hint) -> _Reader:
     hints = get_type_hints(kind, include_extras=True)
     readers = {name: reader_of(one) for name, one in hints.items()}
@@ -203,9 +210,8 @@ def _fields(kind: _Hint) -> _Reader:
         needed = kind.__required_keys__
 
     def read(value: Any) -> object:
-        if is_dataclass(value):
-            value = {name: getattr(value, name) for name in readers}
-        _instance(dict, value)
+        if not isinstance(value, dict):
+            value = _members(value, readers)
         made = {}
         for name, reader in readers.items():
             try:

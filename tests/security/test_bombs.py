@@ -1,4 +1,4 @@
-"""A small hostile file costs little: one line within 2 s and 300 MB, of the command's own CPU and memory."""
+"""A small hostile file costs little: one line, 300 MB and a few seconds of the command's own CPU."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.recordings import make_header
 from tests.security.bombs import Ending, Run, launcher, write_gzip
 
 MOST_BYTES = 300e6
-# Twice as long on a noisy machine.
-MOST_CPU_S = 4.0
+# One or two here. A busy machine counts up to thrice as many, a reader without limits 40 and more.
+MOST_CPU_S = 15.0
 
 TRACE = b'{"format":"advisor-trace","schema_version":1,'
 HEADER = json.dumps({"format": RECORDING, "schema_version": 1, **asdict(make_header())}).encode() + b"\n"
