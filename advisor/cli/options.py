@@ -16,7 +16,7 @@ import typer
 from advisor.cli.common import deadline_s
 from advisor.cli.help import option
 from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import CheckpointUse, Job, Market, Scaling
 from advisor.report.printing import Format
@@ -456,6 +456,14 @@ class ViewOptions:
     html: Annotated[
         Path | None, option("Write the answer to this page, too, with a chart to point at.", metavar="FILE")
     ] = None
+    emit: Annotated[
+        str | None,
+        option(
+            "Print a file that starts the recommended option, or that of --explain: skypilot, dstack, sbatch,"
+            " kubernetes, command; `advisor launch FILE` starts it.",
+            metavar="KIND",
+        ),
+    ] = None
 
     @property
     def changes(self) -> tuple[str, ...] | None:
@@ -472,8 +480,20 @@ class ViewOptions:
         """Refuse what cannot be shown together.
 
         Raises:
-            InputError: a patch is wanted, and something else in its place.
+            InputError: a patch or a job file is wanted, and something else in its place.
         """
+        if self.emit is not None:
+            from advisor.service.job_files import KINDS
+
+            if self.emit not in KINDS:
+                raise InputError(
+                    f"--emit must be one of {', '.join(KINDS)}, got"
+                    f" {self.emit!r}.{did_you_mean(self.emit, KINDS)}"
+                )
+            if self.patch or self.plot or self.curve is not None or self.assumptions:
+                raise InputError(
+                    "--emit prints a file alone: leave --patch, --plot, --curve, --assumptions out."
+                )
         if self.patch and (self.explain is not None or self.plot):
             raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
 
