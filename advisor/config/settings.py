@@ -433,6 +433,9 @@ class ReportSettings(Section):
     teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
         Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
     )
+    organisation: Annotated[Name | None, ProjectMay.NOTHING] = Field(
+        None, description="its name in reports; by default that of its policy"
+    )
     bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
         (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
     )

@@ -317,6 +317,19 @@ def test_a_store_of_prices_alone_is_no_ledger(team: Shell, shell: Shell) -> None
     assert shell.run("report").out.startswith("Nothing is recorded yet")
 
 
+def test_a_threshold_ends_with_5_when_the_report_is_written(shell: Shell) -> None:
+    record(shell)
+    (shell.folder / "org.yaml").write_text(
+        "version: 1\nname: Acme\nlayer: organisation\nlimits: {usd_per_month: 4}\n"
+    )
+    words = ("report", *YEAR[:2], "--until", "2026-11-10", "--policy", "org.yaml", "--fail-above")
+    answer = shell.run(*words, "80%")
+    assert answer.code == 5
+    assert "Report of Acme" in answer.out
+    assert "Acme spent $3.50 of $4.00 (88%)" in answer.err
+    assert shell.run(*words, "90%").code == 0
+
+
 def test_bills_alone_make_a_report(shell: Shell) -> None:
     write_focus(shell.folder / "bill.csv")
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv", "--json")
