@@ -408,6 +408,10 @@ class RunSettings(Section):
     metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
         "http://169.254.169.254", description="where that service answers"
     )
+    grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
+        "2m",  # type: ignore[assignment]
+        description="before a limit (--max-cost, --max-time), to save a checkpoint; a tenth of it at most",
+    )
 
 
 class PredictSettings(Section):

@@ -35,6 +35,7 @@ from advisor.report.review_tables import (
     billing_table,
     budget_table,
     command_of,
+    commitment_table,
     counted,
     heading,
     in_cents,
@@ -114,6 +115,17 @@ def _shares(shares: Iterable[Share]) -> list[dict[str, object]]:
 def _billing(billing: Billing) -> dict[str, object]:
     return {
         "usd": _usd(billing.usd),
+        "amortised_usd": _usd(billing.amortised_usd),
+        "left_out_usd": _usd(billing.left_out_usd),
+        "coverage": billing.coverage,
+        "commitments": [
+            {
+                **facts_of(one, "provider name utilisation"),
+                "used_usd": _usd(one.used_usd),
+                "unused_usd": _usd(one.unused_usd),
+            }
+            for one in billing.commitments
+        ],
         "by_provider": _billed(billing.by_provider),
         "by_project": _billed(billing.by_project),
         "by_week": _billed(billing.by_week),
@@ -122,6 +134,7 @@ def _billing(billing: Billing) -> dict[str, object]:
             {
                 **facts_of(machine, "provider instance_type"),
                 "billed_usd": _usd(machine.billed_usd),
+                "amortised_usd": _usd(machine.amortised_usd),
                 "explained_usd": _usd(machine.explained_usd),
                 "idle_usd": _usd(machine.idle_usd),
                 "num_runs": machine.num_runs,
@@ -135,7 +148,14 @@ def _billing(billing: Billing) -> dict[str, object]:
 
 
 def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
-    return [{"name": one.name, "usd": _usd(one.usd), "num_charges": one.num_charges} for one in shares]
+    return [
+        {
+            **facts_of(one, "name num_charges"),
+            "usd": _usd(one.usd),
+            "amortised_usd": _usd(one.amortised_usd),
+        }
+        for one in shares
+    ]
 
 
 def _record(record: Record | None) -> dict[str, object] | None:
@@ -375,6 +395,8 @@ def _tables(review: TeamReview) -> Iterator[Table]:
         yield from spending_tables(review.spending)
     if review.billing is not None and review.billing.charges:
         yield billing_table(review.billing)
+        if review.billing.commitments:
+            yield commitment_table(review.billing)
     if review.accuracy.time is not None:
         yield accuracy_table(review)
     if review.moves.moves:
@@ -420,7 +442,14 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
         charges = counted(len(review.billing.charges), "charge")
-        yield "Billed", CENTS.words(float(review.billing.usd)), f"{charges}, before tax"
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        yield (
+            "Billed",
+            CENTS.words(float(review.billing.usd)),
+            f"{charges}, before tax; {amortised} amortised",
+        )
+        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
+            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
     for state in review.budgets:
         yield _month(state)
     if review.savings:
@@ -432,6 +461,17 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             expected = f"{record.expected_within_p90:,.1f} expected"
             held = f"{record.num_within_p90:,} of {record.num:,}"
             yield f"Within the predicted p90 of {name}", held, expected
+
+
+def _left_out(billing: Billing) -> str:
+    """What the sum of what is left out is made of, and what could not be added to it."""
+    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
+    if billing.unreadable:
+        unknown = sum(fault.usd is None for fault in billing.unreadable)
+        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
+        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
+    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
+    return ", ".join(parts)
 
 
 def _month(state: BudgetState) -> tuple[str, str, str]:

@@ -30,7 +30,7 @@ from advisor.report.document import (
 )
 from advisor.report.words import sentence
 from advisor.review.savings import rhythm
-from advisor.review.spending import cost_of
+from advisor.review.spending import BilledMachine, BilledShare, cost_of
 
 if TYPE_CHECKING:
     from advisor.review.budgets import BudgetState
@@ -147,13 +147,15 @@ def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Sha
 
 def billing_table(billing: Billing) -> Table:
     """Machines as they were billed, beside the runs that explain it, and what else was billed."""
-    parts = [*(m.billed_usd for m in billing.machines), *(s.usd for s in billing.by_service)]
-    billed = iter(in_cents(parts))
+    parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
+    usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
+    billed, amortised = iter(in_cents(usd)), iter(in_cents([part.amortised_usd for part in parts]))
     rows = [
         Row(
             (
                 f"{machine.provider} {machine.instance_type}",
                 next(billed),
+                next(amortised),
                 machine.num_runs,
                 float(machine.explained_usd),
                 float(machine.idle_usd),
@@ -162,14 +164,40 @@ def billing_table(billing: Billing) -> Table:
         )
         for machine in billing.machines
     ]
-    rows += [Row((share.name, next(billed), None, None, None)) for share in billing.by_service]
+    rows += [
+        Row((share.name or NOBODY, next(billed), next(amortised), None, None, None))
+        for share in billing.by_service
+    ]
     head = (
-        Column("Billed"),
-        Column("Amount", CENTS, wraps=False),
+        Column("Of"),
+        *columns("Billed", "Amortised", kind=CENTS, wraps=False),
         Column("Runs", COUNT, wraps=False),
         *columns("Of runs", "Idle", kind=CENTS, wraps=False),
     )
     return Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+
+
+def commitment_table(billing: Billing) -> Table:
+    """What was paid ahead, and how much of it was used."""
+    rows = [
+        Row(
+            (
+                f"{one.provider} {one.name}".strip(),
+                float(one.used_usd),
+                float(one.unused_usd),
+                one.utilisation,
+            ),
+            Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN,
+        )
+        for one in billing.commitments
+    ]
+    head = (
+        Column("Commitment"),
+        *columns("Used", "Unused", kind=CENTS, wraps=False),
+        Column("Utilisation", SHARE, wraps=False),
+    )
+    covered = "" if billing.coverage is None else f": they cover {billing.coverage:.0%} of what machines cost"
+    return Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
 
 
 def budget_table(states: Iterable[BudgetState]) -> Table:

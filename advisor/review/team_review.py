@@ -18,6 +18,7 @@ from advisor.core.findings.about_reports import (
 )
 from advisor.core.values import CostKind
 from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
+from advisor.review.period import total
 from advisor.review.price_moves import PriceMoves, price_moves
 from advisor.review.savings import (
     Accuracy,
@@ -28,7 +29,7 @@ from advisor.review.savings import (
     savings_of,
     with_advice,
 )
-from advisor.review.spending import Billing, Spending, billing_of, leaks_of, spending_of
+from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint
@@ -57,16 +58,24 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
         yield ReportGap(what="estimated", num=len(estimated))
 
 
-def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
+def unknown_bills(
+    bills: Sequence[Bill], billing: Billing, period: Period, *, is_of_team: bool
+) -> Iterator[Finding]:
     """What of the bills could not be read, or is not added up."""
     for bill in bills:
-        if bill.faults:
+        faults = faults_in(bill, period)
+        if faults:
             yield LeftOut(
                 where=bill.name,
-                num_left_out=len(bill.faults),
+                num_left_out=len(faults),
                 num_read=len(bill.charges),
-                first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
+                usd=float(total(fault.usd for fault in faults if fault.usd is not None)),
+                num_unknown=sum(fault.usd is None for fault in faults),
+                first=[f"line {fault.line}: {fault.reason}" for fault in faults[:_MOST_NAMES]],
             )
+    if billing.num_odd:
+        odd = next(c.odd for bill in bills for c in bill.charges if c.odd and period.holds(c.start))
+        yield ReportGap(what="odd-cells", num=billing.num_odd, names=[odd])
     for currency, (amount, num) in billing.other_currencies.items():
         yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
@@ -201,7 +210,7 @@ def review(
     savings, unpriced = savings_of(jobs, market)
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
-        unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
+        unknown += unknown_bills(bills, billing, period, is_of_team=scope.projects is not None)
     if not runs:
         unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(

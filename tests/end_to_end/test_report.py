@@ -351,7 +351,8 @@ def test_bills_alone_make_a_report(shell: Shell) -> None:
     write_focus(shell.folder / "bill.csv")
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv", "--json")
     assert answer.document["billing"]["usd"] == 1.25
-    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.25
+    assert answer.document["billing"]["amortised_usd"] == 1.2
+    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.2
 
 
 def test_an_empty_period_says_so(shell: Shell) -> None:
@@ -427,7 +428,8 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
     path = write_focus(shell.folder / "bill.csv", {}, {})
     path.write_text(path.read_text()[:-90])
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
-    assert "1 row left out that cannot be read, beside 1 that could: line 3: " in answer.out
+    assert "1 row left out that cannot be read, beside 1 that could ($0.00 in all, 1 of unknown" in answer.out
+    assert "Not included" in answer.out
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:
