@@ -318,8 +318,8 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         names = sorted(known - {""})
         near = did_you_mean(name, names) or (f" There are {', '.join(names[:MOST_NAMES])}." if names else "")
         raise InputError(
-            f"{listener.name_of('project')}: nothing is recorded of a project {name!r}.{near} The first"
-            " `advisor run command --project NAME` or `recommend --record --project NAME` makes one."
+            f"{listener.name_of('project')}: nothing is recorded of a project {name!r}.{near} A"
+            " project begins with the first run or recommendation that is recorded under its name."
         )
 
 
