@@ -410,7 +410,7 @@ class RunSettings(Section):
     )
     grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
         "2m",  # type: ignore[assignment]
-        description="before a limit (--max-cost, --max-time), to save a checkpoint; a tenth of it at most",
+        description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
     )
 
 
@@ -436,6 +436,9 @@ class ReportSettings(Section):
 
     teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
         Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    )
+    organisation: Annotated[Name | None, ProjectMay.NOTHING] = Field(
+        None, description="its name in reports; by default that of its policy"
     )
     bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
         (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"

@@ -46,6 +46,7 @@ from advisor.report.review_tables import (
     sentence_table,
     spending_tables,
     violation_table,
+    whose,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least
@@ -183,6 +184,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
     return {
         "rule": budget.rule or None,
         "owner": budget.owner,
+        "name": budget.name,
         "limit_usd": budget.most_usd,
         "month": f"{month.since:%Y-%m}",
         "spent_usd": _usd(month.spent_usd),
@@ -190,6 +192,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
         "forecast_usd": None
         if month.forecast is None
         else {f"p{share}": month.forecast.quantile(share / 100) for share in (10, 50, 90)},
+        "used": state.used,
         "p_over": state.p_over,
     }
 
@@ -268,7 +271,7 @@ def budget_chart(state: BudgetState) -> Chart:
         series=tuple(series),
         until=month.until.timestamp() if month.band else month.now.timestamp(),
         guides=guides,
-        title=f"{month.since:%B %Y}, {state.budget.owner}",
+        title=f"{month.since:%B %Y}, {whose(state.budget)}",
     )
 
 
@@ -352,7 +355,7 @@ def first_document() -> Document:
 
 def review_document(review: TeamReview) -> Document:
     """All of a report; what has nothing to show is left out."""
-    title = heading(review.scope, review.period)
+    title = heading(review.scope, review.period, review.organisation)
     return Document(
         facts=Late(lambda: {"is_first": False, **review_json(review)}),
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
@@ -478,7 +481,7 @@ def _month(state: BudgetState) -> tuple[str, str, str]:
     budget, month = state.budget, state.month
     limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
     spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
-    name = f"{month.since:%B}, {budget.owner}"
+    name = f"{month.since:%B}, {whose(budget)}"
     if month.forecast is None:
         return name, spent, "how it ends is not known"
     low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))

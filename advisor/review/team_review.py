@@ -149,6 +149,7 @@ class TeamReview:
 
     period: Period
     scope: Scope
+    organisation: str
     runs: tuple[Run, ...]
     recommendations: tuple[LedgerEntry, ...]
     advised: Mapping[str, LedgerEntry]
@@ -188,6 +189,7 @@ def review(
     jobs: Sequence[Recurring],
     market: TodaysMarket,
     is_own: Callable[[Run], bool],
+    organisation: str = "",
 ) -> TeamReview:
     """Put everything together.
 
@@ -201,11 +203,19 @@ def review(
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
+        organisation: its name; "" if nobody said.
     """
     runs = runs_of(records.runs, period, scope)
     billing = billing_of(bills, runs, period, scope) if bills else None
     accuracy = accuracy_of(runs, records.advised)
-    states = budget_states(budgets, records.runs, scope, period.until)
+    states = budget_states(
+        budgets,
+        records.runs,
+        scope,
+        period.until,
+        charges=(charge for bill in bills for charge in bill.charges),
+        organisation=organisation,
+    )
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
@@ -216,6 +226,7 @@ def review(
     return TeamReview(
         period=period,
         scope=scope,
+        organisation=organisation,
         runs=runs,
         recommendations=tuple(entry for entry in records.recommendations if scope.holds(entry.project)),
         advised=records.advised,

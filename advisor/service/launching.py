@@ -132,7 +132,7 @@ def launch_of(path: Path) -> Launch:
     if shutil.which(program) is None:
         raise InputError(f"{path} is started by {program!r}, which is not installed here (or not on PATH).")
     if kind == "kubernetes" and "image: IMAGE" in text:
-        raise InputError(f"{path} names no image yet: set `image` to one that has the script.")
+        raise InputError(f"{path} names no image yet: set it to one that has the script.")
     return Launch(
         path=path,
         kind=kind,
@@ -149,8 +149,7 @@ def _facts(path: Path, comments: list[str]) -> tuple[str, str, str | None]:
     marks = [line.removeprefix(MARK) for line in comments if line.startswith(MARK)]
     if len(marks) != 1:
         raise InputError(
-            f"{path} is no file that advisor can start: `advisor recommend SCRIPT --emit KIND > FILE` writes"
-            " one."
+            f"{path} is no file that advisor can start: `advisor recommend --emit KIND` writes one."
         )
     try:
         match read_json(marks[0]):
@@ -162,7 +161,7 @@ def _facts(path: Path, comments: list[str]) -> tuple[str, str, str | None]:
                 raise InputError(f"{path}: no tool is called {kind!r}.{did_you_mean(kind, KINDS)}")
     except ValueError:
         pass
-    raise InputError(f"{path}: its line {MARK.strip()!r} was changed: write the file again with --emit.")
+    raise InputError(f"{path}: its line {MARK.strip()!r} was changed: write the file again.")
 
 
 def launch(wanted: Launch, config: Config, listener: Listener) -> Receipt | int:

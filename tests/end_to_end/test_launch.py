@@ -77,7 +77,7 @@ def test_nobody_who_does_not_say_yes_starts_anything(shell: Shell) -> None:
         (None, ("cannot read", "job")),
         ("run: true\n", ("no file that advisor can start", "--emit KIND")),
         (MARKED % ("skypilto", PLAN), ("no tool is called 'skypilto'", "skypilot")),
-        ("# advisor launch: {broken\n", ("was changed", "--emit")),
+        ("# advisor launch: {broken\n", ("was changed", "write the file again")),
         (MARKED % ("kubernetes", PLAN) + "image: IMAGE\n", ("names no image yet",)),
         ("\udcff", ("cannot read",)),
     ],
