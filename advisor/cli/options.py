@@ -468,14 +468,23 @@ class ViewOptions:
             raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
         return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
 
-    def check(self) -> None:
-        """Refuse what cannot be shown together.
+    def check(self, output: Format) -> None:
+        """Refuse what cannot be shown together, before a script is profiled for it.
 
         Raises:
-            InputError: a patch is wanted, and something else in its place.
+            InputError: two things are wanted in the place of the rows, or one in a format without it.
         """
+        part = "--explain" if self.explain is not None else "--curve" if self.curve is not None else None
         if self.patch and (self.explain is not None or self.plot):
             raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
+        if self.explain is not None and self.curve is not None:
+            raise InputError("--explain shows one option and --curve all numbers of GPUs: give one of them.")
+        if self.explain is not None and output in (Format.CSV, Format.MARKDOWN):
+            raise InputError("--explain prints text, or JSON with --json: leave --format out.")
+        if self.plot and (part is not None or output is not Format.TABLE):
+            raise InputError(
+                f"--plot draws in the terminal: leave {part or '--explain'}, --format and --json out."
+            )
 
     @property
     def num_rows(self) -> int | None:

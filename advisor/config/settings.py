@@ -408,6 +408,10 @@ class RunSettings(Section):
     metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
         "http://169.254.169.254", description="where that service answers"
     )
+    grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
+        "2m",  # type: ignore[assignment]
+        description="before a limit (--max-cost, --max-time), to save a checkpoint; a tenth of it at most",
+    )
 
 
 class PredictSettings(Section):
@@ -432,6 +436,9 @@ class ReportSettings(Section):
 
     teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
         Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    )
+    organisation: Annotated[Name | None, ProjectMay.NOTHING] = Field(
+        None, description="its name in reports; by default that of its policy"
     )
     bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
         (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"

@@ -35,6 +35,7 @@ from advisor.report.review_tables import (
     billing_table,
     budget_table,
     command_of,
+    commitment_table,
     counted,
     heading,
     in_cents,
@@ -45,6 +46,7 @@ from advisor.report.review_tables import (
     sentence_table,
     spending_tables,
     violation_table,
+    whose,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least
@@ -114,6 +116,17 @@ def _shares(shares: Iterable[Share]) -> list[dict[str, object]]:
 def _billing(billing: Billing) -> dict[str, object]:
     return {
         "usd": _usd(billing.usd),
+        "amortised_usd": _usd(billing.amortised_usd),
+        "left_out_usd": _usd(billing.left_out_usd),
+        "coverage": billing.coverage,
+        "commitments": [
+            {
+                **facts_of(one, "provider name utilisation"),
+                "used_usd": _usd(one.used_usd),
+                "unused_usd": _usd(one.unused_usd),
+            }
+            for one in billing.commitments
+        ],
         "by_provider": _billed(billing.by_provider),
         "by_project": _billed(billing.by_project),
         "by_week": _billed(billing.by_week),
@@ -122,6 +135,7 @@ def _billing(billing: Billing) -> dict[str, object]:
             {
                 **facts_of(machine, "provider instance_type"),
                 "billed_usd": _usd(machine.billed_usd),
+                "amortised_usd": _usd(machine.amortised_usd),
                 "explained_usd": _usd(machine.explained_usd),
                 "idle_usd": _usd(machine.idle_usd),
                 "num_runs": machine.num_runs,
@@ -135,7 +149,14 @@ def _billing(billing: Billing) -> dict[str, object]:
 
 
 def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
-    return [{"name": one.name, "usd": _usd(one.usd), "num_charges": one.num_charges} for one in shares]
+    return [
+        {
+            **facts_of(one, "name num_charges"),
+            "usd": _usd(one.usd),
+            "amortised_usd": _usd(one.amortised_usd),
+        }
+        for one in shares
+    ]
 
 
 def _record(record: Record | None) -> dict[str, object] | None:
@@ -163,6 +184,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
     return {
         "rule": budget.rule or None,
         "owner": budget.owner,
+        "name": budget.name,
         "limit_usd": budget.most_usd,
         "month": f"{month.since:%Y-%m}",
         "spent_usd": _usd(month.spent_usd),
@@ -170,6 +192,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
         "forecast_usd": None
         if month.forecast is None
         else {f"p{share}": month.forecast.quantile(share / 100) for share in (10, 50, 90)},
+        "used": state.used,
         "p_over": state.p_over,
     }
 
@@ -248,7 +271,7 @@ def budget_chart(state: BudgetState) -> Chart:
         series=tuple(series),
         until=month.until.timestamp() if month.band else month.now.timestamp(),
         guides=guides,
-        title=f"{month.since:%B %Y}, {state.budget.owner}",
+        title=f"{month.since:%B %Y}, {whose(state.budget)}",
     )
 
 
@@ -332,7 +355,7 @@ def first_document() -> Document:
 
 def review_document(review: TeamReview) -> Document:
     """All of a report; what has nothing to show is left out."""
-    title = heading(review.scope, review.period)
+    title = heading(review.scope, review.period, review.organisation)
     return Document(
         facts=Late(lambda: {"is_first": False, **review_json(review)}),
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
@@ -375,6 +398,8 @@ def _tables(review: TeamReview) -> Iterator[Table]:
         yield from spending_tables(review.spending)
     if review.billing is not None and review.billing.charges:
         yield billing_table(review.billing)
+        if review.billing.commitments:
+            yield commitment_table(review.billing)
     if review.accuracy.time is not None:
         yield accuracy_table(review)
     if review.moves.moves:
@@ -420,7 +445,14 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
         charges = counted(len(review.billing.charges), "charge")
-        yield "Billed", CENTS.words(float(review.billing.usd)), f"{charges}, before tax"
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        yield (
+            "Billed",
+            CENTS.words(float(review.billing.usd)),
+            f"{charges}, before tax; {amortised} amortised",
+        )
+        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
+            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
     for state in review.budgets:
         yield _month(state)
     if review.savings:
@@ -434,11 +466,22 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             yield f"Within the predicted p90 of {name}", held, expected
 
 
+def _left_out(billing: Billing) -> str:
+    """What the sum of what is left out is made of, and what could not be added to it."""
+    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
+    if billing.unreadable:
+        unknown = sum(fault.usd is None for fault in billing.unreadable)
+        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
+        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
+    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
+    return ", ".join(parts)
+
+
 def _month(state: BudgetState) -> tuple[str, str, str]:
     budget, month = state.budget, state.month
     limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
     spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
-    name = f"{month.since:%B}, {budget.owner}"
+    name = f"{month.since:%B}, {whose(budget)}"
     if month.forecast is None:
         return name, spent, "how it ends is not known"
     low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))

@@ -30,10 +30,10 @@ from advisor.report.document import (
 )
 from advisor.report.words import sentence
 from advisor.review.savings import rhythm
-from advisor.review.spending import cost_of
+from advisor.review.spending import BilledMachine, BilledShare, cost_of
 
 if TYPE_CHECKING:
-    from advisor.review.budgets import BudgetState
+    from advisor.review.budgets import Budget, BudgetState
     from advisor.review.period import Period, Scope
     from advisor.review.price_moves import Move
     from advisor.review.savings import Record, Saving
@@ -53,12 +53,17 @@ def counted(num: int, what: str) -> str:
     return f"{num:,} {what}{'' if num == 1 else 's'}"
 
 
-def heading(scope: Scope, period: Period) -> str:
+def whose(budget: Budget) -> str:
+    """Whose budget it is, by name where somebody told it."""
+    return budget.name or budget.owner
+
+
+def heading(scope: Scope, period: Period, organisation: str = "") -> str:
     """``Report of vision, 2026-11-16 08:00 to 2026-11-23 08:00 UTC``."""
-    whose = scope.team or "everybody"
+    of = scope.team or organisation or "everybody"
     if scope.projects is not None and (scope.team is None or len(scope.projects) == 1):
-        whose = ", ".join(sorted(scope.projects)) + (f" ({scope.team})" if scope.team else "")
-    return f"Report of {whose}, {period.since:%Y-%m-%d %H:%M} to {period.until:%Y-%m-%d %H:%M} UTC"
+        of = ", ".join(sorted(scope.projects)) + (f" ({scope.team})" if scope.team else "")
+    return f"Report of {of}, {period.since:%Y-%m-%d %H:%M} to {period.until:%Y-%m-%d %H:%M} UTC"
 
 
 def saving_finding(saving: Saving) -> Finding:
@@ -147,13 +152,15 @@ def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Sha
 
 def billing_table(billing: Billing) -> Table:
     """Machines as they were billed, beside the runs that explain it, and what else was billed."""
-    parts = [*(m.billed_usd for m in billing.machines), *(s.usd for s in billing.by_service)]
-    billed = iter(in_cents(parts))
+    parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
+    usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
+    billed, amortised = iter(in_cents(usd)), iter(in_cents([part.amortised_usd for part in parts]))
     rows = [
         Row(
             (
                 f"{machine.provider} {machine.instance_type}",
                 next(billed),
+                next(amortised),
                 machine.num_runs,
                 float(machine.explained_usd),
                 float(machine.idle_usd),
@@ -162,14 +169,40 @@ def billing_table(billing: Billing) -> Table:
         )
         for machine in billing.machines
     ]
-    rows += [Row((share.name, next(billed), None, None, None)) for share in billing.by_service]
+    rows += [
+        Row((share.name or NOBODY, next(billed), next(amortised), None, None, None))
+        for share in billing.by_service
+    ]
     head = (
-        Column("Billed"),
-        Column("Amount", CENTS, wraps=False),
+        Column("Of"),
+        *columns("Billed", "Amortised", kind=CENTS, wraps=False),
         Column("Runs", COUNT, wraps=False),
         *columns("Of runs", "Idle", kind=CENTS, wraps=False),
     )
     return Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+
+
+def commitment_table(billing: Billing) -> Table:
+    """What was paid ahead, and how much of it was used."""
+    rows = [
+        Row(
+            (
+                f"{one.provider} {one.name}".strip(),
+                float(one.used_usd),
+                float(one.unused_usd),
+                one.utilisation,
+            ),
+            Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN,
+        )
+        for one in billing.commitments
+    ]
+    head = (
+        Column("Commitment"),
+        *columns("Used", "Unused", kind=CENTS, wraps=False),
+        Column("Utilisation", SHARE, wraps=False),
+    )
+    covered = "" if billing.coverage is None else f": they cover {billing.coverage:.0%} of what machines cost"
+    return Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
 
 
 def budget_table(states: Iterable[BudgetState]) -> Table:
@@ -177,6 +210,7 @@ def budget_table(states: Iterable[BudgetState]) -> Table:
     head = (
         *columns("Month", "Of", wraps=False),
         *columns("Limit", "Spent", kind=CENTS, wraps=False),
+        Column("Used", SHARE, wraps=False),
         Column("Forecast p10 .. p50 .. p90", CENTS),
         Column("Over", SHARE, wraps=False),
         Column("Limit in"),
@@ -191,10 +225,10 @@ def _budget_row(state: BudgetState) -> Row:
     ahead: Cell = None
     if forecast is not None:
         ahead = Interval(p10=forecast.quantile(0.1), p50=forecast.quantile(0.5), p90=forecast.quantile(0.9))
-    month = f"{state.month.since:%Y-%m}", str(state.budget.owner), state.budget.most_usd
+    month = f"{state.month.since:%Y-%m}", whose(state.budget), state.budget.most_usd
     rule = Path(state.budget.rule).name or None
     tone = Tone.BAD if p_over is not None and p_over > 0.5 else Tone.PLAIN
-    return Row((*month, float(state.month.spent_usd), ahead, p_over, rule), tone)
+    return Row((*month, float(state.month.spent_usd), state.used, ahead, p_over, rule), tone)
 
 
 def accuracy_table(review: TeamReview) -> Table:

@@ -247,6 +247,17 @@ def test_a_terminal_shows_sums_that_add_up_to_the_cent(team: Shell) -> None:
     assert shown == Decimal(total.replace(",", ""))
 
 
+def test_a_mistyped_project_is_refused(shell: Shell) -> None:
+    write_focus(shell.folder / "bill.csv")
+    known = shell.run("report", "--bills", "bill.csv", "--project", "resnet")
+    assert known.code == 0, known
+    assert_plain_error(
+        shell.run("report", "--bills", "bill.csv", "--project", "resnte"), 2, "Did you mean 'resnet'?"
+    )
+    shell.write(".config/advisor/config.yaml", "report: {teams: {vision: [newcomer]}}")
+    assert shell.run("report", "--bills", "bill.csv", "--project", "newcomer").code == 0
+
+
 def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:
     parts = [
         team.run("report", *YEAR, "--json", *flags).document
@@ -278,8 +289,27 @@ def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
     title, _, rest = written.read_text().partition("\n\n")
     assert title.startswith("### Report of everybody, ")
     assert rest.startswith("**In short**\n\n| In short | Figure | And |")
-    answer = shell.run("report", "--out", "nowhere/report.md")
-    assert_plain_error(answer, 2, "cannot write", "No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "begins"),
+    [
+        ("r.html", (), "<!doctype html>"),
+        ("r.MD", (), "### Report of everybody, "),
+        ("r.csv", (), "started_at,"),
+        ("r.csv", ("--format", "focus"), "AvailabilityZone,"),
+        ("r.json", (), "{\n"),
+        ("r.txt", (), "Report of everybody, "),
+        ("r", ("--json",), "{\n"),
+    ],
+)
+def test_the_name_of_a_file_says_its_format(
+    shell: Shell, name: str, flags: tuple[str, ...], begins: str
+) -> None:
+    record(shell)
+    answer = shell.run("report", *flags, "--out", name)
+    assert answer.code == 0, answer
+    assert (shell.folder / name).read_text()[:200].startswith(begins)
 
 
 def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, shell: Shell) -> None:
@@ -317,11 +347,25 @@ def test_a_store_of_prices_alone_is_no_ledger(team: Shell, shell: Shell) -> None
     assert shell.run("report").out.startswith("Nothing is recorded yet")
 
 
+def test_a_threshold_ends_with_5_when_the_report_is_written(shell: Shell) -> None:
+    record(shell)
+    (shell.folder / "org.yaml").write_text(
+        "version: 1\nname: Acme\nlayer: organisation\nlimits: {usd_per_month: 4}\n"
+    )
+    words = ("report", *YEAR[:2], "--until", "2026-11-10", "--policy", "org.yaml", "--fail-above")
+    answer = shell.run(*words, "80%")
+    assert answer.code == 5
+    assert "Report of Acme" in answer.out
+    assert "Acme spent $3.50 of $4.00 (88%)" in answer.err
+    assert shell.run(*words, "90%").code == 0
+
+
 def test_bills_alone_make_a_report(shell: Shell) -> None:
     write_focus(shell.folder / "bill.csv")
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv", "--json")
     assert answer.document["billing"]["usd"] == 1.25
-    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.25
+    assert answer.document["billing"]["amortised_usd"] == 1.2
+    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.2
 
 
 def test_an_empty_period_says_so(shell: Shell) -> None:
@@ -397,7 +441,8 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
     path = write_focus(shell.folder / "bill.csv", {}, {})
     path.write_text(path.read_text()[:-90])
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
-    assert "1 row left out that cannot be read, beside 1 that could: line 3: " in answer.out
+    assert "1 row left out that cannot be read, beside 1 that could ($0.00 in all, 1 of unknown" in answer.out
+    assert "Not included" in answer.out
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:
