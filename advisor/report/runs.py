@@ -145,6 +145,9 @@ def _lines(receipt: Receipt) -> Iterator[tuple[str, str]]:
     yield "time", "unknown" if run.duration_s is None else format_duration(run.duration_s)
     yield "machine", _machine(run)
     yield "cost", _cost(run)
+    if receipt.stopped_by is not None:
+        again = "" if advised is None or advised.command is None else f"; ask again: {advised.command}"
+        yield "stopped", f"by {receipt.stopped_by}{again}"
     yield "steps", _steps(run)
     if receipt.predicted_s is not None:
         yield "predicted", _prediction(receipt.predicted_s, run)

@@ -17,7 +17,8 @@ from advisor.core.findings.about_reports import (
     RunCostsUnknown,
 )
 from advisor.core.values import CostKind
-from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
+from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
+from advisor.review.period import Scope, total
 from advisor.review.price_moves import PriceMoves, price_moves
 from advisor.review.savings import (
     Accuracy,
@@ -28,12 +29,13 @@ from advisor.review.savings import (
     savings_of,
     with_advice,
 )
-from advisor.review.spending import Billing, Spending, billing_of, leaks_of, spending_of
+from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
+from advisor.review.who_spent import Division, Showback, showback_of
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint
     from advisor.review.budgets import BudgetState
-    from advisor.review.period import Period, Scope
+    from advisor.review.period import Period
     from advisor.review.price_moves import PriceMoves
     from advisor.review.savings import Recurring
     from advisor.review.spending import Billing
@@ -57,16 +59,24 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
         yield ReportGap(what="estimated", num=len(estimated))
 
 
-def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
+def unknown_bills(
+    bills: Sequence[Bill], billing: Billing, period: Period, *, is_of_team: bool
+) -> Iterator[Finding]:
     """What of the bills could not be read, or is not added up."""
     for bill in bills:
-        if bill.faults:
+        faults = faults_in(bill, period)
+        if faults:
             yield LeftOut(
                 where=bill.name,
-                num_left_out=len(bill.faults),
+                num_left_out=len(faults),
                 num_read=len(bill.charges),
-                first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
+                usd=float(total(fault.usd for fault in faults if fault.usd is not None)),
+                num_unknown=sum(fault.usd is None for fault in faults),
+                first=[f"line {fault.line}: {fault.reason}" for fault in faults[:_MOST_NAMES]],
             )
+    if billing.num_odd:
+        odd = next(c.odd for bill in bills for c in bill.charges if c.odd and period.holds(c.start))
+        yield ReportGap(what="odd-cells", num=billing.num_odd, names=[odd])
     for currency, (amount, num) in billing.other_currencies.items():
         yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
@@ -140,6 +150,7 @@ class TeamReview:
 
     period: Period
     scope: Scope
+    organisation: str
     runs: tuple[Run, ...]
     recommendations: tuple[LedgerEntry, ...]
     advised: Mapping[str, LedgerEntry]
@@ -147,6 +158,7 @@ class TeamReview:
     billing: Billing | None
     accuracy: Accuracy
     budgets: tuple[BudgetState, ...]
+    showback: Showback
     violations: tuple[Violation, ...]
     moves: PriceMoves
     savings: tuple[Saving, ...]
@@ -179,6 +191,8 @@ def review(
     jobs: Sequence[Recurring],
     market: TodaysMarket,
     is_own: Callable[[Run], bool],
+    organisation: str = "",
+    division: Division | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -192,21 +206,35 @@ def review(
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
+        organisation: its name; "" if nobody said.
+        division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)
     billing = billing_of(bills, runs, period, scope) if bills else None
     accuracy = accuracy_of(runs, records.advised)
-    states = budget_states(budgets, records.runs, scope, period.until)
+    charges = [charge for bill in bills for charge in bill.charges]
+    spent = spent_of(records.runs, charges, period.until)
+    states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)
+    showback = showback_of(
+        spent,
+        charges,
+        runs_of(records.runs, period, Scope()),
+        advised=records.advised,
+        period=period,
+        scope=scope,
+        division=division or Division(),
+    )
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
-        unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
+        unknown += unknown_bills(bills, billing, period, is_of_team=scope.projects is not None)
     if not runs:
         unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(
         period=period,
         scope=scope,
+        organisation=organisation,
         runs=runs,
         recommendations=tuple(entry for entry in records.recommendations if scope.holds(entry.project)),
         advised=records.advised,
@@ -214,6 +242,7 @@ def review(
         billing=billing,
         accuracy=accuracy,
         budgets=states,
+        showback=showback,
         violations=(*violations, *broken_limits(runs, records.advised)),
         moves=moves,
         savings=savings,
