@@ -25,7 +25,7 @@ from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
-from advisor.report.printing import Format, write_page
+from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,
     in_short,
@@ -43,22 +43,18 @@ if TYPE_CHECKING:
     from recommender.ranking.neighbours import Nearest
 
 
-def show(
-    answer: RecommendAnswer, view: ViewOptions, output: Format, hand_out: Callable[[Document], None]
-) -> None:
+def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Document], None]) -> None:
     """Results to whoever hands them out, warnings to stderr.
 
     Args:
         answer: what to take, and what that rests on.
         view: what of it is shown, and the page that gets all of it in any case.
-        output: in which format.
         hand_out: prints or sends the answer.
 
     Raises:
-        InputError: ``explain`` names no option, a plot is in no other format, the page cannot be written.
+        InputError: ``explain`` names no option, the page cannot be written.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
-    _check_view(view, output)
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
@@ -87,25 +83,13 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
     return [*first, f"{len(serious) - len(first)} more: --assumptions shows all warnings"]
 
 
-def _check_view(view: ViewOptions, output: Format) -> None:
-    part = "--explain" if view.explain is not None else "--curve" if view.curve is not None else None
-    if view.explain is not None and view.curve is not None:
-        raise InputError("--explain shows one option and --curve all numbers of GPUs: give one of them.")
-    if view.explain is not None and output in (Format.CSV, Format.MARKDOWN):
-        raise InputError("--explain prints text, or JSON with --json: leave --format out.")
-    if view.plot and (part is not None or output is not Format.TABLE):
-        raise InputError(
-            f"--plot draws in the terminal: leave {part or '--explain'}, --format and --json out."
-        )
-
-
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     """What is asked for of the answer; None for all of it."""
     recommendation = answer.recommendation
     if view.assumptions:
         return assumptions_document(recommendation)
     if view.explain is not None:
-        return option_document(_find(recommendation, view.explain), recommendation)
+        return option_document(find(recommendation, view.explain), recommendation)
     if view.curve is not None:
         from advisor.report.option_charts import curve_document
         from recommender.scaling_curve import curve_of
@@ -121,7 +105,12 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     return patch_document(answer.patch)
 
 
-def _find(recommendation: Recommendation, wanted: str) -> Option:
+def find(recommendation: Recommendation, wanted: str) -> Option:
+    """The option with this id or number.
+
+    Raises:
+        InputError: there is none.
+    """
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match

@@ -14,7 +14,7 @@ from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
 from advisor.core.errors import InputError
-from advisor.core.files import write_atomically
+from advisor.core.files import check_can_be_file, write_atomically
 from advisor.report.plain import Shown, print_text
 from advisor.report.printing import Format, text_of
 
@@ -34,6 +34,39 @@ class ReportFormat(StrEnum):
     JSON = "json"
     FOCUS = "focus"
     SLACK = "slack"
+
+
+# The first is what a file of this name holds, if nothing else is said.
+_FORMS_OF_SUFFIX = {
+    "": (ReportFormat.TABLE, *ReportFormat),
+    ".txt": (ReportFormat.TABLE,),
+    ".html": (ReportFormat.HTML,),
+    ".htm": (ReportFormat.HTML,),
+    ".md": (ReportFormat.MARKDOWN,),
+    ".csv": (ReportFormat.CSV, ReportFormat.FOCUS),
+    ".json": (ReportFormat.JSON, ReportFormat.SLACK),
+}
+
+
+def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
+    """The format of a report: as asked, else what the file's name says, else the table.
+
+    Raises:
+        InputError: the name says another, or none that we know.
+    """
+    suffix = "" if out is None else out.suffix.lower()
+    forms = _FORMS_OF_SUFFIX.get(suffix)
+    if forms is None and asked is None:
+        raise InputError(
+            f"--out {str(out)!r}: no format is known by {suffix!r}: end the name in"
+            f" {', '.join(filter(None, _FORMS_OF_SUFFIX))}, or say which with --format."
+        )
+    if forms and asked is not None and asked not in forms:
+        raise InputError(
+            f"--out {str(out)!r} is a name for {forms[0]}, and --format says {asked}: leave --format out,"
+            " or give the file another name."
+        )
+    return asked or (forms or (ReportFormat.TABLE,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +124,14 @@ def report(
         ),
     ] = None,
     output: Annotated[
-        ReportFormat, option("How to write it.", "--format", "-f", case_sensitive=False)
-    ] = ReportFormat.TABLE,
+        ReportFormat | None,
+        option(
+            "How to write it; default: table, or what the name of --out ends in.",
+            "--format",
+            "-f",
+            case_sensitive=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     out: Annotated[Path | None, option("Write it there instead of printing it.", metavar="FILE")] = None,
     to: ToOption = None,
@@ -108,7 +147,11 @@ def report(
 
     request = period.request()
     most = None if period.fail_above is None else parse_share("--fail-above", period.fail_above)
-    form = ReportFormat.JSON if as_json else output
+    if as_json and output not in (None, ReportFormat.JSON):
+        raise InputError(f"--json and --format {output} contradict each other: leave one out.")
+    form = form_of(ReportFormat.JSON if as_json else output, out)
+    if out is not None:
+        check_can_be_file(out, "the report")
     config = settings_with(report__cost_explorer=cost_explorer)
     outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:

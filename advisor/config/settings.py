@@ -410,7 +410,7 @@ class RunSettings(Section):
     )
     grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
         "2m",  # type: ignore[assignment]
-        description="before a limit (--max-cost, --max-time), to save a checkpoint; a tenth of it at most",
+        description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
     )
 
 

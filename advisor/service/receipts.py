@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
-from advisor.core.files import temporary_folder
+from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
 from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
@@ -218,6 +218,8 @@ def _check(request: CommandRequest, listener: Listener) -> None:
     request.watch.check(listener, has_recommendation=request.recommendation is not None)
     if not request.command:
         raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
+    if request.receipt is not None:
+        check_can_be_file(request.receipt, "the receipt")
     for name, most in (("cost_usd", MAX_USD), ("usd_per_h", MAX_USD_PER_H)):
         amount = getattr(request, name)
         if amount is not None and not 0 <= amount <= most:

@@ -67,11 +67,12 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     """The review of a period; None if nothing was ever recorded and nothing billed.
 
     Raises:
-        InputError: an empty period, an unknown team, a project of another team, a file that is no bill.
+        InputError: an empty period, an unknown team or project, one of another team, a file that is no bill.
         AdvisorError: the database, policies, prices or Cost Explorer cannot be read.
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
+    from advisor.service.ledger import check_project
     from advisor.service.recommend.rules import policy_of
 
     period = _period(request, listener)
@@ -81,6 +82,10 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     recorded = records_of(config.settings.store, period, scope)
     if recorded is None and not bills:
         return None
+    report, charges = config.settings.report, (charge for bill in bills for charge in bill.charges)
+    of_teams = (name for team in report.teams.values() for name in team)
+    billed = (charge.project for charge in charges)
+    check_project(request.project, config.settings.store, listener, *of_teams, *billed)
     records = recorded or Records(advised={}, prices={})
     runs = runs_of(records.runs, period, scope)
     jobs = recurring_jobs(runs, records.advised)

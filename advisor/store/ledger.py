@@ -265,6 +265,17 @@ def recommendation_ids(store: Store) -> tuple[str, ...]:
         return tuple(connection.execute(wanted).scalars())
 
 
+def project_names(store: Store) -> frozenset[str]:
+    """Projects of all runs and recommendations; "" is the one of those without any.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(_RUNS.project).union(select(_RECOMMENDATIONS.project))
+    with reading(store) as connection:
+        return frozenset(connection.execute(wanted).scalars())
+
+
 def record_run(store: Store, run: Run) -> str:
     """Keep a run and return its id; keeping it again changes nothing, but its end replaces that it was lost.
 

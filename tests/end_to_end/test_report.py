@@ -258,6 +258,17 @@ def test_who_spent_it_adds_up_to_what_was_spent_once(year: Any) -> None:
     assert billed <= showback["usd"] < billed + year["spending"]["usd"]
 
 
+def test_a_mistyped_project_is_refused(shell: Shell) -> None:
+    write_focus(shell.folder / "bill.csv")
+    known = shell.run("report", "--bills", "bill.csv", "--project", "resnet")
+    assert known.code == 0, known
+    assert_plain_error(
+        shell.run("report", "--bills", "bill.csv", "--project", "resnte"), 2, "Did you mean 'resnet'?"
+    )
+    shell.write(".config/advisor/config.yaml", "report: {teams: {vision: [newcomer]}}")
+    assert shell.run("report", "--bills", "bill.csv", "--project", "newcomer").code == 0
+
+
 def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:
     parts = [
         team.run("report", *YEAR, "--json", *flags).document
@@ -289,8 +300,27 @@ def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
     title, _, rest = written.read_text().partition("\n\n")
     assert title.startswith("### Report of everybody, ")
     assert rest.startswith("**In short**\n\n| In short | Figure | And |")
-    answer = shell.run("report", "--out", "nowhere/report.md")
-    assert_plain_error(answer, 2, "cannot write", "No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "begins"),
+    [
+        ("r.html", (), "<!doctype html>"),
+        ("r.MD", (), "### Report of everybody, "),
+        ("r.csv", (), "started_at,"),
+        ("r.csv", ("--format", "focus"), "AvailabilityZone,"),
+        ("r.json", (), "{\n"),
+        ("r.txt", (), "Report of everybody, "),
+        ("r", ("--json",), "{\n"),
+    ],
+)
+def test_the_name_of_a_file_says_its_format(
+    shell: Shell, name: str, flags: tuple[str, ...], begins: str
+) -> None:
+    record(shell)
+    answer = shell.run("report", *flags, "--out", name)
+    assert answer.code == 0, answer
+    assert (shell.folder / name).read_text()[:200].startswith(begins)
 
 
 def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, shell: Shell) -> None:
