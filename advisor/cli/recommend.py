@@ -12,6 +12,7 @@ import typer
 from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.help import option
+from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
@@ -125,19 +126,28 @@ def recommend(
         config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
         out = outlet("recommend", to, config.settings, preview=preview)
         answer = recommended(request, config, TERMINAL)
-    subject_path = recipe or str((source or Path()).resolve())
-    deliveries = _show(answer, view, out, output, asked_of=subject_path)
+    asked_of = recipe or str((source or Path()).resolve())
+    if view.explain is not None:
+        from advisor.cli.answer import meant_by
+
+        view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
+    deliveries: list[Delivery] = []
+    if view.emit is not None:
+        print_job_file(answer, view.emit, view.explain, request.trace)
+    else:
+        deliveries = _show(answer, view, out, output, asked_of=asked_of)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
         keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
-        (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+        is_table = output is Format.TABLE and view.emit is None
+        (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 
 def _show(
     answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format, *, asked_of: str
 ) -> list[Delivery]:
-    from advisor.cli.answer import meant_by, remember_rows, show
+    from advisor.cli.answer import remember_rows, show
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
@@ -150,9 +160,7 @@ def _show(
         sent = out.hand_out(document, output, subject=subject, warnings=warnings, asked=asked)
         deliveries.extend(sent)
 
-    if view.explain is not None:
-        view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
-    elif output not in (Format.JSON, Format.CSV) and not out.channels:
+    if view.explain is None and output not in (Format.JSON, Format.CSV) and not out.channels:
         remember_rows(asked_of, answer.recommendation, view)
     show(answer, view, hand_out)
     return deliveries

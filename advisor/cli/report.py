@@ -19,9 +19,8 @@ from advisor.report.plain import Shown, print_text
 from advisor.report.printing import Format, text_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
     from advisor.report.document import Document
-    from advisor.service.listening import Listener
+    from advisor.review.team_review import TeamReview
     from advisor.service.reporting import ReportRequest
 
 
@@ -84,6 +83,11 @@ class PeriodOptions:
         option("What clouds billed: FOCUS, or Google's export. Repeatable.", metavar="FILE"),
     ] = None
 
+    fail_above: Annotated[
+        str | None,
+        option("Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT"),
+    ] = None
+
     def request(self) -> ReportRequest:
         """The report to make.
 
@@ -133,10 +137,16 @@ def report(
     to: ToOption = None,
     preview: PreviewOption = False,
 ) -> None:
-    """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
+    """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings.
+
+    Exits with 5 above --fail-above, when the report is written and sent.
+    """
     from advisor.cli.delivering import check_delivered, outlet
+    from advisor.service.recommend.diffing import parse_share
+    from advisor.service.reporting import check_budgets, report_of
 
     request = period.request()
+    most = None if period.fail_above is None else parse_share("--fail-above", period.fail_above)
     if as_json and output not in (None, ReportFormat.JSON):
         raise InputError(f"--json and --format {output} contradict each other: leave one out.")
     form = form_of(ReportFormat.JSON if as_json else output, out)
@@ -146,12 +156,15 @@ def report(
     outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:
         _check_form_of_channels(form, out)
-    document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
-    if not outbound.channels:
+    review = report_of(request, config, TERMINAL)
+    document = _document(review, as_focus=form is ReportFormat.FOCUS)
+    if outbound.channels:
+        summary = Format(form.value)
+        check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
+    else:
         _hand_out(document, form, out)
-        return
-    summary = Format(form.value)
-    check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
+    if review is not None and most is not None:
+        check_budgets(review.budgets, most)
 
 
 def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
@@ -165,18 +178,10 @@ def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
         _write(out, text)
 
 
-def report_document(
-    request: ReportRequest, config: Config, listener: Listener, *, as_focus: bool = False
-) -> Document:
-    """The report as a document, or as the rows of a FOCUS data set.
-
-    Raises:
-        AdvisorError: as `advisor.service.reporting.report_of`.
-    """
+def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
+    """The report as a document, or as the rows of a FOCUS data set."""
     from advisor.report.review import first_document, review_document
-    from advisor.service.reporting import report_of
 
-    review = report_of(request, config, listener)
     if review is None:
         return first_document()
     if as_focus:

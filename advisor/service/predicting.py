@@ -194,8 +194,8 @@ def confirmation_of(
     if arguments is None:
         raise InputError(
             f"{listener.name_of('confirm')}: the batch of {trace.script!r} cannot be set: no argument or"
-            " option has its size and a name with 'batch', or not even a batch of one fits. Name the batch among"
-            " the arguments of the script."
+            " option has its size and a name with 'batch', or not even a batch of one fits. Name the batch"
+            " among the arguments of the script."
         )
     again = trace_of(replace(request, arguments=tuple(arguments)), tracing, listener)
     return Confirmation(arguments=tuple(arguments), batch_size=again.batch_size, estimate=predicted(again))

@@ -86,6 +86,7 @@ def test_a_schedule_without_a_name_is_called_after_its_command(shell: Shell) -> 
             ("--when changes says when", "--to"),
         ),
         (("0 8 * * *", "--when", "sometimes", *PRICES), ("'sometimes' is not one of",)),
+        (("0 8 * * *", "--when", "over-80%", *PRICES), ("--when over-80% is for a report",)),
         (("0 8 * * *", "--to", "inbx", *PRICES), ("no channel 'inbx'",)),
         (("0 8 * * *", "--", "report", "--to", "inbx"), ("no channel 'inbx'",)),
         (("0 8 * * *", "--", "report", "--to=inbx"), ("no channel 'inbx'",)),
