@@ -138,6 +138,7 @@ from advisor.core.findings.about_reports import (
     ReportGap,
     RunCostsUnknown,
     SavingFound,
+    SpendJump,
 )
 from advisor.core.findings.about_traces import (
     BatchesDiffer,
@@ -250,6 +251,15 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "usd": 3.5,
         "billed_usd": 20.0,
         "num_runs": 4,
+    },
+    SpendJump: {
+        "project": "resnet",
+        "day": "2026-11-05",
+        "usd": 400.0,
+        "usual_usd": 20.0,
+        "maker": "9018c2b2",
+        "maker_usd": 380.0,
+        "is_run": True,
     },
     LeakUnused: {"usd": 6583.0, "share": 0.83, "num": 1, "names": ["ml plan"]},
     LeftOut: {

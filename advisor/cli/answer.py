@@ -89,7 +89,7 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     if view.assumptions:
         return assumptions_document(recommendation)
     if view.explain is not None:
-        return option_document(_find(recommendation, view.explain), recommendation)
+        return option_document(find(recommendation, view.explain), recommendation)
     if view.curve is not None:
         from advisor.report.option_charts import curve_document
         from recommender.scaling_curve import curve_of
@@ -105,7 +105,12 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     return patch_document(answer.patch)
 
 
-def _find(recommendation: Recommendation, wanted: str) -> Option:
+def find(recommendation: Recommendation, wanted: str) -> Option:
+    """The option with this id or number.
+
+    Raises:
+        InputError: there is none.
+    """
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match

@@ -11,6 +11,7 @@ import typer
 from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.help import option
+from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
@@ -124,11 +125,16 @@ def recommend(
         config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
         out = outlet("recommend", to, config.settings, preview=preview)
         answer = recommended(request, config, TERMINAL)
-    deliveries = _show(answer, view, out, output)
+    deliveries: list[Delivery] = []
+    if view.emit is not None:
+        print_job_file(answer, view.emit, view.explain, request.trace)
+    else:
+        deliveries = _show(answer, view, out, output)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
         keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
-        (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+        is_table = output is Format.TABLE and view.emit is None
+        (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 

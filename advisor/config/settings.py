@@ -410,7 +410,7 @@ class RunSettings(Section):
     )
     grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
         "2m",  # type: ignore[assignment]
-        description="before a limit (--max-cost, --max-time), to save a checkpoint; a tenth of it at most",
+        description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
     )
 
 
@@ -445,6 +445,18 @@ class ReportSettings(Section):
     )
     cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
         False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    )
+    shared: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+        (), description="projects whose cost all teams share, such as [platform]"
+    )
+    shared_by: Annotated[Literal["spend", "evenly", "gpu-hours"], ProjectMay.NOTHING] = Field(
+        "spend", description="by which key they share it"
+    )
+    tags: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+        (), description="tags of clouds whose values have a table each, such as [cost-center]"
+    )
+    tokens_per_step: Annotated[Mapping[Name, Annotated[int, Field(gt=0)]], ProjectMay.NOTHING] = Field(
+        {}, description="tokens of an optimizer step by script: what a million tokens cost"
     )
     project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
         "project", description="tag or label of clouds that names a charge's project"

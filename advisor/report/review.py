@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration
@@ -39,27 +40,30 @@ from advisor.report.review_tables import (
     counted,
     heading,
     in_cents,
+    jump_finding,
     price_table,
     run_table,
     saving_finding,
     saving_table,
     sentence_table,
+    showback_tables,
     spending_tables,
     violation_table,
     whose,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least
+from advisor.spend.showback import change_of
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from advisor.core.values import Quantiles
     from advisor.review.budgets import BudgetState
     from advisor.review.price_moves import Move
     from advisor.review.savings import Comparison, Record, Saving
     from advisor.review.spending import BilledShare, Billing, Share
     from advisor.review.team_review import TeamReview
+    from advisor.review.who_spent import Showback
+    from advisor.spend.showback import Part
 
 
 def review_json(review: TeamReview) -> Mapping[str, object]:
@@ -78,6 +82,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
             "by_gpu": _shares(spending.by_gpu),
             "by_market": _shares(spending.by_market),
             "by_provider": _shares(spending.by_provider),
+            "by_user": _shares(spending.by_user),
             "by_week": _shares(spending.by_week),
         },
         "billing": None if review.billing is None else _billing(review.billing),
@@ -89,6 +94,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
             "runs": list(map(_comparison, review.accuracy.comparisons)),
         },
         "budgets": list(map(_budget, review.budgets)),
+        "showback": _showback(review.showback),
         "violations": [{"run": one.run.id, "rule": one.rule} for one in review.violations],
         "prices": list(map(_move, review.moves.moves)),
         "savings": [_saving(one) for one in review.savings],
@@ -146,6 +152,38 @@ def _billing(billing: Billing) -> dict[str, object]:
         "untagged_usd": _usd(billing.untagged_usd),
         "other_currencies": {name: float(amount) for name, (amount, _) in billing.other_currencies.items()},
     }
+
+
+def _showback(showback: Showback) -> dict[str, object]:
+    found = list(map(jump_finding, showback.jumps))
+    return {
+        **_dollars(showback, "usd before_usd unallocated_usd"),
+        "by_team": list(map(_part, showback.by_team)),
+        "by_project": list(map(_part, showback.by_project)),
+        "by_tag": {
+            tag: {value: _usd(usd) for value, usd in by_value.items()}
+            for tag, by_value in showback.by_tag.items()
+        },
+        "unit_costs": [
+            {
+                **facts_of(one, "project script num_runs"),
+                **_dollars(one, "per_run_usd per_epoch_usd per_million_tokens_usd"),
+            }
+            for one in showback.unit_costs
+        ],
+        "unusual": list(map(sentence, found)),
+        "unusual_findings": list(map(finding_json, found)),
+    }
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {"name": part.name, **_dollars(part, "usd shared_usd before_usd")}
+
+
+def _dollars(value: object, names: str) -> dict[str, object]:
+    """Exact amounts as numbers; None stays."""
+    facts = facts_of(value, names).items()
+    return {name: float(usd) if isinstance(usd, Decimal) else None for name, usd in facts}
 
 
 def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
@@ -394,6 +432,9 @@ def _tables(review: TeamReview) -> Iterator[Table]:
         yield saving_table(review.savings)
     yield budget_table(review.budgets)
     yield from _of_leaks(review)
+    if review.showback.jumps:
+        yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
+    yield from showback_tables(review.showback)
     if review.runs:
         yield from spending_tables(review.spending)
     if review.billing is not None and review.billing.charges:
@@ -440,7 +481,16 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
     unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
     cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
-    yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    showback = review.showback
+    if review.billing is not None:
+        whole = "bills and runs, each dollar once"
+        yield "Spent", CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
+        yield "Runs", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    else:
+        yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
+    if showback.unallocated_usd:
+        share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
+        yield "Unallocated", CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
     recommended = counted(len(review.recommendations), "recommendation")
     yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
@@ -464,6 +514,13 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             expected = f"{record.expected_within_p90:,.1f} expected"
             held = f"{record.num_within_p90:,} of {record.num:,}"
             yield f"Within the predicted p90 of {name}", held, expected
+
+
+def _change(review: TeamReview) -> str:
+    """Against the time before, where that is known."""
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    days = f"the {review.period.days:,.0f} days before" if review.period.days != 1 else "the day before"
+    return "" if change is None else f"; {change:+.0%} against {days}"
 
 
 def _left_out(billing: Billing) -> str:

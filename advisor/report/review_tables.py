@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import SavingFound
+from advisor.core.findings.about_reports import SavingFound, SpendJump
 from advisor.core.values import Interval
 from advisor.report.document import (
     CENTS,
@@ -18,6 +18,7 @@ from advisor.report.document import (
     DECIMALS,
     PLAIN,
     SHARE,
+    USD,
     USD_PER_H,
     Cell,
     Column,
@@ -39,9 +40,12 @@ if TYPE_CHECKING:
     from advisor.review.savings import Record, Saving
     from advisor.review.spending import Billing, Share, Spending
     from advisor.review.team_review import TeamReview, Violation
+    from advisor.review.who_spent import Showback, UnitCost
+    from advisor.spend.showback import Jump, Part
 
 
-NOBODY = "(none)"
+NOBODY, UNALLOCATED = "(none)", "(unallocated)"
+CHANGE = Kind("change", "{:+.1%}".format)
 
 
 def counted(num: int, what: str) -> str:
@@ -115,11 +119,13 @@ def spending_tables(spending: Spending) -> Iterator[Table]:
     """What runs cost by what they have in common."""
     for caption, name, shares in (
         ("Spending by week", "Week of", spending.by_week),
-        ("Spending by project", "Project", spending.by_project),
         ("Spending by GPU", "GPU", spending.by_gpu),
         ("Spending by market", "Market", spending.by_market),
         ("Spending by provider", "Provider", spending.by_provider),
+        ("Spending by user", "User", spending.by_user),
     ):
+        if name == "User" and not any(share.name for share in shares):
+            continue  # no run tells
         yield _spending_table(caption, name, shares, spending.all)
 
 
@@ -148,6 +154,70 @@ def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Sha
         for share, usd in zip(shares, cents, strict=True)
     ]
     return Table(columns=head, rows=tuple(rows), caption=caption)
+
+
+def jump_finding(jump: Jump) -> Finding:
+    """A day that stands out, as a finding."""
+    maker = jump.maker
+    return SpendJump(
+        project=jump.project,
+        day=f"{jump.day}",
+        usd=float(jump.usd),
+        usual_usd=float(jump.usual_usd),
+        maker=maker.what if maker.is_run else f"{maker.provider} {maker.what}".strip(),
+        maker_usd=float(maker.usd),
+        is_run=maker.is_run,
+    )
+
+
+def showback_tables(showback: Showback) -> Iterator[Table]:
+    """Who spent it, bills and runs together, and what a unit costs."""
+    if showback.by_team:
+        yield _part_table("Who spent it: teams", "Team", showback.by_team)
+    if showback.by_project:
+        yield _part_table("Who spent it: projects", "Project", showback.by_project)
+    for tag, by_value in showback.by_tag.items():
+        head = (Column(tag), Column("Billed, amortised", CENTS, wraps=False))
+        cents = in_cents(list(by_value.values()))
+        rows = tuple(Row((value or NOBODY, usd)) for value, usd in zip(by_value, cents, strict=True))
+        yield Table(columns=head, rows=rows, caption=f"Billed by the tag {tag}")
+    if showback.unit_costs:
+        yield _unit_table(showback.unit_costs)
+
+
+def _part_table(caption: str, name: str, parts: Sequence[Part]) -> Table:
+    is_shared = any(part.shared_usd for part in parts)
+    own, shared = in_cents([part.usd for part in parts]), in_cents([part.shared_usd for part in parts])
+    whole = sum(part.total_usd for part in parts)
+    rows = []
+    for part, own_usd, shared_usd in zip(parts, own, shared, strict=True):
+        sums = (own_usd, shared_usd, own_usd + shared_usd) if is_shared else (own_usd,)
+        before = None if part.before_usd is None else float(part.before_usd)
+        share = float(part.total_usd / whole) if whole > 0 else None
+        rows.append(Row((part.name or UNALLOCATED, *sums, share, before, part.change)))
+    head = (
+        Column(name),
+        *columns(*(("Own", "Shared", "Cost") if is_shared else ("Cost",)), kind=CENTS, wraps=False),
+        Column("Share", SHARE, wraps=False),
+        Column("Before", CENTS, wraps=False),
+        Column("Change", CHANGE, wraps=False),
+    )
+    return Table(columns=head, rows=tuple(rows), caption=caption)
+
+
+def _unit_table(costs: Sequence[UnitCost]) -> Table:
+    head = (
+        *columns("Script", "Project"),
+        Column("Runs", COUNT, wraps=False),
+        *columns("A run", "An epoch", "A million tokens", kind=USD, wraps=False),
+    )
+    rows = []
+    for one in costs:
+        sums = one.per_run_usd, one.per_epoch_usd, one.per_million_tokens_usd
+        cells = (None if usd is None else float(usd) for usd in sums)
+        rows.append(Row((one.script, one.project or NOBODY, one.num_runs, *cells)))
+    table = Table(columns=head, rows=tuple(rows), caption="What a unit costs")
+    return table.in_order([i for i in range(len(head)) if any(row.cells[i] is not None for row in rows)])
 
 
 def billing_table(billing: Billing) -> Table:

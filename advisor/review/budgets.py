@@ -219,7 +219,7 @@ def budget_states(
     scope: Scope,
     now: datetime,
     *,
-    charges: Iterable[Charge] = (),
+    spent: Sequence[Outlay],
     organisation: str = "",
 ) -> tuple[BudgetState, ...]:
     """Each budget that counts spending of the scope; without a limit of its own, the scope's month as well.
@@ -229,23 +229,25 @@ def budget_states(
         runs: of everybody, over the month and the weeks before.
         scope: of the report.
         now: the end of the report's period.
-        charges: of all bills; with the runs each dollar counts once.
+        spent: what `spent_of` tells of these runs and of bills.
         organisation: its name.
     """
-    runs = [run for run in runs if run.started_at < now]
-    spent = outlays_of((charge for charge in charges if charge.start < now), map(outlay_of, _known(runs)))
+    lost = [run for run in runs if run.cost_usd is None and month_of(now).since <= run.started_at < now]
     states = []
     for budget in _shown(budgets, scope, organisation):
         holds = Scope(projects=budget.projects).holds
         ours = [(one.at, one.usd) for one in spent if holds(one.project)]
         month = month_outlook(ours, now)
-        unknown = [r for r in runs if r.cost_usd is None and holds(r.project) and month.since <= r.started_at]
-        states.append(BudgetState(budget=budget, month=month, num_unknown=len(unknown)))
+        num_unknown = sum(holds(run.project) for run in lost)
+        states.append(BudgetState(budget=budget, month=month, num_unknown=num_unknown))
     return tuple(states)
 
 
-def _known(runs: Iterable[Run]) -> Iterable[Run]:
-    return (run for run in runs if run.cost_usd is not None)
+def spent_of(runs: Iterable[Run], charges: Iterable[Charge], until: datetime) -> tuple[Outlay, ...]:
+    """Runs of known cost and charges before a moment, each dollar once."""
+    begun = (charge for charge in charges if charge.start < until)
+    known = (run for run in runs if run.cost_usd is not None and run.started_at < until)
+    return outlays_of(begun, map(outlay_of, known))
 
 
 def outlay_of(run: Run) -> Outlay:

@@ -60,6 +60,7 @@ class Spending:
     by_gpu: tuple[Share, ...]
     by_market: tuple[Share, ...]
     by_provider: tuple[Share, ...]
+    by_user: tuple[Share, ...]
     by_week: tuple[Share, ...]
 
 
@@ -84,6 +85,7 @@ def spending_of(runs: Sequence[Run], period: Period, is_own: Callable[[Run], boo
         by_gpu=_shares(runs, lambda run: run.gpu),
         by_market=_shares(runs, market),
         by_provider=_shares(runs, lambda run: run.provider),
+        by_user=_shares(runs, lambda run: run.user),
         by_week=tuple(_share(name, group) for name, group in weeks.items()),
     )
 

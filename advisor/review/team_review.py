@@ -17,8 +17,8 @@ from advisor.core.findings.about_reports import (
     RunCostsUnknown,
 )
 from advisor.core.values import CostKind
-from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
-from advisor.review.period import total
+from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
+from advisor.review.period import Scope, total
 from advisor.review.price_moves import PriceMoves, price_moves
 from advisor.review.savings import (
     Accuracy,
@@ -30,11 +30,12 @@ from advisor.review.savings import (
     with_advice,
 )
 from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
+from advisor.review.who_spent import Division, Showback, showback_of
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint
     from advisor.review.budgets import BudgetState
-    from advisor.review.period import Period, Scope
+    from advisor.review.period import Period
     from advisor.review.price_moves import PriceMoves
     from advisor.review.savings import Recurring
     from advisor.review.spending import Billing
@@ -157,6 +158,7 @@ class TeamReview:
     billing: Billing | None
     accuracy: Accuracy
     budgets: tuple[BudgetState, ...]
+    showback: Showback
     violations: tuple[Violation, ...]
     moves: PriceMoves
     savings: tuple[Saving, ...]
@@ -190,6 +192,7 @@ def review(
     market: TodaysMarket,
     is_own: Callable[[Run], bool],
     organisation: str = "",
+    division: Division | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -204,17 +207,22 @@ def review(
         market: today's.
         is_own: whether a run used a machine of one's own.
         organisation: its name; "" if nobody said.
+        division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)
     billing = billing_of(bills, runs, period, scope) if bills else None
     accuracy = accuracy_of(runs, records.advised)
-    states = budget_states(
-        budgets,
-        records.runs,
-        scope,
-        period.until,
-        charges=(charge for bill in bills for charge in bill.charges),
-        organisation=organisation,
+    charges = [charge for bill in bills for charge in bill.charges]
+    spent = spent_of(records.runs, charges, period.until)
+    states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)
+    showback = showback_of(
+        spent,
+        charges,
+        runs_of(records.runs, period, Scope()),
+        advised=records.advised,
+        period=period,
+        scope=scope,
+        division=division or Division(),
     )
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
@@ -234,6 +242,7 @@ def review(
         billing=billing,
         accuracy=accuracy,
         budgets=states,
+        showback=showback,
         violations=(*violations, *broken_limits(runs, records.advised)),
         moves=moves,
         savings=savings,

@@ -84,9 +84,7 @@ def when_of(written: str, words: Sequence[str]) -> tuple[DeliverWhen, tuple[str,
     share = _OVER.fullmatch(written)
     if share is not None:
         if list(words[:1]) != ["report"] or any(word.startswith("--fail-above") for word in words):
-            raise InputError(
-                f"--when {written} is for a report that has no --fail-above yet."
-            )
+            raise InputError(f"--when {written} is for a report that has no --fail-above yet.")
         return DeliverWhen.OVER, (*words, "--fail-above", share[1])
     names = [when for when in DeliverWhen if when is not DeliverWhen.OVER]
     for when in names:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from advisor.review.period import Period, Scope
     from advisor.review.savings import Recurring, TodaysMarket
     from advisor.review.team_review import Records, TeamReview, Violation
+    from advisor.review.who_spent import Division
     from advisor.service.listening import Listener
     from advisor.spend.charges import Bill
     from advisor.store.handle import Store
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from recommender.policy import Policy
 
 WEEK_S = 7 * 86400.0
+_ASKED_DAYS = 390
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         bills=bills,
         budgets=() if policy is None else tuple(_budgets(policy, config.settings.report)),
         organisation=_organisation(config.settings.report, policy),
+        division=_division(config.settings.report),
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
         market=todays_prices_for(jobs, policy, config, listener),
@@ -204,6 +207,18 @@ def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
             )
 
 
+def _division(settings: ReportSettings) -> Division:
+    from advisor.review.who_spent import Division
+
+    return Division(
+        teams=settings.teams,
+        shared=settings.shared,
+        shared_by=settings.shared_by,
+        tags=settings.tags,
+        tokens_per_step=settings.tokens_per_step,
+    )
+
+
 def _organisation(settings: ReportSettings, policy: Policy | None) -> str:
     """Its name by the settings, else by its policy; "" if neither tells."""
     from recommender.policy.model import Layer
@@ -247,7 +262,7 @@ def _facts(run: Run, *, own: bool) -> Facts:
 def bills_of(
     report: ReportSettings, prices: PriceSettings, files: Sequence[Path], period: Period, listener: Listener
 ) -> tuple[Bill, ...]:
-    """Every bill that is given; Cost Explorer is asked for the days of the period and of its month.
+    """Every bill that is given; Cost Explorer is asked for the period, its month, and as long a time before.
 
     Args:
         report: names files, too, and says whether Cost Explorer is asked.
@@ -263,6 +278,7 @@ def bills_of(
     """
     from advisor.formats.user_files import at_home
     from advisor.review.period import month_of
+    from advisor.review.who_spent import before
     from advisor.spend.bill_files import read_bill
 
     bills: list[Bill] = []
@@ -275,7 +291,9 @@ def bills_of(
 
         options = read_options(prices.options.get("aws", {}))
         with listener.step("asking AWS Cost Explorer", at_once=True):
-            since = min(period.since, month_of(period.until).since)
+            # AWS remembers little more than a year.
+            remembered = max(before(period).since, period.until - timedelta(days=_ASKED_DAYS))
+            since = min(period.since, month_of(period.until).since, remembered)
             bills.append(ask_cost_explorer(options, since, period.until, report.project_tag))
     return tuple(bills)
 
@@ -289,6 +307,8 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
     from advisor.review.budgets import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
+    from advisor.review.who_spent import before
+    from advisor.spend.showback import DAYS_BEFORE
     from advisor.store.database import open_store
 
     store = open_store(database.url, must_exist=True)
@@ -302,7 +322,8 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
         runs,
     )
 
-    earliest = min(period.since, month_of(period.until).since, period.until - timedelta(weeks=MOST_WEEKS))
+    looked_back = period.until - timedelta(weeks=MOST_WEEKS), period.since - timedelta(days=DAYS_BEFORE)
+    earliest = min(before(period).since, month_of(period.until).since, *looked_back)
     with store:
         recorded = runs(store, since=max(earliest, EARLIEST))
         given = recommendations(store, since=period.since)

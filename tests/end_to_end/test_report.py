@@ -27,7 +27,8 @@ YEAR = ("--since", f"{SINCE:%Y-%m-%d}", "--until", f"{END:%Y-%m-%d}")
 CENT = Decimal("0.01")
 Sums = dict[str, Decimal]
 HEADINGS = (
-    "In short", "What to do", "The month and its budgets", "Where money leaks", "Spending by week",
+    "In short", "What to do", "The month and its budgets", "Where money leaks", "Who spent it: teams",
+    "What a unit costs", "Spending by week",
     "Billed by clouds", "Predicted and actual", "Prices of what",
 )  # fmt: skip
 
@@ -240,8 +241,8 @@ def test_a_terminal_shows_sums_that_add_up_to_the_cent(team: Shell) -> None:
     assert answer.err == ""
     for heading in HEADINGS:
         assert heading in answer.out
-    _, _, table = answer.out.partition("Spending by project\n")
-    rows = [line.split() for line in table.partition("Spending by GPU")[0].splitlines() if "$" in line]
+    _, _, table = answer.out.partition("Spending by GPU\n")
+    rows = [line.split() for line in table.partition("Spending by market")[0].splitlines() if "$" in line]
     total = answer.out.partition("at least $")[2].split()[0]
     shown = sum(Decimal(row[3].lstrip("$").replace(",", "")) for row in rows)
     assert shown == Decimal(total.replace(",", ""))
@@ -256,6 +257,16 @@ def test_a_mistyped_project_is_refused(shell: Shell) -> None:
     )
     shell.write(".config/advisor/config.yaml", "report: {teams: {vision: [newcomer]}}")
     assert shell.run("report", "--bills", "bill.csv", "--project", "newcomer").code == 0
+
+
+def test_who_spent_it_adds_up_to_what_was_spent_once(year: Any) -> None:
+    showback = year["showback"]
+    assert {part["name"] for part in showback["by_team"]} >= {"vision", "language"}
+    for parts in (showback["by_team"], showback["by_project"]):
+        assert to_cents(sum(part["usd"] + part["shared_usd"] for part in parts)) == to_cents(showback["usd"])
+    # Every cloud of the made-up team has a bill, so most of what was spent is what was billed.
+    billed = year["billing"]["amortised_usd"]
+    assert billed <= showback["usd"] < billed + year["spending"]["usd"]
 
 
 def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:

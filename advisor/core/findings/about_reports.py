@@ -48,6 +48,16 @@ class LeakUnused(Caution):
     names: Sequence[str]
 
 
+class SpendJump(Caution):
+    project: str
+    day: str
+    usd: float
+    usual_usd: float
+    maker: str
+    maker_usd: float
+    is_run: bool
+
+
 # What a report does not know, or counts nowhere.
 
 

@@ -74,6 +74,16 @@ def _(it: about_reports.LeakUnused) -> str:
 
 
 @in_names.register
+def _(it: about_reports.SpendJump) -> str:
+    whose = it.project or "what names no project"
+    made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
+    return (
+        f"{it.day}: {format_usd(it.usd)} for {whose}, more than twice any of the 28 days before (usually"
+        f" {format_usd(it.usual_usd)}); most of it {made}, {format_usd(it.maker_usd)}"
+    )
+
+
+@in_names.register
 def _(it: about_reports.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""

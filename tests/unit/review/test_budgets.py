@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from advisor.review.budgets import Budget, BudgetState, Owner, budget_states
+from advisor.review.budgets import Budget, BudgetState, Owner, budget_states, spent_of
 from advisor.review.period import Scope
 from tests.team import make_charge, make_run
 
@@ -25,7 +25,7 @@ def limit(usd: float, owner: Owner) -> Budget:
 
 
 def states(*budgets: Budget, scope: Scope = Scope()) -> list[BudgetState]:  # noqa: B008
-    return list(budget_states(budgets, RUNS, scope, NOW))
+    return list(budget_states(budgets, RUNS, scope, NOW, spent=spent_of(RUNS, (), NOW)))
 
 
 def test_an_organisation_counts_everybody_whoever_asks() -> None:
@@ -57,12 +57,13 @@ def test_without_a_limit_the_month_is_shown_all_the_same() -> None:
 def test_runs_of_unknown_cost_are_counted_beside_it() -> None:
     unknown = make_run(started_at=NOW - timedelta(days=1), usd=None)
     old = make_run(started_at=NOW - timedelta(days=40), usd=None)
-    (state,) = budget_states((), [*RUNS, unknown, old], Scope(), NOW)
+    (state,) = budget_states((), [*RUNS, unknown, old], Scope(), NOW, spent=spent_of(RUNS, (), NOW))
     assert state.num_unknown == 1
 
 
 def test_of_a_short_past_no_odds_are_told() -> None:
-    (state,) = budget_states([limit(1, Owner.EVERYBODY)], RUNS[:4], Scope(), NOW)
+    spent = spent_of(RUNS[:4], (), NOW)
+    (state,) = budget_states([limit(1, Owner.EVERYBODY)], RUNS[:4], Scope(), NOW, spent=spent)
     assert state.p_over is None
 
 
@@ -91,5 +92,5 @@ def test_bills_and_runs_count_together_and_each_dollar_once() -> None:
         make_run(started_at=day, project="resnet", usd=2.0, provider="lambda"),  # no bill of that cloud
     ]
     budgets = [limit(1000, Owner.EVERYBODY), replace(limit(9, Owner.TEAM), projects=frozenset({"resnet"}))]
-    whole, team = budget_states(budgets, runs, Scope(), NOW, charges=bill)
+    whole, team = budget_states(budgets, runs, Scope(), NOW, spent=spent_of(runs, bill, NOW))
     assert (whole.month.spent_usd, team.month.spent_usd) == (63, 36)
