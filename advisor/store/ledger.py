@@ -234,6 +234,9 @@ class Run:
         usd_per_h: the price of the GPUs that it had, behind an estimated cost.
         price_retrieved_at: when that price was true.
         num_nodes: machines that trained together.
+        gpu_busy_share: of the time in which some kernel ran, over all its GPUs.
+        gpu_mean_w: that one GPU drew.
+        gpu_peak_bytes: of memory, on the fullest GPU.
     """
 
     id: str = field(default_factory=new_id)
@@ -260,6 +263,9 @@ class Run:
     usd_per_h: float | None = None
     price_retrieved_at: datetime | None = None
     num_nodes: int | None = None
+    gpu_busy_share: float | None = None
+    gpu_mean_w: float | None = None
+    gpu_peak_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Make names of other bytes than UTF-8 text."""
