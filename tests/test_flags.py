@@ -18,6 +18,7 @@ OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/profile/profiling.py": {"--batch-size", "--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled
+    "advisor/review/who_spent.py": {"--epochs"},  # of a recorded command
     # Of what the file starts.
     "advisor/service/job_files.py": {
         "--canary",
@@ -28,6 +29,7 @@ OTHER_PROGRAMS = {
         "--recommendation",
         "--yes",
     },
+    "advisor/site_files/slurm.py": {"--format"},  # of sacct
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")

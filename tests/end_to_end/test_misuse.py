@@ -180,8 +180,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 def files_of(shell: Shell) -> Mapping[Path, bytes]:
     """All but what advisor keeps for itself."""
-    own = shell.folder / ".local"
-    paths = (path for path in shell.folder.rglob("*") if own not in path.parents and path.is_file())
+    own = {shell.folder / ".local", shell.folder / ".cache"}
+    paths = (path for path in shell.folder.rglob("*") if own.isdisjoint(path.parents) and path.is_file())
     return {path: path.read_bytes() for path in paths}
 
 
