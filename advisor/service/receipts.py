@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import Ending
+    from advisor.receipt.gpu_use import GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
@@ -107,6 +108,7 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
+    from advisor.receipt.gpu_use import sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
@@ -130,13 +132,15 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
 
         environment = steps_environment(os.environ, folder) if outer is None else dict(os.environ)
         look = None if watch is None else watch.look
-        ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
+        with sampling(os.environ) as sampler:
+            ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
             steps, strange = read_steps(own, ending.duration_s)
             stopped_by = None if watch is None else watch.stopped_by
             run = _stopped(_ended(begun, ending, steps, request, config), stopped_by)
+            run = _with_use(run, sampler.use)
             is_recorded, trouble = False, [_NESTED]
             if outer is None:
                 is_recorded, trouble = keep(begun, run, database, also=request.receipt)
@@ -193,6 +197,12 @@ def _watch(
         folder=folder,
         listener=listener,
     )
+
+
+def _with_use(run: Run, use: GpuUse | None) -> Run:
+    if use is None:
+        return run
+    return replace(run, gpu_busy_share=use.busy_share, gpu_mean_w=use.mean_w, gpu_peak_bytes=use.peak_bytes)
 
 
 def _stopped(run: Run, why: str | None) -> Run:

@@ -256,6 +256,7 @@ def _facts(run: Run, *, own: bool) -> Facts:
         num_gpus=run.num_gpus or None,
         usd_per_h=run.usd_per_h,
         usd_per_job=run.cost_usd,
+        train_s=run.duration_s,
     )
 
 

@@ -543,8 +543,8 @@ reduces = torch._dynamo.utils.get_optimize_ddp_mode()
 light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
 rules = torch._dynamo.trace_rules.lookup.__module__
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex as again
-again_reduces = torch._dynamo.utils.get_optimize_ddp_mode()
-result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex, again_reduces == reduces]
+agrees = torch._dynamo.utils.get_optimize_ddp_mode() == reduces
+result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex, agrees]
 """,
     "real dynamo for a name of its tools": """
 from torch._dynamo.utils import counters
