@@ -108,7 +108,7 @@ def _month(state: BudgetState) -> Tile:
 def _tabs(review: TeamReview) -> Iterator[tuple[str, tuple[Block, ...]]]:
     from advisor.report import review as report
 
-    budgets = (budget_table(review.budgets), *map(report.budget_chart, review.budgets[1:]))
+    budgets: tuple[Block, ...] = (budget_table(review.budgets), *map(report.budget_chart, review.budgets[1:]))
     yield "Summary", (report.in_short(review), *budgets)
     yield "Who spent it", tuple(showback_tables(review.showback))
     yield "Leaks", tuple(_leaks(review))
