@@ -315,7 +315,9 @@ def review(
         division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)
-    billing = billing_of(bills, runs, period, scope) if bills else None
+    # A bill that could not be asked is no bill over nothing.
+    told = [bill for bill in bills if not bill.trouble]
+    billing = billing_of(told, runs, period, scope) if told else None
     accuracy = accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
     spent = spent_of(records.runs, charges, period.until)
@@ -334,6 +336,7 @@ def review(
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
         unknown += unknown_bills(bills, billing, period, is_of_team=scope.projects is not None)
+    unknown += [ReportGap(what="bill", names=[bill.name, bill.trouble]) for bill in bills if bill.trouble]
     if not runs:
         unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(
