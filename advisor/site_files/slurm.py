@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
 from advisor.site_files.log_rows import SACCT_FORMAT
 
@@ -47,23 +48,28 @@ def _ask(path: Path) -> None:
         f"--format={SACCT_FORMAT}",
     ]
     try:
-        with path.open("wb") as file:
-            subprocess.run(
+        with (
+            path.open("wb") as file,
+            processes.start(
                 command,
+                environment={**os.environ, "SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"},
                 stdout=file,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"},
-                timeout=_WITHIN_S,
-                check=True,
-            )
+            ) as sacct,
+        ):
+            try:
+                _, said = sacct.communicate(timeout=_WITHIN_S)
+            finally:
+                # Of one that has ended nothing; else its context would wait for ever.
+                sacct.kill()
     except FileNotFoundError as error:
         raise InputError(
             "this machine has no sacct, so Slurm cannot be asked: run this on a login node, or give a log."
         ) from error
     except subprocess.TimeoutExpired as error:
         raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error
-    except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.decode(errors="replace").split())[:_MOST_WORDS]
-        raise InputError(f"Slurm (sacct) refuses: {said or error.returncode}. Give a log instead.") from error
     except OSError as error:
         raise InputError(f"what sacct tells cannot be kept: {error.strerror or error}.") from error
+    if sacct.returncode:
+        words = " ".join(said.decode(errors="replace").split())[:_MOST_WORDS]
+        raise InputError(f"Slurm (sacct) refuses: {words or sacct.returncode}. Give a log instead.")

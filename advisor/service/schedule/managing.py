@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from advisor.store.handle import Store
 
 _ENV = "env:"
+_SYSTEMCTL_S = 60.0
 _MOST_SHOWN = 20
 
 
@@ -349,15 +350,16 @@ def install_service() -> Path:
     for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
         command = ("systemctl", "--user", *words)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError:
+            done = processes.run(command, timeout_s=_SYSTEMCTL_S)
+        except (OSError, subprocess.TimeoutExpired):
             raise InputError(
                 f"there is no systemctl here, so nothing starts the unit ({path}): let cron run the schedules"
                 " (advisor schedule export --all --to cron)."
             ) from None
         if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()[:500]
             raise AdvisorError(
-                f"{' '.join(command)} failed: {done.stderr.strip()[:500] or done.returncode}. The unit is"
+                f"{' '.join(command)} failed: {said or done.returncode}. The unit is"
                 f" written ({path}): run this command again in a session of your own, not by sudo."
             )
     return path
