@@ -366,7 +366,7 @@ def install_service() -> Path:
         if done.returncode:
             why = done.stderr.decode(errors="replace").strip()[:500] or f"exit code {done.returncode}"
             raise AdvisorError(
-                f"{' '.join(command)} failed: {why}. The unit is written ({path}): run this command again in a"
-                " session of your own, not by sudo."
+                f"{' '.join(command)} failed: {why}. The unit is written ({path}): run this command again in"
+                " a session of your own, not by sudo."
             )
     return path
