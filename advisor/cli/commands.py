@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.agents import mcp
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import doctor, init, trust
@@ -74,6 +75,7 @@ app.add_typer(queue_app, name="queue")
 app.add_typer(spot_app, name="spot")
 app.add_typer(recipe_app, name="recipe")
 app.command("launch")(launch)
+app.command("mcp")(mcp)
 app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,11 +126,16 @@ def recommend(
         config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
         out = outlet("recommend", to, config.settings, preview=preview)
         answer = recommended(request, config, TERMINAL)
+    asked_of = recipe or str((source or Path()).resolve())
+    if view.explain is not None:
+        from advisor.cli.answer import meant_by
+
+        view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
     deliveries: list[Delivery] = []
     if view.emit is not None:
         print_job_file(answer, view.emit, view.explain, request.trace)
     else:
-        deliveries = _show(answer, view, out, output)
+        deliveries = _show(answer, view, out, output, asked_of=asked_of)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
         keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
@@ -138,8 +144,10 @@ def recommend(
     check_delivered(deliveries)
 
 
-def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format) -> list[Delivery]:
-    from advisor.cli.answer import show
+def _show(
+    answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format, *, asked_of: str
+) -> list[Delivery]:
+    from advisor.cli.answer import remember_rows, show
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
@@ -152,6 +160,8 @@ def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Forma
         sent = out.hand_out(document, output, subject=subject, warnings=warnings, asked=asked)
         deliveries.extend(sent)
 
+    if view.explain is None and output not in (Format.JSON, Format.CSV) and not out.channels:
+        remember_rows(asked_of, answer.recommendation, view)
     show(answer, view, hand_out)
     return deliveries
 

@@ -171,11 +171,16 @@ def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
     """To stdout or into a file; warnings of what only programs read go to stderr."""
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
+    if form is ReportFormat.FOCUS and out is not None and out.suffix == ".parquet":
+        from advisor.report.focus import to_parquet
+
+        _write(out, to_parquet(document))
+        return
     text = _text(document, form)
     if out is None:
         print_text(text)
     else:
-        _write(out, text)
+        _write(out, f"{text}\n".encode())
 
 
 def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
@@ -209,9 +214,9 @@ def _text(document: Document, form: ReportFormat) -> Shown:
     return text_of(document, Format.CSV if form is ReportFormat.FOCUS else Format(form.value))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, payload: bytes) -> None:
     try:
-        write_atomically(path, f"{text}\n".encode())
+        write_atomically(path, payload)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
     note(f"wrote {str(path)!r}")

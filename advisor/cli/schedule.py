@@ -174,12 +174,26 @@ def export(
     from advisor.service.schedule.managing import ExportRequest, schedule_files, write_files
 
     request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
-    settings = settings_with().settings
-    files = schedule_files(request, settings.store, settings.delivery, settings.schedule)
+    files = schedule_files(request, settings_with().settings)
     if out is None:
         print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
     else:
         print_lines(*(f"Wrote {path}" for path in write_files(files, out)))
+
+
+@app.command("install")
+def install() -> None:
+    """Run schedules as a service of your own systemd: written, enabled and started.
+
+    `systemctl --user disable --now advisor-schedules` ends it.
+    """
+    from advisor.service.schedule.managing import install_service
+
+    path = install_service()
+    print_lines(
+        f"Wrote {path}; systemd runs your schedules from now on.",
+        "`loginctl enable-linger` lets it run while you are logged out.",
+    )
 
 
 def _voice(settings: Settings) -> Voice:

@@ -58,10 +58,9 @@ from advisor.spend.showback import change_of
 if TYPE_CHECKING:
     from advisor.core.values import Quantiles
     from advisor.review.budgets import BudgetState
-    from advisor.review.price_moves import Move
     from advisor.review.savings import Comparison, Record, Saving
     from advisor.review.spending import BilledShare, Billing, Share
-    from advisor.review.team_review import TeamReview
+    from advisor.review.team_review import Move, TeamReview
     from advisor.review.who_spent import Showback
     from advisor.spend.showback import Part
 

@@ -36,10 +36,9 @@ from advisor.review.spending import BilledMachine, BilledShare, cost_of
 if TYPE_CHECKING:
     from advisor.review.budgets import Budget, BudgetState
     from advisor.review.period import Period, Scope
-    from advisor.review.price_moves import Move
     from advisor.review.savings import Record, Saving
     from advisor.review.spending import Billing, Share, Spending
-    from advisor.review.team_review import TeamReview, Violation
+    from advisor.review.team_review import Move, TeamReview, Violation
     from advisor.review.who_spent import Showback, UnitCost
     from advisor.spend.showback import Jump, Part
 

@@ -170,6 +170,7 @@ class Billing:
 
     Attributes:
         charges: those that count.
+        apart: those besides, in other currencies and of tax.
         by_service: charges without a machine; what nobody used of commitments stands below `UNUSED`.
         machines: the dearest first.
         coverage: the share of machines' use that commitments covered.
@@ -183,6 +184,7 @@ class Billing:
     """
 
     charges: tuple[Charge, ...]
+    apart: tuple[Charge, ...]
     usd: Decimal
     amortised_usd: Decimal
     by_provider: tuple[BilledShare, ...]
@@ -236,6 +238,7 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
     billed = {charge.provider for charge in charges}
     return Billing(
         charges=tuple(charges),
+        apart=tuple(charge for charge in ours if _is_tax(charge) or charge.currency != USD),
         usd=_sum(charges),
         amortised_usd=total(charge.amortised_cost for charge in charges),
         by_provider=_billed_shares(charges, lambda charge: charge.provider),

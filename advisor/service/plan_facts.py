@@ -39,6 +39,7 @@ class PlanRequest:
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         spent_usd: since the first of the month.
+        train_s: how long the job trains.
     """
 
     plan: str | None = None
@@ -52,10 +53,12 @@ class PlanRequest:
     usd_per_h: float | None = None
     usd_per_job: float | None = None
     spent_usd: float | None = None
+    train_s: float | None = None
 
 
 _FACTS = (
     "tier", "provider", "instance_type", "region", "market", "num_nodes", "usd_per_h", "usd_per_job",
+    "train_s",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
 from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
+from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import Ending
+    from advisor.receipt.gpu_use import GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
+_NESTED = "this run is a part of another `advisor run`, whose receipt counts it: none of its own is kept"
 _DATABASE_WAIT_S = 1.0
 """For each other writer: a receipt that does not get in waits as a file, and a command waits for nothing."""
 
@@ -105,32 +108,42 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
+    from advisor.receipt.gpu_use import sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
     given = _given_place(request, config, listener)
+    outer = _outer_folder(os.environ)
     advised, doubts = _recommendation(request.recommendation, database, listener)
     machine = cache(
         lambda: machine_here(
             given, None if advised is None else place_of_entry(advised), os.environ, config.settings.run
         )
     )
-    with temporary_folder("steps") as folder:
+    with temporary_folder("steps") as own:
+        folder = outer or own
         watch = _watch(request, config, listener, machine=machine, advised=advised, folder=folder)
 
         def begun_at(moment: datetime) -> Begun:
-            return begin(_unseen(request, machine(), advised, moment), machine(), folder, database)
+            run = _unseen(request, machine(), advised, moment)
+            if outer is not None:
+                return Begun(run=run, where=machine(), file=None)
+            return begin(run, machine(), folder, database)
 
-        environment = steps_environment(os.environ, folder)
+        environment = steps_environment(os.environ, folder) if outer is None else dict(os.environ)
         look = None if watch is None else watch.look
-        ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
+        with sampling(os.environ) as sampler:
+            ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
-            steps, strange = read_steps(folder, ending.duration_s)
+            steps, strange = read_steps(own, ending.duration_s)
             stopped_by = None if watch is None else watch.stopped_by
             run = _stopped(_ended(begun, ending, steps, request, config), stopped_by)
-            is_recorded, trouble = keep(begun, run, database, also=request.receipt)
+            run = _with_use(run, sampler.use)
+            is_recorded, trouble = False, [_NESTED]
+            if outer is None:
+                is_recorded, trouble = keep(begun, run, database, also=request.receipt)
             listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *trouble])
             return Receipt(
                 run=run,
@@ -139,6 +152,12 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
                 exit_code=ending.exit_code,
                 stopped_by=stopped_by,
             )
+
+
+def _outer_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where the `advisor run` counts steps that this one is a part of; None where there is none."""
+    folder = Path(environment.get(STEPS_FOLDER_VARIABLE) or os.devnull)
+    return folder if folder.is_dir() else None
 
 
 def _watch(
@@ -178,6 +197,12 @@ def _watch(
         folder=folder,
         listener=listener,
     )
+
+
+def _with_use(run: Run, use: GpuUse | None) -> Run:
+    if use is None:
+        return run
+    return replace(run, gpu_busy_share=use.busy_share, gpu_mean_w=use.mean_w, gpu_peak_bytes=use.peak_bytes)
 
 
 def _stopped(run: Run, why: str | None) -> Run:

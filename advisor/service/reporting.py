@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, NoOfferError, ThresholdExceededError, did_you_mean
+from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdExceededError, did_you_mean
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
 from advisor.core.values import Quantiles, Tier
@@ -68,7 +68,7 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
 
     Raises:
         InputError: an empty period, an unknown team or project, one of another team, a file that is no bill.
-        AdvisorError: the database, policies, prices or Cost Explorer cannot be read.
+        AdvisorError: the database, policies or prices cannot be read.
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
@@ -256,6 +256,7 @@ def _facts(run: Run, *, own: bool) -> Facts:
         num_gpus=run.num_gpus or None,
         usd_per_h=run.usd_per_h,
         usd_per_job=run.cost_usd,
+        train_s=run.duration_s,
     )
 
 
@@ -273,7 +274,6 @@ def bills_of(
 
     Raises:
         BillError: a file cannot be read, or is no bill.
-        CloudError: AWS refuses to tell, or does not answer.
         ConfigError: an option of AWS is wrong.
     """
     from advisor.formats.user_files import at_home
@@ -287,14 +287,18 @@ def bills_of(
             bills.append(read_bill(path, report.project_tag))
     if report.cost_explorer:
         from advisor.pricing.sources.aws.calls import read_options
-        from advisor.spend.cost_explorer import ask_cost_explorer
+        from advisor.spend.charges import Bill
+        from advisor.spend.cost_explorer import NAME, ask_cost_explorer
 
         options = read_options(prices.options.get("aws", {}))
         with listener.step("asking AWS Cost Explorer", at_once=True):
             # AWS remembers little more than a year.
             remembered = max(before(period).since, period.until - timedelta(days=_ASKED_DAYS))
             since = min(period.since, month_of(period.until).since, remembered)
-            bills.append(ask_cost_explorer(options, since, period.until, report.project_tag))
+            try:
+                bills.append(ask_cost_explorer(options, since, period.until, report.project_tag))
+            except CloudError as error:  # the rest of the report is worth reading without it
+                bills.append(Bill(name=NAME, trouble=str(error)))
     return tuple(bills)
 
 

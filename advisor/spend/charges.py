@@ -98,8 +98,10 @@ class Bill:
     Attributes:
         name: of the file, or of the interface.
         faults: the rows that were left out, in order.
+        trouble: why nothing could be asked; "" if it could.
     """
 
     name: str
-    charges: tuple[Charge, ...]
+    charges: tuple[Charge, ...] = ()
     faults: tuple[RowFault, ...] = ()
+    trouble: str = ""

@@ -22,10 +22,10 @@ PROVIDER = ("ProviderName", "ServiceProviderName")
 _PROVIDERS = (*reversed(PROVIDER), "PublisherName", "InvoiceIssuerName")
 UNKNOWN = "unknown"
 DETAILS = (
-    "BillingAccountId", "BillingAccountName", "ChargeClass", "ChargeFrequency",
+    "BillingAccountId", "BillingAccountName", "ChargeClass", "ChargeDescription", "ChargeFrequency",
     "CommitmentDiscountCategory", "CommitmentDiscountId", "CommitmentDiscountName",
-    "CommitmentDiscountStatus", "CommitmentDiscountType", "PricingCategory", "ResourceId", "SubAccountId",
-    "SubAccountName",
+    "CommitmentDiscountStatus", "CommitmentDiscountType", "InvoiceIssuerName", "PricingCategory",
+    "PublisherName", "ResourceId", "ServiceCategory", "SubAccountId", "SubAccountName",
 )  # fmt: skip
 """Columns of FOCUS 1.0 that are handed on as they are."""
 # Where clouds write the machine: FOCUS 1.1 and later, exports of ours, Azure, and the usage type of AWS.

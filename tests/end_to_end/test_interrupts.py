@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import signal
 import tempfile
+import threading
 from typing import Any
 
 import pytest
@@ -117,8 +118,11 @@ def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(
 
     monkeypatch.setattr(call, interrupted)
     monkeypatch.setattr(tempfile, "tempdir", str(shell.folder / "temporary"))
-    before = files_of(shell)
+    before, threads = files_of(shell), set(threading.enumerate())
     answer = shell.run(*shlex.split(typed))
+    # A process would end with them; here a download that was under way goes on to its end.
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(timeout=30)
     assert came, answer
     assert answer.code == 130, answer
     assert answer.err.splitlines()[-1] == "interrupted"

@@ -62,6 +62,8 @@ MISUSES = [
     (f"{JOB} --plot --json", 2, "leave --explain, --format and --json out"),
     (f"{JOB} --format csv --json", 2, "--json and --format csv contradict each other"),
     (f"{JOB} --curve B999", 2, "no plan has 'B999'"),
+    (f"{JOB} --emit skypilo", 2, "Did you mean 'skypilot'?"),
+    ("launch t.json", 2, "`advisor recommend --emit KIND` writes one"),
     (f"{JOB} --what-if bf17", 2, "Did you mean 'bf16'?"),
     (f"{JOB} --what-if all --no-what-if", 2, "leave one out"),
     (f"{JOB} --patch", 2, "--patch needs --what-if"),
@@ -180,8 +182,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 def files_of(shell: Shell) -> Mapping[Path, bytes]:
     """All but what advisor keeps for itself."""
-    own = shell.folder / ".local"
-    paths = (path for path in shell.folder.rglob("*") if own not in path.parents and path.is_file())
+    own = {shell.folder / ".local", shell.folder / ".cache"}
+    paths = (path for path in shell.folder.rglob("*") if own.isdisjoint(path.parents) and path.is_file())
     return {path: path.read_bytes() for path in paths}
 
 

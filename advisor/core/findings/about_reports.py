@@ -82,6 +82,7 @@ class ChargesUntagged(Caution):
 
 class ReportGap(Note):
     what: Literal[
+        "bill",
         "estimated",
         "forecast",
         "long-charges",

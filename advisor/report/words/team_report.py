@@ -126,6 +126,7 @@ def _were(num: int) -> str:
 
 
 TEXTS[about_reports.ReportGap] = {
+    "bill": "{names}: what it would tell is missing in this report",
     "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",

@@ -367,6 +367,12 @@ def test_an_unknown_cost_saves_time_alone(capsys):
     assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if all).")
 
 
+def test_what_costs_more_is_not_called_less(capsys):
+    slower = replace(make_option("MIDDLE", 3, 8), plan=replace(MIDDLE.plan, id="MIDDLE+bf16"), what_if="bf16")
+    (line,) = lines_of(capsys, answer(), what_if(same=slower))
+    assert line.endswith("3 h for $8.00 instead of 2 h for $20.00: $12.00 less and 1 h more (--what-if all).")
+
+
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
     assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
         (

@@ -539,10 +539,12 @@ from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 same = torch._dynamo.assume_constant_result(len) is len
 placed = nn.Linear(1, 1, device="meta").to_empty(device="cuda").weight.device.type
 compiled = isinstance(nn.Linear(1, 1), torch._dynamo.eval_frame.OptimizedModule)
+reduces = torch._dynamo.utils.get_optimize_ddp_mode()
 light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
 rules = torch._dynamo.trace_rules.lookup.__module__
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex as again
-result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex]
+agrees = torch._dynamo.utils.get_optimize_ddp_mode() == reduces
+result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex, agrees]
 """,
     "real dynamo for a name of its tools": """
 from torch._dynamo.utils import counters

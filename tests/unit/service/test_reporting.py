@@ -11,6 +11,7 @@ import pytest
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, PolicyError, ThresholdExceededError
 from advisor.core.values import Market, Quantiles
+from advisor.report.words import sentence
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
 from advisor.service.listening import Silence
@@ -142,6 +143,21 @@ def test_no_limit_hides_another_and_a_threshold_names_those_above(config: Config
         check_budgets(found.budgets, 0.8)
     words = "vision spent $10.00 of $12.00 (83%); resnet spent $10.00 of $9.00 (111%)"
     assert str(caught.value) == f"above 80% of the monthly limit: {words}."
+
+
+def test_a_cost_explorer_that_is_down_costs_one_note(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(config, make_run())
+    monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    options = {"report.cost_explorer": True, "prices.options": {"aws": {"max_attempts": 1}}}
+    found = report(config_with(tmp_path, **options))
+    assert found.billing is None
+    assert found.showback.usd == 10
+    (note,) = [one for one in found.unknown if one.facts.get("what") == "bill"]
+    assert sentence(note).startswith("AWS Cost Explorer, the endpoint of ce:GetCostAndUsage cannot be")
 
 
 def test_rules_that_runs_did_not_keep_are_named_once_each(config: Config, tmp_path: Path) -> None:
