@@ -188,9 +188,7 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     if state == "recommended":
         state = f"recommended: {rule_text(recommendation)}"
     if option.folded_into is not None:
-        state = (
-            f"{state or 'feasible'}; in the table {option.folded_into} speaks for it, since it gains little"
-        )
+        state = f"{state or 'feasible'}; in the table it is counted with {option.folded_into}, nearly as good"
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
     by_id = numbered(recommendation)
     if option.plan.id in by_id:

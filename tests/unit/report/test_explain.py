@@ -98,7 +98,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "zone: use1-az5 of us-east-1" in text_of(make_option(plan=make_plan("X", 4.0, offer=offer)))
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
     assert "status: over budget" in text_of(make_option(reasons=(sample(RemovedByBudget),)))
-    assert "status: feasible; in the table Y speaks for it" in text_of(make_option(folded_into="Y"))
+    assert "status: feasible; in the table it is counted with Y" in text_of(make_option(folded_into="Y"))
 
 
 def test_each_time_stands_in_its_line() -> None:
