@@ -36,6 +36,7 @@ SinceOption = Annotated[str, option("How far back, such as 30d.", metavar="DURAT
 
 def refresh(
     source: SourceOption = None,
+    provider: ProviderOption = None,
     region: RegionOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -49,7 +50,8 @@ def refresh(
     from advisor.report.prices import refresh_document
     from advisor.service.prices.live import refresh_prices
 
-    kept = refresh_prices(source or (), settings_with(cloud__regions=region).pricing, TERMINAL)
+    pricing = settings_with(cloud__regions=region, cloud__providers=provider).pricing
+    kept = refresh_prices(source or (), pricing, TERMINAL, providers=tuple(provider or ()))
     print_document(refresh_document(kept), chosen_format(output, as_json))
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
@@ -157,6 +159,15 @@ def prices(
     region: RegionOption = None,
     market: MarketOption = None,
     max_price: Annotated[float | None, option("Per hour, of the whole machine.", metavar="USD")] = None,
+    min_memory_gib: Annotated[
+        float | None, option("Only GPUs with at least this much memory.", metavar="GIB")
+    ] = None,
+    min_vcpus: Annotated[
+        int | None, option("Only machines with at least so many vCPUs.", metavar="N")
+    ] = None,
+    min_host_memory_gib: Annotated[
+        float | None, option("Only machines with at least this much memory beside their GPUs.", metavar="GIB")
+    ] = None,
     max_age: MaxAgeOption = None,
     sort: Annotated[PriceOrder, option("By what.", case_sensitive=False)] = PriceOrder.PRICE,
     all_: Annotated[bool, option("Every zone, not only the cheapest.", "--all")] = False,
@@ -170,7 +181,15 @@ def prices(
     from advisor.report.words import error_text, sentences
     from advisor.service.prices.offers import PricesRequest, list_prices
 
-    request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
+    request = PricesRequest(
+        gpus=tuple(gpu or ()),
+        max_usd_per_h=max_price,
+        min_memory_gib=min_memory_gib,
+        min_vcpus=min_vcpus,
+        min_host_memory_gib=min_host_memory_gib,
+        order=sort,
+        every_zone=all_,
+    )
     output = chosen_format(output, as_json)
     config = settings_with(
         cloud__providers=provider, cloud__regions=region, cloud__markets=market, prices__max_age=max_age

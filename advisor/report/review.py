@@ -30,6 +30,7 @@ from advisor.report.document import (
     columns,
     facts_of,
 )
+from advisor.report.review_page import report_layout, subject_of
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
@@ -293,11 +294,13 @@ def budget_chart(state: BudgetState) -> Chart:
     """What was spent of a month so far, its limit, and the forecast as a band."""
     month, most_usd = state.month, state.budget.most_usd
     spent = ((month.since.timestamp(), 0.0), *((at.timestamp(), float(usd)) for at, usd in month.daily))
-    series = [Series("spent", tuple(spent))]
+    series = [Series("spent", tuple(spent), stops=bool(month.band))]
     if month.band:
-        ahead = tuple((at.timestamp(), p50) for at, (_, p50, _) in month.band)
-        ranges = tuple(Detail(y_range=(p10, p90)) for _, (p10, _, p90) in month.band)
-        series.append(Series("forecast, p10 to p90", ahead, details=ranges))
+        today = float(month.spent_usd)
+        path = [(month.now, (today, today, today)), *month.band]
+        ahead = tuple((at.timestamp(), p50) for at, (_, p50, _) in path)
+        ranges = tuple(Detail(y_range=(p10, p90)) for _, (p10, _, p90) in path)
+        series.append(Series("forecast, p10 to p90", ahead, details=ranges, is_dashed=True))
     guides: tuple[Series, ...] = ()
     if most_usd is not None:
         ends = ((month.since.timestamp(), most_usd), (month.until.timestamp(), most_usd))
@@ -398,7 +401,9 @@ def review_document(review: TeamReview) -> Document:
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
         sheet=lambda: run_table(review),
         title=title,
+        subject=subject_of(review),
         page=lambda: tuple(_page(review)),
+        layout=lambda: report_layout(review),
         is_letter=True,
         # Forecasts and time-weighted prices move with each minute.
         of_moment=frozenset({"since", "until", "budgets", "prices"}),
