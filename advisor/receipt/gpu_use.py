@@ -44,10 +44,10 @@ class _Sums:
     num_w: int = 0
     watts: float = 0.0
 
-    def add(self, lines: Iterable[str]) -> None:
+    def add(self, lines: Iterable[bytes]) -> None:
         for line in lines:
             # The last field is a limit in the parser's words, and the present draw here.
-            for device in parse_devices(line):
+            for device in parse_devices(line.decode(errors="replace")):
                 if device.utilization is None or device.used_bytes is None:
                     continue
                 self.num += 1
@@ -98,7 +98,7 @@ def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
         process.stdout.close()
 
 
-def _started(visible: str | None) -> subprocess.Popen[str] | None:
+def _started(visible: str | None) -> subprocess.Popen[bytes] | None:
     """In a session of its own: what is typed at the terminal is for the command."""
     command = ["nvidia-smi", f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits", f"--loop={_EVERY_S}"]
     if visible is not None:
@@ -108,8 +108,6 @@ def _started(visible: str | None) -> subprocess.Popen[str] | None:
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
             start_new_session=True,
         )
     return None

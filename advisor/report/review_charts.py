@@ -11,9 +11,8 @@ from advisor.report.review_tables import in_cents, whose
 
 if TYPE_CHECKING:
     from advisor.review.budgets import BudgetState
-    from advisor.review.price_moves import Move
     from advisor.review.savings import Comparison
-    from advisor.review.team_review import TeamReview
+    from advisor.review.team_review import Move, TeamReview
 
 MOST_CURVES = 4
 MOST_POINTS = 150
