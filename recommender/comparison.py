@@ -18,6 +18,7 @@ from advisor.core.findings.about_answers import (
     ComparedSame,
     ComparedTrade,
 )
+from advisor.core.notebook import html_of
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option
 from recommender.outcome.bill import TOLERANCE
@@ -67,6 +68,10 @@ class PlanComparison:
     p_a_sooner: float
     even_usd_per_h: float | None
     verdict: Finding
+
+    def _repr_html_(self) -> str | None:
+        """What decides and every line, in a notebook."""
+        return html_of(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

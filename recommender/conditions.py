@@ -29,6 +29,7 @@ class Facts:
         num_gpus: of the whole plan, all nodes together.
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
+        train_s: median of the job's training, preemptions included.
         saves_checkpoints: None if nobody said.
         preemptions_per_h: of a spot machine while it runs.
     """
@@ -44,6 +45,7 @@ class Facts:
     usd_per_h: float | None = None
     usd_per_job: float | None = None
     spent: Spent | None = None
+    train_s: float | None = None
     saves_checkpoints: bool | None = None
     preemptions_per_h: float | None = None
 
@@ -70,8 +72,9 @@ def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
 
 
 def facts_of_option(option: Option, spot: SpotTerms, spent: Spent) -> Facts:
-    """The same, with what the job costs at p90 and what was spent before it."""
-    return replace(facts_of_plan(option.plan, spot), usd_per_job=option.cost_usd.p90, spent=spent)
+    """The same, with what the job costs at p90, how long it trains and what was spent before it."""
+    known = facts_of_plan(option.plan, spot)
+    return replace(known, usd_per_job=option.cost_usd.p90, train_s=option.train_s.p50, spent=spent)
 
 
 def start_of_month(now: datetime) -> datetime:

@@ -22,8 +22,17 @@ import numpy as np
 
 from advisor.core.files import write_atomically
 from advisor.site_files.job_logs import read_job_log
-from recommender.queue.assumed import ANY, COLUMNS, LEVELS, SIZES, WAITS_FILE, WALLTIMES, class_of
-from recommender.queue.waits import Bursts, QueuedJob
+from recommender.queue.waits import (
+    ANY,
+    COLUMNS,
+    LEVELS,
+    SIZES,
+    WAITS_FILE,
+    WALLTIMES,
+    Bursts,
+    QueuedJob,
+    class_of,
+)
 from research.chosen.fit import weighted_quantiles
 from research.chosen.panels import Array
 from research.queue_waits import LOGS

@@ -16,8 +16,22 @@ KNOW_FLAGS = {"cli", "report"}
 COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a whole line to type
 OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
+    "advisor/receipt/gpu_use.py": {"--format", "--id"},  # of nvidia-smi
+    "advisor/service/schedule/managing.py": {"--to"},  # of the command that is scheduled
     "advisor/profile/profiling.py": {"--batch-size", "--to"},  # of the user's script, and of jupyter
-    "advisor/schedule/schedulable.py": {"--to"},  # of the command that is scheduled
+    "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled
+    "advisor/review/who_spent.py": {"--epochs"},  # of a recorded command
+    # Of what the file starts.
+    "advisor/service/job_files.py": {
+        "--canary",
+        "--max-cost",
+        "--max-time",
+        "--nodes",
+        "--plan",
+        "--recommendation",
+        "--yes",
+    },
+    "advisor/site_files/slurm.py": {"--format"},  # of sacct
     "advisor/site_files/log_rows.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError, did_you_mean
+from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Removal
 from advisor.core.findings.about_options import (
     RemovedByAttention,
@@ -24,8 +28,8 @@ from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
-from advisor.report.options import find_option, where
-from advisor.report.printing import Format, write_page
+from advisor.report.options import find_option, numbered, selection, where
+from advisor.report.printing import write_page
 from advisor.report.recommendation import (
     assumptions_document,
     in_short,
@@ -43,22 +47,18 @@ if TYPE_CHECKING:
     from recommender.ranking.neighbours import Nearest
 
 
-def show(
-    answer: RecommendAnswer, view: ViewOptions, output: Format, hand_out: Callable[[Document], None]
-) -> None:
+def show(answer: RecommendAnswer, view: ViewOptions, hand_out: Callable[[Document], None]) -> None:
     """Results to whoever hands them out, warnings to stderr.
 
     Args:
         answer: what to take, and what that rests on.
         view: what of it is shown, and the page that gets all of it in any case.
-        output: in which format.
         hand_out: prints or sends the answer.
 
     Raises:
-        InputError: ``explain`` names no option, a plot is in no other format, the page cannot be written.
+        InputError: ``explain`` names no option, the page cannot be written.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
-    _check_view(view, output)
     recommendation = answer.recommendation
     whole = recommendation_document(
         recommendation,
@@ -87,25 +87,13 @@ def _most_serious(warnings: Sequence[Finding]) -> list[str]:
     return [*first, f"{len(serious) - len(first)} more: --assumptions shows all warnings"]
 
 
-def _check_view(view: ViewOptions, output: Format) -> None:
-    part = "--explain" if view.explain is not None else "--curve" if view.curve is not None else None
-    if view.explain is not None and view.curve is not None:
-        raise InputError("--explain shows one option and --curve all numbers of GPUs: give one of them.")
-    if view.explain is not None and output in (Format.CSV, Format.MARKDOWN):
-        raise InputError("--explain prints text, or JSON with --json: leave --format out.")
-    if view.plot and (part is not None or output is not Format.TABLE):
-        raise InputError(
-            f"--plot draws in the terminal: leave {part or '--explain'}, --format and --json out."
-        )
-
-
 def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     """What is asked for of the answer; None for all of it."""
     recommendation = answer.recommendation
     if view.assumptions:
         return assumptions_document(recommendation)
     if view.explain is not None:
-        return option_document(_find(recommendation, view.explain), recommendation)
+        return option_document(find(recommendation, view.explain), recommendation)
     if view.curve is not None:
         from advisor.report.option_charts import curve_document
         from recommender.scaling_curve import curve_of
@@ -121,7 +109,12 @@ def _part(answer: RecommendAnswer, view: ViewOptions) -> Document | None:
     return patch_document(answer.patch)
 
 
-def _find(recommendation: Recommendation, wanted: str) -> Option:
+def find(recommendation: Recommendation, wanted: str) -> Option:
+    """The option with this id or number.
+
+    Raises:
+        InputError: there is none.
+    """
     match = find_option(recommendation, wanted)
     if isinstance(match, Option):
         return match
@@ -129,6 +122,57 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
         f"there is no option {wanted!r}: give an id or a number; --all shows those of"
         f" every option.{did_you_mean(wanted, match)}"
     )
+
+
+# Scripts whose rows are remembered.
+_MOST_SCRIPTS = 20
+
+
+def _rows_file() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("advisor") / "rows.json"
+
+
+def _remembered() -> dict[str, dict[str, str]]:
+    """By script: plans by the numbers of the rows that were shown last; nothing where no file can be read."""
+    try:
+        kept = json.loads(_rows_file().read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) and all(isinstance(rows, dict) for rows in kept.values()) else {}
+
+
+def remember_rows(subject: str, recommendation: Recommendation, view: ViewOptions) -> None:
+    """Keep what the numbers of the rows mean: another flag, or a new price, gives them to other plans.
+
+    Args:
+        subject: the script or recipe, with its path.
+        recommendation: the answer.
+        view: which rows of it are shown.
+    """
+    by_id = numbered(recommendation)
+    listed = (by_id[row.option.plan.id] for row in recommendation.shortlist)
+    shown = {str(n): row.plan.id for n, row in (*selection(recommendation, view.num_rows), *listed)}
+    kept = {**{name: rows for name, rows in _remembered().items() if name != subject}, subject: shown}
+    newest = dict(list(kept.items())[-_MOST_SCRIPTS:])
+    path = _rows_file()
+    # A convenience, without which numbers are those of the question as it is typed.
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(newest).encode(), private=True)
+
+
+def meant_by(number: str, subject: str, recommendation: Recommendation) -> str:
+    """The plan that had this number when rows were last shown for the script; else the number itself."""
+    plan_id = _remembered().get(subject, {}).get(number)
+    if plan_id is None:
+        return number
+    if isinstance(find_option(recommendation, str(plan_id)), Option):
+        note(f"row {number} of the answer shown last is {plan_id}")
+        return str(plan_id)
+    note(f"row {number} of the answer shown last is no option of this question: {number} counts its own rows")
+    return number
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.agents import mcp
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import doctor, init, trust
 from advisor.cli.delivering import app as deliver_app
 from advisor.cli.help import PlainGroup, option
+from advisor.cli.launch import launch
 from advisor.cli.logs import queue_app, spot_app
 from advisor.cli.measure import calibrate, measure
 from advisor.cli.policy import app as policy_app
@@ -72,6 +74,8 @@ app.add_typer(prices_app, name="prices")
 app.add_typer(queue_app, name="queue")
 app.add_typer(spot_app, name="spot")
 app.add_typer(recipe_app, name="recipe")
+app.command("launch")(launch)
+app.command("mcp")(mcp)
 app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")

@@ -112,7 +112,13 @@ def _script_hint(option: str) -> str:
 
 
 def chosen_format(output: Format, as_json: bool) -> Format:
-    """``--json`` wins over the default of ``--format``."""
+    """The one format that both name.
+
+    Raises:
+        InputError: they name two.
+    """
+    if as_json and output not in (Format.TABLE, Format.JSON):
+        raise InputError(f"--json and --format {output} contradict each other: leave one out.")
     return Format.JSON if as_json else output
 
 

@@ -62,6 +62,8 @@ def trust(
     can choose the interpreter of scripts, the database and where prices come from. A change of the file
     ends the trust; files that it names are not watched.
     """
+    if show and revoke:
+        raise InputError("--list and --revoke contradict each other: leave one out.")
     if show:
         from advisor.report.settings import trusted_document
 

@@ -73,13 +73,15 @@ class Outlet:
             warnings: for whoever reads the answer without standard error.
             asked: what tells this question from another one whose answer has the same facts.
         """
-        if not self.channels:
-            print_document(document, output)
-            return ()
         from advisor.report.document import warnings_of
-        from advisor.report.writers.mail import message_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
+        if not self.channels:
+            # Markdown is mostly read in a comment or a page, to which standard error does not go.
+            print_document(whole if output is Format.MARKDOWN else document, output)
+            return ()
+        from advisor.report.writers.mail import message_of
+
         return self.send(message_of(whole, subject), output, asked=asked)
 
     def send(

@@ -162,7 +162,7 @@ _PLAIN_WORDS = {
 
 def _in_one_line(error: Click) -> str:
     """Without what pydantic says of itself, and with the help of the command."""
-    message = str(shown(error.format_message()))
+    message = str(shown(" ".join(error.format_message().split())))
     message, _, _ = message.partition(", unable to parse")
     for words, plain in _PLAIN_WORDS.items():
         message = message.replace(words, plain)

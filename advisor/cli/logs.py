@@ -23,7 +23,8 @@ LogArgument = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user) or SWF.",
+        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user) or SWF;"
+        " or the word slurm, which asks sacct for all jobs of the last 180 days.",
     ),
 ]
 ZoneOption = Annotated[

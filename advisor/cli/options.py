@@ -16,7 +16,7 @@ import typer
 from advisor.cli.common import deadline_s
 from advisor.cli.help import option
 from advisor.core.changes import ALL, CHANGE_NAMES, SPLIT_NAMES, parse_split
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_NODES, MAX_ROWS, MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import CheckpointUse, Job, Market, Scaling
 from advisor.report.printing import Format
@@ -456,6 +456,14 @@ class ViewOptions:
     html: Annotated[
         Path | None, option("Write the answer to this page, too, with a chart to point at.", metavar="FILE")
     ] = None
+    emit: Annotated[
+        str | None,
+        option(
+            "Print a file that starts the recommended option, or that of --explain: skypilot, dstack, sbatch,"
+            " kubernetes, command; `advisor launch FILE` starts it.",
+            metavar="KIND",
+        ),
+    ] = None
 
     @property
     def changes(self) -> tuple[str, ...] | None:
@@ -468,14 +476,43 @@ class ViewOptions:
             raise InputError("--what-if and --no-what-if contradict each other: leave one out.")
         return () if self.no_what_if else tuple(self.what_if) if self.what_if else None
 
-    def check(self) -> None:
-        """Refuse what cannot be shown together.
+    def check(self, output: Format) -> None:
+        """Refuse what cannot be shown together, before a script is profiled for it.
 
         Raises:
-            InputError: a patch is wanted, and something else in its place.
+            InputError: two things are wanted in the place of the rows, or one in a format without it.
         """
+        if self.emit is not None:
+            self._check_emit(output)
+        part = "--explain" if self.explain is not None else "--curve" if self.curve is not None else None
         if self.patch and (self.explain is not None or self.plot):
             raise InputError("--patch prints a diff alone: leave --explain and --plot out.")
+        if self.explain is not None and self.curve is not None:
+            raise InputError("--explain shows one option and --curve all numbers of GPUs: give one of them.")
+        if self.explain is not None and output in (Format.CSV, Format.MARKDOWN):
+            raise InputError("--explain prints text, or JSON with --json: leave --format out.")
+        if self.plot and (part is not None or output is not Format.TABLE):
+            raise InputError(
+                f"--plot draws in the terminal: leave {part or '--explain'}, --format and --json out."
+            )
+
+    def _check_emit(self, output: Format) -> None:
+        from advisor.service.job_files import KINDS
+
+        if self.emit not in KINDS:
+            hint = did_you_mean(str(self.emit), KINDS)
+            raise InputError(f"--emit must be one of {', '.join(KINDS)}, got {self.emit!r}.{hint}")
+        if (
+            self.patch
+            or self.plot
+            or self.curve is not None
+            or self.assumptions
+            or output is not Format.TABLE
+        ):
+            raise InputError(
+                "--emit prints a file alone: leave out --patch, --plot, --curve, --assumptions, --format and"
+                " --json."
+            )
 
     @property
     def num_rows(self) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.common import chosen_format, duration_s, settings_with
 from advisor.cli.help import WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, region_names, with_groups
@@ -87,6 +87,9 @@ class PlanOptions:
     nodes: Annotated[int | None, option("Machines of the plan.", metavar="N", min=1, max=MAX_NODES)] = None
     usd_per_hour: Annotated[float | None, option("Price of the plan.", metavar="USD")] = None
     usd_per_job: Annotated[float | None, option("Cost of the job (p90).", metavar="USD")] = None
+    training_time: Annotated[
+        str | None, option("How long the job trains, such as 30h.", metavar="DURATION")
+    ] = None
     spent_this_month: Annotated[
         float | None, option("Spent since the first of the month.", metavar="USD")
     ] = None
@@ -107,6 +110,7 @@ class PlanOptions:
             usd_per_h=self.usd_per_hour,
             usd_per_job=self.usd_per_job,
             spent_usd=self.spent_this_month,
+            train_s=None if self.training_time is None else duration_s("--training-time", self.training_time),
         )
 
 

@@ -14,6 +14,7 @@ from advisor.cli.common import chosen_format, load_settings
 from advisor.cli.help import WholeLines, option
 from advisor.cli.options import FormatOption, JsonOption, beginning, with_groups
 from advisor.core.errors import InputError
+from advisor.core.files import write_atomically
 from advisor.report.plain import flag_of
 from advisor.report.printing import Format, print_document
 
@@ -190,11 +191,12 @@ def write(
     from advisor.report.plain import print_lines
 
     text = script_of(sizes.order(name, samples=samples, offline=offline))
+    if out.suffix != ".py":
+        raise InputError(f"a recipe is a Python script: end {str(out)!r} in .py.")
+    if out.exists():
+        raise InputError(f"{str(out)!r} is there already: give another name, or remove it.")
     try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{str(out)!r} is there already: give another name, or remove it.") from None
+        write_atomically(out, text.encode())
     except OSError as error:
         raise InputError(f"cannot write {str(out)!r}: {error.strerror}.") from error
     print_lines(f"Written to {out}. One GPU: python {out}. Several: torchrun --nproc-per-node N {out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from advisor.cli.common import chosen_format, settings_with
 from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.cli.help import option
+from advisor.cli.launch import print_job_file
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import (
     AllowVendorOption,
@@ -38,9 +40,10 @@ from advisor.cli.recipe import RecipeOption, SizeOptions, Subject
 from advisor.cli.scripts import script_request
 from advisor.core.changes import parse_split
 from advisor.core.errors import InputError
+from advisor.core.files import check_can_be_file
 from advisor.core.values import Job
 from advisor.report.plain import print_lines
-from advisor.report.printing import Format, check_page_path, print_document
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.delivery.posting import Delivery
@@ -96,7 +99,8 @@ def recommend(
     from advisor.service.recommend.recommending import check
     from advisor.service.recommend.recommending import recommend as recommended
 
-    view.check()
+    output = chosen_format(output, as_json)
+    view.check(output)
     subject = Subject(source=source, recipe=recipe, sizes=sizes)
     with (
         subject.script(samples=script.samples, offline=offers.offline) as path,
@@ -117,22 +121,33 @@ def recommend(
         )
         check(request, TERMINAL)
         if view.html is not None:
-            check_page_path(view.html)
+            check_can_be_file(view.html, "the page")
         flags = {**offers.settings(), **data_set.settings(), **script.settings()}
         config = settings_with(local__gpu=local_gpu, store__record=record, **subject.settings(flags))
         out = outlet("recommend", to, config.settings, preview=preview)
         answer = recommended(request, config, TERMINAL)
-    output = chosen_format(output, as_json)
-    deliveries = _show(answer, view, out, output)
+    asked_of = recipe or str((source or Path()).resolve())
+    if view.explain is not None:
+        from advisor.cli.answer import meant_by
+
+        view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
+    deliveries: list[Delivery] = []
+    if view.emit is not None:
+        print_job_file(answer, view.emit, view.explain, request.trace)
+    else:
+        deliveries = _show(answer, view, out, output, asked_of=asked_of)
     # Shown first: a database that is down takes nothing away from the answer.
     if answer.entry_id is not None:
         keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
-        (print_lines if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+        is_table = output is Format.TABLE and view.emit is None
+        (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 
-def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format) -> list[Delivery]:
-    from advisor.cli.answer import show
+def _show(
+    answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Format, *, asked_of: str
+) -> list[Delivery]:
+    from advisor.cli.answer import remember_rows, show
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
 
@@ -145,7 +160,9 @@ def _show(answer: RecommendAnswer, view: ViewOptions, out: Outlet, output: Forma
         sent = out.hand_out(document, output, subject=subject, warnings=warnings, asked=asked)
         deliveries.extend(sent)
 
-    show(answer, view, output, hand_out)
+    if view.explain is None and output not in (Format.JSON, Format.CSV) and not out.channels:
+        remember_rows(asked_of, answer.recommendation, view)
+    show(answer, view, hand_out)
     return deliveries
 
 
@@ -224,8 +241,7 @@ def profile(
         raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
     with script_request(source, arguments, world_size=how.world, pretended_gpu=as_) as request:
         path = out or Path(f"{Path(str(request.source)).name.partition('.')[0]}.trace.json.gz")
-        if not path.parent.is_dir():
-            raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
+        check_can_be_file(path, "the trace")
         if from_kineto is None:
             trace = profile_script(request, config.settings.profile, TERMINAL)
         else:

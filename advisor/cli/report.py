@@ -14,14 +14,13 @@ from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL, note, warn
 from advisor.cli.options import JsonOption, with_groups
 from advisor.core.errors import InputError
-from advisor.core.files import write_atomically
+from advisor.core.files import check_can_be_file, write_atomically
 from advisor.report.plain import Shown, print_text
 from advisor.report.printing import Format, text_of
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
     from advisor.report.document import Document
-    from advisor.service.listening import Listener
+    from advisor.review.team_review import TeamReview
     from advisor.service.reporting import ReportRequest
 
 
@@ -37,6 +36,39 @@ class ReportFormat(StrEnum):
     SLACK = "slack"
 
 
+# The first is what a file of this name holds, if nothing else is said.
+_FORMS_OF_SUFFIX = {
+    "": (ReportFormat.TABLE, *ReportFormat),
+    ".txt": (ReportFormat.TABLE,),
+    ".html": (ReportFormat.HTML,),
+    ".htm": (ReportFormat.HTML,),
+    ".md": (ReportFormat.MARKDOWN,),
+    ".csv": (ReportFormat.CSV, ReportFormat.FOCUS),
+    ".json": (ReportFormat.JSON, ReportFormat.SLACK),
+}
+
+
+def form_of(asked: ReportFormat | None, out: Path | None) -> ReportFormat:
+    """The format of a report: as asked, else what the file's name says, else the table.
+
+    Raises:
+        InputError: the name says another, or none that we know.
+    """
+    suffix = "" if out is None else out.suffix.lower()
+    forms = _FORMS_OF_SUFFIX.get(suffix)
+    if forms is None and asked is None:
+        raise InputError(
+            f"--out {str(out)!r}: no format is known by {suffix!r}: end the name in"
+            f" {', '.join(filter(None, _FORMS_OF_SUFFIX))}, or say which with --format."
+        )
+    if forms and asked is not None and asked not in forms:
+        raise InputError(
+            f"--out {str(out)!r} is a name for {forms[0]}, and --format says {asked}: leave --format out,"
+            " or give the file another name."
+        )
+    return asked or (forms or (ReportFormat.TABLE,))[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodOptions:
     """Of which time and whom, and what it is held against."""
@@ -49,6 +81,11 @@ class PeriodOptions:
     bills: Annotated[
         list[Path] | None,
         option("What clouds billed: FOCUS, or Google's export. Repeatable.", metavar="FILE"),
+    ] = None
+
+    fail_above: Annotated[
+        str | None,
+        option("Exit with 5 once more of a monthly limit is spent: 80%.", metavar="PERCENT"),
     ] = None
 
     def request(self) -> ReportRequest:
@@ -87,53 +124,69 @@ def report(
         ),
     ] = None,
     output: Annotated[
-        ReportFormat, option("How to write it.", "--format", "-f", case_sensitive=False)
-    ] = ReportFormat.TABLE,
+        ReportFormat | None,
+        option(
+            "How to write it; default: table, or what the name of --out ends in.",
+            "--format",
+            "-f",
+            case_sensitive=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     out: Annotated[Path | None, option("Write it there instead of printing it.", metavar="FILE")] = None,
     to: ToOption = None,
     preview: PreviewOption = False,
 ) -> None:
-    """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
+    """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings.
+
+    Exits with 5 above --fail-above, when the report is written and sent.
+    """
     from advisor.cli.delivering import check_delivered, outlet
+    from advisor.service.recommend.diffing import parse_share
+    from advisor.service.reporting import check_budgets, report_of
 
     request = period.request()
-    form = ReportFormat.JSON if as_json else output
+    most = None if period.fail_above is None else parse_share("--fail-above", period.fail_above)
+    if as_json and output not in (None, ReportFormat.JSON):
+        raise InputError(f"--json and --format {output} contradict each other: leave one out.")
+    form = form_of(ReportFormat.JSON if as_json else output, out)
+    if out is not None:
+        check_can_be_file(out, "the report")
     config = settings_with(report__cost_explorer=cost_explorer)
     outbound = outlet("report", to, config.settings, preview=preview)
     if outbound.channels:
         _check_form_of_channels(form, out)
-    document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
-    if not outbound.channels:
+    review = report_of(request, config, TERMINAL)
+    document = _document(review, as_focus=form is ReportFormat.FOCUS)
+    if outbound.channels:
+        summary = Format(form.value)
+        check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
+    else:
         _hand_out(document, form, out)
-        return
-    summary = Format(form.value)
-    check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
+    if review is not None and most is not None:
+        check_budgets(review.budgets, most)
 
 
 def _hand_out(document: Document, form: ReportFormat, out: Path | None) -> None:
     """To stdout or into a file; warnings of what only programs read go to stderr."""
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
+    if form is ReportFormat.FOCUS and out is not None and out.suffix == ".parquet":
+        from advisor.report.focus import to_parquet
+
+        _write(out, to_parquet(document))
+        return
     text = _text(document, form)
     if out is None:
         print_text(text)
     else:
-        _write(out, text)
+        _write(out, f"{text}\n".encode())
 
 
-def report_document(
-    request: ReportRequest, config: Config, listener: Listener, *, as_focus: bool = False
-) -> Document:
-    """The report as a document, or as the rows of a FOCUS data set.
-
-    Raises:
-        AdvisorError: as `advisor.service.reporting.report_of`.
-    """
+def _document(review: TeamReview | None, *, as_focus: bool) -> Document:
+    """The report as a document, or as the rows of a FOCUS data set."""
     from advisor.report.review import first_document, review_document
-    from advisor.service.reporting import report_of
 
-    review = report_of(request, config, listener)
     if review is None:
         return first_document()
     if as_focus:
@@ -161,9 +214,9 @@ def _text(document: Document, form: ReportFormat) -> Shown:
     return text_of(document, Format.CSV if form is ReportFormat.FOCUS else Format(form.value))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, payload: bytes) -> None:
     try:
-        write_atomically(path, f"{text}\n".encode())
+        write_atomically(path, payload)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
     note(f"wrote {str(path)!r}")

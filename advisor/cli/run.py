@@ -15,6 +15,7 @@ from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption, gpu_names, provider_names, with_groups
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
+from advisor.receipt.canary import Canary
 from advisor.report.plain import print_aside
 from advisor.report.printing import Format, print_document, text_of
 
@@ -151,6 +152,27 @@ def command(
         bool | None,
         option("Ask AWS or GCP which machine this is.", "--metadata/--no-metadata", show_default=False),
     ] = None,
+    max_cost: Annotated[
+        float | None,
+        option("Stop it in order when its rent comes to so much; warn at 80 %.", metavar="USD"),
+    ] = None,
+    max_time: Annotated[
+        str | None, option("Stop it in order after so long, such as 20h; warn at 80 %.", metavar="DURATION")
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        option(
+            "Machines whose rent counts; default: Slurm's number, else one.", metavar="N", min=1, max=4096
+        ),
+    ] = None,
+    canary: Annotated[
+        Canary | None,
+        option(
+            "Compare the first steps with --recommendation; if slower than its p90: go-on, ask or stop.",
+            metavar="WHAT",
+            case_sensitive=False,
+        ),
+    ] = None,
     note: NoteOption = "",
     receipt: Annotated[
         Path | None, option("Write the receipt there as well, as JSON.", metavar="FILE")
@@ -160,9 +182,12 @@ def command(
 
     Its output, signals and exit code pass through. The receipt goes to standard error and to the database:
     time, cost, optimizer steps of PyTorch, and whether the prediction of --recommendation held.
+
+    Before a limit it gets SIGUSR1 to save a checkpoint (if it listens), then SIGTERM, and is killed at last.
     """
     from advisor.report.runs import receipt_document
     from advisor.service.receipts import CommandRequest, run_and_keep
+    from advisor.service.watching import WatchRequest
 
     request = CommandRequest(
         command=tuple(words or ()),
@@ -173,6 +198,12 @@ def command(
         usd_per_h=usd_per_hour,
         note=note,
         receipt=receipt,
+        watch=WatchRequest(
+            max_usd=max_cost,
+            max_s=None if max_time is None else duration_s("--max-time", max_time),
+            canary=canary,
+            num_nodes=nodes,
+        ),
     )
     kept = run_and_keep(request, settings_with(run__metadata=metadata), TERMINAL)
     print_aside(text_of(receipt_document(kept), Format.TABLE))

@@ -13,10 +13,10 @@ from advisor.cli.help import Click, WholeLines, option
 from advisor.cli.listening import TERMINAL
 from advisor.cli.options import FormatOption, JsonOption
 from advisor.core.errors import DeliveryError, InputError
-from advisor.core.values import DeliverWhen, Scheduler
+from advisor.core.values import Scheduler
 from advisor.report.plain import print_lines, print_progress, print_text
 from advisor.report.printing import Format, print_document
-from advisor.schedule.schedulable import schedulable
+from advisor.schedule.schedulable import schedulable, when_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,14 +61,13 @@ def add(
         option("Who gets what it prints; report has a --to of its own.", "--to", metavar="CHANNEL"),
     ] = None,
     when: Annotated[
-        DeliverWhen,
+        str,
         option(
-            "Send it always, with exit code 0, with any other, or when exit code or recommended option"
-            " changed.",
-            metavar="always|ok|fails|changes",
-            case_sensitive=False,
+            "Send it always, with exit code 0, with any other, when exit code or recommended option changed,"
+            " or once a budget of a report is used so far.",
+            metavar="always|ok|fails|changes|over-80%",
         ),
-    ] = DeliverWhen.ALWAYS,
+    ] = "always",
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,10 +78,10 @@ def add(
     from advisor.report.deliveries import added_document
     from advisor.service.schedule.managing import ScheduleRequest, add_schedule
 
-    words = tuple(command or ())
+    sent_when, words = when_of(when, tuple(command or ()))
     check_command_line(context.find_root().command, words)
     request = ScheduleRequest(
-        cron=times, zone=zone, command=words, folder=Path.cwd(), name=name, channel=channel, when=when
+        cron=times, zone=zone, command=words, folder=Path.cwd(), name=name, channel=channel, when=sent_when
     )
     settings = settings_with().settings
     planned = add_schedule(request, settings.store, settings.delivery, TERMINAL)
@@ -175,12 +174,26 @@ def export(
     from advisor.service.schedule.managing import ExportRequest, schedule_files, write_files
 
     request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
-    settings = settings_with().settings
-    files = schedule_files(request, settings.store, settings.delivery, settings.schedule)
+    files = schedule_files(request, settings_with().settings)
     if out is None:
         print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
     else:
         print_lines(*(f"Wrote {path}" for path in write_files(files, out)))
+
+
+@app.command("install")
+def install() -> None:
+    """Run schedules as a service of your own systemd: written, enabled and started.
+
+    `systemctl --user disable --now advisor-schedules` ends it.
+    """
+    from advisor.service.schedule.managing import install_service
+
+    path = install_service()
+    print_lines(
+        f"Wrote {path}; systemd runs your schedules from now on.",
+        "`loginctl enable-linger` lets it run while you are logged out.",
+    )
 
 
 def _voice(settings: Settings) -> Voice:

@@ -45,7 +45,7 @@ from advisor.config.settings import (
     setting_names,
 )
 from advisor.core.errors import ConfigError, did_you_mean
-from advisor.core.processes import ANSWER_FILE_VARIABLE
+from advisor.core.processes import ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
 DELIVERY_KEY_VARIABLE = "ADVISOR_DELIVERY_KEY"
-_NO_SETTINGS = (TRUST_VARIABLE, DELIVERY_KEY_VARIABLE, ANSWER_FILE_VARIABLE)
+_NO_SETTINGS = (TRUST_VARIABLE, DELIVERY_KEY_VARIABLE, ANSWER_FILE_VARIABLE, STEPS_FOLDER_VARIABLE)
 PROJECT_FILE = ".advisor.yaml"
 FLAG = "flag"
 ARGUMENT = "argument"

@@ -408,6 +408,10 @@ class RunSettings(Section):
     metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
         "http://169.254.169.254", description="where that service answers"
     )
+    grace: Annotated[PositivePlanned, ProjectMay.NOTHING] = Field(
+        "2m",  # type: ignore[assignment]
+        description="what a run gets before its limit to save a checkpoint; a tenth of the limit at most",
+    )
 
 
 class PredictSettings(Section):
@@ -433,11 +437,26 @@ class ReportSettings(Section):
     teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
         Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
     )
+    organisation: Annotated[Name | None, ProjectMay.NOTHING] = Field(
+        None, description="its name in reports; by default that of its policy"
+    )
     bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
         (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
     )
     cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
         False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    )
+    shared: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+        (), description="projects whose cost all teams share, such as [platform]"
+    )
+    shared_by: Annotated[Literal["spend", "evenly", "gpu-hours"], ProjectMay.NOTHING] = Field(
+        "spend", description="by which key they share it"
+    )
+    tags: Annotated[tuple[Name, ...], ProjectMay.NOTHING] = Field(
+        (), description="tags of clouds whose values have a table each, such as [cost-center]"
+    )
+    tokens_per_step: Annotated[Mapping[Name, Annotated[int, Field(gt=0)]], ProjectMay.NOTHING] = Field(
+        {}, description="tokens of an optimizer step by script: what a million tokens cost"
     )
     project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
         "project", description="tag or label of clouds that names a charge's project"

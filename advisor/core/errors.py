@@ -160,7 +160,7 @@ class NothingFeasibleError(AdvisorError):
 
 
 class ThresholdExceededError(AdvisorError):
-    """Something grows more than the user allows."""
+    """Something costs or grows more than the user allows."""
 
     exit_code = 5
 

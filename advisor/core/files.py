@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from advisor.core.errors import InputError
+
 # Names that the system gives as bytes -> text that JSON, databases and reports take.
 
 
@@ -37,6 +39,20 @@ def as_text(name: str) -> str:
 
 _STANDARD_STREAMS = (1, 2)
 _PERMISSIONS = 0o777
+
+
+def check_can_be_file(path: Path, what: str) -> None:
+    """Refuse where no file can be before hours are spent on what it would hold.
+
+    Raises:
+        InputError: its folder is missing, or it is a folder.
+    """
+    if path.is_dir():
+        raise InputError(f"cannot write {what} to {str(path)!r}: it is a folder. Name a file in it.")
+    if not path.parent.is_dir():
+        raise InputError(
+            f"cannot write {what} to {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first."
+        )
 
 
 def write_atomically(path: Path, payload: bytes, *, private: bool = False) -> None:

@@ -144,6 +144,9 @@ RUN_BOUNDS: Mapping[str, tuple[float, float]] = {
     "step_p50_s": (0, MAX_PLANNED_S),
     "step_p90_s": (0, MAX_PLANNED_S),
     "exit_code": (-(2**31), 2**31 - 1),
+    "gpu_busy_share": (0, 1),
+    "gpu_mean_w": (0, 100_000),
+    "gpu_peak_bytes": (0, 2**53),
 }
 """Every number of a run by its column, least and most: in receipts, on the command line, in the database."""
 

@@ -18,6 +18,8 @@ from typing import IO, Any
 
 # Variables of the environment by which one process of advisor tells another what to do.
 
+STEPS_FOLDER_VARIABLE = "ADVISOR_STEPS_FOLDER"
+"""Names the folder in which the processes of `advisor run` say how many steps they made."""
 ANSWER_FILE_VARIABLE = "ADVISOR_ANSWER_FILE"
 """Where a command writes its answer as JSON, beside what it prints."""
 

@@ -122,6 +122,24 @@ def last_name(node: ast.expr) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
+def batch_options(script: Script) -> dict[str, int]:
+    """Options of argparse or click with ``batch`` in their names, and their defaults where these are numbers.
+
+    >>> batch_options(read_script("p.add_argument('-b', '--batch-size', type=int, default=8)", "train.py"))
+    {'--batch-size': 8}
+    """
+    found = {}
+    for call in script.calls("add_argument", "option", "Option"):
+        names = [
+            one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ]
+        option = next((name for name in names if name.startswith("--") and "batch" in name), None)
+        default = next((word.value for word in call.keywords if word.arg == "default"), None)
+        if option is not None and isinstance(default, ast.Constant) and isinstance(default.value, int):
+            found[option] = default.value
+    return found
+
+
 # What a script trains, as far as its text says so plainly: the optimizer's call and the model it steps.
 
 FUSED = ("Adam", "AdamW", "SGD")

@@ -18,8 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import OccupancyLimits
-from advisor.native.argument_checks import check_gpus, check_kernels, check_origin
-from advisor.native.arrays import GpuArrays, KernelArrays, Unlaunchable, WaveForm, limits_from_row
+from advisor.native.arrays import (
+    GpuArrays,
+    KernelArrays,
+    Unlaunchable,
+    WaveForm,
+    check_gpus,
+    check_kernels,
+    check_origin,
+    limits_from_row,
+)
 
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_REGISTERS_PER_BLOCK: Final = 65_536

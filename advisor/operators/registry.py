@@ -190,4 +190,6 @@ def flops_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attribute
 
 
 def _is_heavy(name: str) -> bool:
-    return not name.startswith(("aten::", "fsdp::")) or any(word in name for word in _HEAVY_WORDS)
+    return not name.startswith(("aten::", "fsdp::", "bitsandbytes::")) or any(
+        word in name for word in _HEAVY_WORDS
+    )

@@ -11,6 +11,7 @@ optimizer as well, by itself or through a library that restores everything.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from pathlib import Path
 from .protocol import Checkpointing, CheckpointUse
 
 _MOST_FILES, _MOST_BYTES, _MOST_PLACES = 200, 2 * 2**20, 8
-_INSTALLED = ("site-packages", "dist-packages")
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
 
 # By what an import calls them.
 _SAVING = frozenset(
@@ -91,8 +92,10 @@ def _root(script: Path) -> Path:
 def _files(script: Path, root: Path) -> list[Path]:
     """The script, and the files of modules that were imported from below its folder."""
     named = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
-    paths = (Path(name).resolve() for name in named if isinstance(name, str) and name.endswith(".py"))
-    beside = (path for path in paths if root in path.parents and not set(_INSTALLED) & set(path.parts))
+    files = (name for name in named if isinstance(name, str) and name.endswith(".py"))
+    # Of the name first: thousands of modules are installed, and to resolve their paths takes long.
+    paths = (Path(name).resolve() for name in files if _INSTALLED.isdisjoint(name.split(os.sep)))
+    beside = (path for path in paths if root in path.parents and _INSTALLED.isdisjoint(path.parts))
     return list(dict.fromkeys((script, *beside)))[:_MOST_FILES]
 
 

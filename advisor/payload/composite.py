@@ -7,7 +7,7 @@ autograd, as in the kernels of a library's own operators. What a GPU runs are th
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -27,6 +27,8 @@ Types = Sequence[type]
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 # Parts are for devices that have no kernel; GPUs have one, and for its gradient another.
 ONE_KERNEL = frozenset({"aten::silu_backward", "aten::mish_backward", "aten::_fused_rms_norm"})
+# A library's own operator -> what computes the same by torch's, as its kernel does for many rows.
+PARTS: dict[OpOverload, Callable[..., object]] = {}
 
 
 @functools.cache
@@ -34,14 +36,17 @@ def is_composite(func: OpOverload) -> bool:
     """Whether a GPU runs other operators in its place."""
     if func.name() in ONE_KERNEL:
         return False
+    if func in PARTS:
+        return True
     # Not _can_decompose: Python also knows decompositions of operators that are one kernel.
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE))
 
 
 def take_apart(mode: TorchDispatchMode, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
     """Run the operator, so that the mode sees its parts."""
+    parts = PARTS.get(func)
     with mode:
-        return func._op_dk(_COMPOSITE, *args, **kwargs)
+        return func._op_dk(_COMPOSITE, *args, **kwargs) if parts is None else parts(*args, **kwargs)
 
 
 class Maker(Protocol):

@@ -79,7 +79,14 @@ class _LazyPart(ModuleType):
 
 
 class _LazyUtils(_LazyPart):
-    """``torch._dynamo.utils`` to whoever imports by name what torchvision does."""
+    """``torch._dynamo.utils`` to whoever imports by name what torchvision does, and to DDP."""
+
+    @staticmethod
+    def get_optimize_ddp_mode() -> object:
+        # DDP asks whether a compiled model reduces in Python, and until somebody says so none does.
+        if importlib.import_module(_NAME + ".config").optimize_ddp is True:
+            return "ddp_optimizer"
+        return load_real().utils.get_optimize_ddp_mode()
 
     @staticmethod
     def is_compile_supported(*arguments: object) -> object:
@@ -119,7 +126,9 @@ def install() -> None:
     stub = _LazyDynamo(_NAME)
     stub.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
     sys.modules[_NAME] = stub
-    sys.modules.update({name: part(name) for name, part in _PARTS.items()})
+    for name, part in _PARTS.items():
+        sys.modules[name] = part(name)
+        setattr(stub, name.rpartition(".")[2], sys.modules[name])
     torch._dynamo = stub
     sys.meta_path.insert(0, _Finder())
 

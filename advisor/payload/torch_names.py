@@ -76,6 +76,7 @@ NAMES = _paths({
     "optimizers": """torch.optim.optimizer: _foreach_supported_types
         torch.utils._foreach_utils: _foreach_supported_types
         torch._C: _group_tensors_by_device_and_dtype""",
+    "bitsandbytes": "torch: _int_mm",
     "deepspeed": "torch: _fused_adam_ _fused_adamw_",
     "memory_format": """torch._C: _conv_determine_backend_memory_format
         torch._prims_common: suggest_memory_format""",
@@ -99,10 +100,6 @@ MESH_NAMES = _paths({
     "dtensor": """torch.distributed.tensor: _sharding_prop.ShardingPropagator _sharding_prop.detect_fake_mode
         torch.distributed.tensor: DTensor._local_tensor""",
 })  # fmt: skip
-# Looked up when the script imports the first FSDP.
-SHARDED_NAMES = _paths({
-    "fully_sharded": "torch.distributed.fsdp._common_utils: _FSDPDeviceHandle.from_device",
-})  # fmt: skip
 
 TESTED = (2, 13)
 # Older ones have all names from here on, and were read, not run.
@@ -114,7 +111,7 @@ class MissingNameError(Exception):
 
 
 def check_all() -> None:
-    """Look up what this torch must have, but for the names of meshes and of FSDP.
+    """Look up what this torch must have, but for the names of meshes.
 
     Raises:
         MissingNameError: torch lacks one.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from types import MappingProxyType
 
 from advisor.core.values import (
     WHOLE,
@@ -66,10 +67,21 @@ def largest_share(need: Need, limit_bytes: float) -> float:
     return fits / _PARTS
 
 
-def arguments_of_largest(trace: Trace, largest: LargestBatch) -> list[str] | None:
-    """The arguments with the largest batch that is likely to fit; None where none of them is the batch."""
+def arguments_of_largest(
+    trace: Trace, largest: LargestBatch, defaults: Mapping[str, int] = MappingProxyType({})
+) -> list[str] | None:
+    """The arguments with the largest batch that is likely to fit; None where none of them is the batch.
+
+    Args:
+        trace: of the script.
+        largest: the batch.
+        defaults: options of the script that count in samples, each with its value where it is not given.
+    """
     samples = None if trace.batch_size is None else str(trace.batch_size // trace.accumulation)
+    left_out = [name for name, value in defaults.items() if str(value) == samples]
     arguments = list(trace.arguments)
+    if len(left_out) == 1 and left_out[0] not in arguments:
+        arguments += [left_out[0], str(samples)]
     places = [
         place
         for place, (name, value) in enumerate(pairwise(arguments), start=1)

@@ -103,7 +103,8 @@ _HINTS = {
         ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
         " Where several processes train together, say how many: `world_size` N.",
     ),
-    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
+    "SecondGpuError": " A plan counts one GPU for each process: let it put everything on cuda:0, or train"
+    " with one process for each GPU (torchrun with DDP or FSDP, and `world_size` N).",
     # A file that ends too early is an EOFError, too.
     "EOF when reading a line": _NO_INPUT,
     "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"

@@ -107,7 +107,10 @@ class Ending:
 
 
 def run_command(
-    command: Sequence[str], environment: Mapping[str, str], while_it_runs: Callable[[datetime], T]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    while_it_runs: Callable[[datetime], T],
+    watch: Callable[[float, int], None] | None = None,
 ) -> tuple[Ending, T]:
     """Start the command, call a function, and wait until the command ends.
 
@@ -115,6 +118,7 @@ def run_command(
         command: the program and its arguments.
         environment: of the command.
         while_it_runs: gets the time of the start; another thread calls it.
+        watch: gets the seconds since the start and the command's pid, some times a second; raises nothing.
 
     Returns:
         How the command ended, and what the function gave.
@@ -137,20 +141,22 @@ def run_command(
         with ThreadPoolExecutor(2) as aside:
             # Threads of a pool have no context variables of ours unless they are given them.
             meanwhile = aside.submit(copy_context().run, while_it_runs, started_at)
-            returncode = _returncode(aside.submit(process.wait))
+            look = None if watch is None else lambda: watch(time.monotonic() - start, process.pid)
+            returncode = _returncode(aside.submit(process.wait), look)
             duration_s = time.monotonic() - start
             return Ending(
                 started_at=started_at, duration_s=duration_s, returncode=returncode
             ), meanwhile.result()
 
 
-def _returncode(waiting: Future[int]) -> int:
+def _returncode(waiting: Future[int], look: Callable[[], None] | None) -> int:
     """Of the command, when it ends; meanwhile a signal is handed on, however it came.
 
     In ``waitpid`` itself we would hear of one that came a moment before only when the command has ended.
     """
     while not wait((waiting,), timeout=_DEAF_S).done:
-        pass
+        if look is not None:
+            look()
     return waiting.result()
 
 

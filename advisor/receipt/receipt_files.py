@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.core.limits import EARLIEST
+from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.values import Interval
 from advisor.formats.foreign_files import read_json, read_plain
 from advisor.payload.receipt.steps import PER_FACTOR_E, VERSION
@@ -34,7 +35,6 @@ from advisor.store.ledger import Run, why_impossible
 # Anybody's code ran there, so a record may be missing, cut off, huge or forged. It is checked as what a
 # stranger wrote, and left out with a word where it cannot be true.
 
-FOLDER_VARIABLE = "ADVISOR_STEPS_FOLDER"
 ON_PATH = Path(__file__).resolve().parents[1] / "payload" / "receipt" / "on_path"
 MOST_PROCESSES = 1024
 _MOST_BYTES = 1_000_000
@@ -77,7 +77,7 @@ class Steps:
 def steps_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     """The environment in which every Python says in `folder` how many steps it made."""
     paths = [str(ON_PATH), *filter(None, [environment.get("PYTHONPATH")])]
-    return {**environment, FOLDER_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(paths)}
+    return {**environment, STEPS_FOLDER_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def read_steps(folder: Path, duration_s: float) -> tuple[Steps | None, list[str]]:

@@ -113,9 +113,10 @@ def find_model(name: str, *, offline: bool) -> Model:
         return _of_text(_read(path), name=path.resolve().parent.name, source=str(path))
     if _HUB_ID.fullmatch(name):
         return _of_text(_fetch(name, offline=offline), name=name.rpartition("/")[2], source=name)
+    near = did_you_mean(name.lower(), known) or f" There are {', '.join(known)}."
     raise InputError(
-        f"there is no model {name!r}.{did_you_mean(name.lower(), known)} Give one of {', '.join(known)},"
-        " a Hugging Face id such as Qwen/Qwen2.5-7B, or the path of a config.json."
+        f"there is no model {name!r}.{near} Give one that `advisor recipe list` shows, a Hugging Face id such"
+        " as Qwen/Qwen2.5-7B, or the path of a config.json."
     )
 
 

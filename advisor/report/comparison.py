@@ -208,11 +208,17 @@ def comparison_document(answer: CompareAnswer) -> Document:
     groups = tuple(groups_of(comparison))
     return Document(
         facts={**_facts(comparison, groups), **warnings_json(answer.warnings)},
-        blocks=(_headline(comparison.verdict), _table(groups), *_notes(comparison)),
+        blocks=comparison_blocks(comparison),
         sheet=lambda: _sheet(groups),
         is_letter=True,
         title=f"{_name(comparison.a)} beside {_name(comparison.b)}",
     )
+
+
+def comparison_blocks(comparison: PlanComparison) -> tuple[Block, ...]:
+    """What decides, every line, and the notes on either plan."""
+    groups = tuple(groups_of(comparison))
+    return _headline(comparison.verdict), _table(groups), *_notes(comparison)
 
 
 def _headline(finding: Finding) -> Section:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import starmap
 from pathlib import Path
 
 from advisor.core.findings import Finding
@@ -14,6 +15,7 @@ from advisor.core.values import (
     Collective,
     Confirmation,
     Fit,
+    Interval,
     IterationEstimate,
     LargestBatch,
     Layout,
@@ -42,6 +44,7 @@ from advisor.report.document import (
     Series,
     Table,
     Tone,
+    Worded,
     columns,
     facts_of,
     interval_text,
@@ -278,7 +281,13 @@ COLUMNS = (
     Column("Largest shares"),
     Column("How"),
 )
-NARROW_COLUMNS = (*COLUMNS[:2], Column(_ITERATION, INTERVAL), *COLUMNS[3:5], COLUMNS[6])
+# Of a narrow terminal: a GPU with its count, and how alone if there is room for it on one line.
+NARROW_COLUMNS = (
+    COLUMNS[0],
+    Column("p10 .. p50 .. p90", PLAIN, wraps=False),
+    *COLUMNS[3:5],
+    Column("How", wraps=False),
+)
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
 _FITS_WORDS = {Fit.CERTAIN: "yes", Fit.LIKELY: "likely", Fit.NO: "no", None: "?"}
@@ -320,15 +329,45 @@ def estimates_document(
 def _table(estimates: Sequence[IterationEstimate]) -> Table:
     cells = [_cells(estimate) for estimate in estimates]
     tones = [Tone.FAINT if estimate.fits_memory is False else Tone.PLAIN for estimate in estimates]
-    # On a narrow terminal the shares give way.
-    narrow = [(*row[:5], row[6]) for row in cells]
+    pairs = zip(estimates, cells, tones, strict=True)
+    rows = [(_narrow_cells(estimate, row), tone) for estimate, row, tone in pairs]
+    tables = (
+        Table(columns=NARROW_COLUMNS, rows=tuple(Row(row, tone) for row, tone in rows)),
+        Table(
+            columns=NARROW_COLUMNS, rows=tuple(Row((*row[:4], _first(row[4])), tone) for row, tone in rows)
+        ),
+        Table(columns=NARROW_COLUMNS[:4], rows=tuple(Row(row[:4], tone) for row, tone in rows)),
+    )
+    narrow: tuple[Table, ...] = ()
+    for table in reversed(tables):
+        narrow = (replace(table, narrow=narrow),)
     return Table(
         columns=COLUMNS,
         rows=tuple(map(Row, cells, tones)),
-        narrow=(Table(columns=NARROW_COLUMNS, rows=tuple(map(Row, narrow, tones))),),
+        narrow=narrow,
         narrow_below=NARROW,
         keeps_words=False,
     )
+
+
+def _narrow_cells(estimate: IterationEstimate, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    time = _short(estimate.iteration_s) if _has_time(estimate) else "unknown"
+    return (_name(estimate), time, *cells[3:5], cells[6])
+
+
+def _first(how: Cell) -> str:
+    """The method that most of the time is from: ``60% learned``."""
+    return str(how).partition(",")[0]
+
+
+def _short(interval: Interval) -> Worded:
+    """``59.1 .. 98.6 .. 165 ms``: the unit once, where all have the same."""
+    words = [format_duration(edge) for edge in (interval.p10, interval.p50, interval.p90)]
+    units = {word.partition(" ")[2] for word in words}
+    # Whole minutes would read as numbers without a meaning.
+    if units <= {"ms"} or units <= {"s"}:
+        words[:2] = [word.partition(" ")[0] for word in words[:2]]
+    return Worded(" .. ".join(words), interval.p50)
 
 
 def confirmation_json(confirmed: Confirmation) -> Mapping[str, object]:
@@ -355,10 +394,29 @@ def _throughput(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
     return (Section("Throughput", facts),) if facts else ()
 
 
+# Names behind an assumption; the rest are counted.
+_MOST_NAMES = 6
+
+
 def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
-    texts = [(sentence(assumption), gpus) for assumption, gpus in by_gpus(estimates)]
-    lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in texts)
+    """Each once; those that differ in the GPU they name alone are one of all these GPUs."""
+    alike: dict[Finding, list[tuple[Finding, str]]] = {}
+    for assumption, gpus in by_gpus(estimates):
+        facts = assumption.facts
+        of_any = type(assumption)(**{**facts, "gpu": "these GPUs"}) if "gpu" in facts else assumption
+        alike.setdefault(of_any, []).append((assumption, gpus))
+    lines = tuple(starmap(_line, alike.items()))
     return (Section("What the estimates rest on", lines),) if lines else ()
+
+
+def _line(of_any: Finding, alike: Sequence[tuple[Finding, str]]) -> str:
+    """An assumption, and whose it is."""
+    if len(alike) == 1:
+        of_any = alike[0][0]
+    names = [name for _, gpus in alike for name in gpus.split(", ") if name]
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    whose = f" [{', '.join([*names[:_MOST_NAMES], *more])}]" if names else ""
+    return f"{sentence(of_any)}{whose}"
 
 
 def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:

@@ -6,16 +6,20 @@ of which we know nothing are empty, and what FOCUS has no column for is in colum
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from advisor.core.errors import InputError
 from advisor.core.values import CostKind, Market
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.words import warnings_json
 from advisor.review.period import exact, month_of
+from advisor.spend.charges import ChargeCategory
+from advisor.spend.focus import UNKNOWN
 
 if TYPE_CHECKING:
     from advisor.review.team_review import TeamReview
@@ -37,7 +41,7 @@ OWN_COLUMNS = (
     "x_InstanceType", "x_IsEstimate", "x_CostBasis", "x_Record", "x_RunCost", "x_RunId",
     "x_RecommendationId", "x_Gpu", "x_GpuCount", "x_Script", "x_RunStatus",
 )  # fmt: skip
-ACCOUNT = "unknown"
+ACCOUNT = UNKNOWN
 """No bill tells us an account, and FOCUS asks for one."""
 _PRICING = {
     Market.ON_DEMAND: "Standard",
@@ -55,14 +59,62 @@ def focus_document(review: TeamReview) -> Document:
     what it cost. Runs of unknown cost are left out, since FOCUS knows no cost that is not known.
     """
     charges = () if review.billing is None else review.billing.charges
+    apart = () if review.billing is None else review.billing.apart
     billed = {charge.provider for charge in charges}
-    rows = [*map(_of_charge, charges)]
+    rows = [*map(_of_charge, (*charges, *apart))]
     rows += [row for run in review.runs for row in _of_run(run, is_billed=run.provider in billed)]
     names = (*COLUMNS, *OWN_COLUMNS)
     table = Table(
         columns=columns(*names), rows=tuple(Row(tuple(row.get(name, "") for name in names)) for row in rows)
     )
     return Document(facts=warnings_json(review.unknown), blocks=(table,), sheet=table)
+
+
+_COSTS = ("BilledCost", "ConsumedQuantity", "ContractedCost", "EffectiveCost", "ListCost", "PricingQuantity")
+_TIMES = ("BillingPeriodEnd", "BillingPeriodStart", "ChargePeriodEnd", "ChargePeriodStart")
+
+
+def to_parquet(document: Document) -> bytes:
+    """The data set as a Parquet file: decimals, times and a map of tags; what is not known is null.
+
+    Raises:
+        InputError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import write_table
+    except ImportError as error:
+        raise InputError(
+            "Parquet needs pyarrow: pip install 'gpu-advisor[parquet]' in advisor's own environment, or write"
+            " a .csv."
+        ) from error
+    (table,) = document.tables()
+    kinds = {
+        **dict.fromkeys((*_COSTS, "x_RunCost"), pa.decimal128(38, 18)),
+        **dict.fromkeys(_TIMES, pa.timestamp("s", tz="UTC")),
+        "Tags": pa.map_(pa.string(), pa.string()),
+    }
+    columns = {}
+    for place, column in enumerate(table.columns):
+        kind = kinds.get(column.name, pa.string())
+        values = [_typed(str(row.cells[place]), column.name) for row in table.rows]
+        columns[column.name] = pa.array(values, kind)
+    out = io.BytesIO()
+    write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
+def _typed(text: str, column: str) -> object:
+    if not text:
+        return None
+    if column in _COSTS or column == "x_RunCost":
+        return Decimal(text).quantize(_TINY)
+    if column in _TIMES:
+        return datetime.fromisoformat(text)
+    return list(json.loads(text).items()) if column == "Tags" else text
+
+
+_TINY = Decimal("1e-18")
 
 
 def _of_charge(charge: Charge) -> dict[str, str]:
@@ -74,21 +126,31 @@ def _of_charge(charge: Charge) -> dict[str, str]:
         "ListCost": charge.list_cost,
     }
     known = {name: cost for name, cost in told.items() if cost is not None}
-    return {
+    is_tax = charge.category is ChargeCategory.TAX
+    tags = dict(charge.tags) or ({"project": charge.project} if charge.project else {})
+    row = {
         **_common(charge.provider, charge.start, charge.end, charge.currency, charge.project),
         **{name: f"{known.get(name, charge.billed_cost):f}" for name in told},
         "ChargeCategory": charge.category,
         "ChargeDescription": f"{charge.service} {charge.instance_type or charge.sku or ''}".strip(),
+        "ChargeFrequency": "Usage-Based" if charge.category is ChargeCategory.USAGE else "One-Time",
         "ServiceCategory": "Compute" if charge.instance_type else "Other",
-        "ServiceName": charge.service,
+        "ServiceName": charge.service or UNKNOWN,
         "SkuId": charge.sku or "",
+        "Tags": json.dumps(tags),
         "RegionId": charge.region or "",
         "RegionName": charge.region or "",
         "x_InstanceType": charge.instance_type or "",
         "x_IsEstimate": _truth(len(known) < len(told)),
         "x_CostBasis": " ".join(known),
         "x_Record": "charge",
+        **charge.details,
     }
+    # Tax has neither a price nor a SKU in FOCUS, and only use has a commitment that is used or not.
+    empty = ("PricingCategory", "SkuId") if is_tax else ()
+    if charge.category is not ChargeCategory.USAGE:
+        empty = (*empty, "CommitmentDiscountStatus")
+    return {**row, **dict.fromkeys(empty, "")}
 
 
 def _of_run(run: Run, *, is_billed: bool) -> Iterator[dict[str, str]]:

@@ -189,6 +189,8 @@ FLAGS: Mapping[str, str] = {
     "duration_s": "--duration",
     "gpus": "--gpu",
     "local.gpu": "--local-gpu",
+    "max_s": "--max-time",
+    "max_usd": "--max-cost",
     "max_usd_per_h": "--max-price",
     "num_gpus": "--gpus",
     "num_nodes": "--nodes",

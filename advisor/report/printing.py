@@ -34,16 +34,6 @@ def print_document(document: Document, output: Format) -> None:
         print_text(text)
 
 
-def check_page_path(path: Path) -> None:
-    """Refuse where no file can be before hours are spent on what it would hold.
-
-    Raises:
-        InputError: its folder is missing, or it is a folder.
-    """
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"cannot write a page to {str(path)!r}: name a file in a folder that exists.")
-
-
 def write_page(document: Document, path: Path) -> None:
     """An answer as a page of its own, whole or not at all.
 

@@ -14,12 +14,21 @@ from advisor.service.listening import Silence, Step
 
 def html_of(value: object) -> str | None:
     """HTML of a value that has a form of its own in a notebook; None leaves it to the notebook."""
+    # Late, for numpy.
+    from recommender.comparison import PlanComparison
+
     match value:
         case Recommendation():
             from advisor.report.recommendation import notebook_document
             from advisor.report.writers.html import to_html
 
             return to_html(notebook_document(value))
+        case PlanComparison():
+            from advisor.report.comparison import comparison_blocks
+            from advisor.report.document import Document
+            from advisor.report.writers.html import to_html
+
+            return to_html(Document(facts={}, blocks=comparison_blocks(value)))
         case Trace():
             from advisor.report.document import Document, warnings_of
             from advisor.report.estimates import trace_table

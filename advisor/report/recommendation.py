@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import PurePath
@@ -15,7 +15,6 @@ from advisor.core.values import ChangeGain, Interval, Option, PickName, Recommen
 from advisor.edits.patch import Patch
 from advisor.report.document import (
     BLANK,
-    CENTS,
     PLAIN,
     Block,
     Cell,
@@ -51,49 +50,69 @@ if TYPE_CHECKING:
 
 GAIN_COLUMNS = (
     Column("Change", wraps=False),
-    Column("Training saved", PLAIN, wraps=False),
-    Column("Rent saved", CENTS, wraps=False),
+    Column("Training", PLAIN, wraps=False),
+    Column("Rent", PLAIN, wraps=False),
     Column("Of a sample's time", wraps=False),
     Column("Odds", wraps=False),
-    Column("Then"),
 )
 
 
 def gains_table(recommendation: Recommendation) -> Table:
-    """A row for each change that was asked for."""
-    rows = tuple(Row(_cells(gain), _tone(gain)) for gain in recommendation.gains)
-    return Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False)
+    """A row for each change that was asked for and that the recommended machine can show."""
+    rows = tuple(Row(_cells(gain), _tone(gain)) for gain in recommendation.gains if _has_figures(gain))
+    return Table(columns=GAIN_COLUMNS, rows=rows, caption="What if", keeps_words=False, ends_blank=False)
+
+
+def gain_notes(recommendation: Recommendation) -> Iterator[Section]:
+    """What has no room in a row: where a change leads to another machine, and why others have no figures."""
+    moves = [
+        f"{gain.change}: {_in_short(gain.instead)}"
+        for gain in recommendation.gains
+        if gain.instead is not None
+    ]
+    if moves:
+        yield Section("With it, another would be recommended:", tuple(moves))
+    without: dict[str, list[str]] = {}
+    for gain in recommendation.gains:
+        if gain.why_not is not None:
+            without.setdefault(sentence(gain.why_not), []).append(gain.change)
+    if without:
+        entries = (f"{', '.join(changes)}: {why}" for why, changes in without.items())
+        yield Section("Nothing to gain, or not known:", tuple(entries))
+
+
+def _has_figures(gain: ChangeGain) -> bool:
+    return gain.saved_share is not None
 
 
 def _tone(gain: ChangeGain) -> Tone:
-    if gain.saved_share is None:
-        return Tone.FAINT
-    return Tone.GOOD if gain.saved_share.p10 > 0 else Tone.PLAIN
+    return Tone.GOOD if gain.saved_share is not None and gain.saved_share.p10 > 0 else Tone.PLAIN
 
 
 def _cells(gain: ChangeGain) -> tuple[Cell, ...]:
-    if gain.saved_share is None:
-        return gain.change, None, None, None, None, _then(gain)
-    share = Worded(_percent(gain.saved_share), gain.saved_share.p50)
+    share = None if gain.saved_share is None else Worded(_percent(gain.saved_share), gain.saved_share.p50)
     odds = None if gain.p_faster is None else Worded(f"{gain.p_faster:.0%}", gain.p_faster)
-    return gain.change, _signed(gain.saved_s), gain.saved_usd, share, odds, _then(gain)
+    time, rent = _change(gain.saved_s, format_duration), _change(gain.saved_usd, format_usd)
+    return gain.change, time, rent, share, odds
 
 
-def _signed(saved_s: float | None) -> Worded | None:
-    if saved_s is None:
-        return None
-    return Worded(f"{'-' if saved_s < 0 else ''}{format_duration(abs(saved_s))}", saved_s)
+def _change(saved: float | None, words: Callable[[float], str]) -> Worded | None:
+    return None if saved is None else Worded(_less_or_more(saved, words), saved)
+
+
+def _less_or_more(saved: float, words: Callable[[float], str]) -> str:
+    """``28 min less``, ``6 min more``; ``the same`` where no digit of it would show."""
+    amount = words(abs(saved))
+    if amount == words(0.0):
+        return "the same"
+    return f"{amount} {'less' if saved > 0 else 'more'}"
 
 
 def _percent(share: Interval) -> str:
-    """``46 % (31 .. 61)``: the median, and within which 8 of 10 lie."""
-    return f"{share.p50 * 100:.0f} % ({share.p10 * 100:.0f} .. {share.p90 * 100:.0f})"
-
-
-def _then(gain: ChangeGain) -> str:
-    why = "" if gain.why_not is None else sentence(gain.why_not)
-    move = "" if gain.instead is None else f"would be recommended: {where(gain.instead)}"
-    return "; ".join(filter(None, (why, move)))
+    """``46 % less (31 .. 61)``: the median, and within which 8 of 10 lie."""
+    direction = "more" if round(share.p50, 2) < 0 else "less"
+    low, high = sorted(edge * 100 * (1 if direction == "less" else -1) for edge in (share.p10, share.p90))
+    return f"{abs(share.p50) * 100:.0f} % {direction} ({low:.0f} .. {high:.0f})"
 
 
 def gain_json(gain: ChangeGain) -> Mapping[str, object]:
@@ -219,7 +238,9 @@ def _listed_ids(recommendation: Recommendation) -> set[str]:
 
 
 def _gains(recommendation: Recommendation) -> tuple[Block, ...]:
-    return (BLANK, gains_table(recommendation)) if recommendation.gains else ()
+    """Of the changes that were asked for; nothing where none was."""
+    table = gains_table(recommendation)
+    return (*((BLANK, table) if table.rows else ()), *gain_notes(recommendation))
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
@@ -350,13 +371,13 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None, *, is_short
         then = "" if before is None else ", would be recommended"
         yield _paragraph(f"What if {what_if.change}: {_in_short(option)}{then} ({more}).")
         return
-    saved = f"{_time_and_cost(option)}, {_saved(before, option)} less"
+    saved = f"{_time_and_cost(option)}, {_saved(before, option)}"
     if is_short:
         yield _paragraph(f"What if {what_if.change}: {saved} ({more}).")
         return
     yield _paragraph(
         f"What if {what_if.change}: {where(option)}, {_time_and_cost(option)} instead of"
-        f" {_time_and_cost(before)}: {_saved(before, option)} less ({more})."
+        f" {_time_and_cost(before)}: {_saved(before, option)} ({more})."
     )
     if what_if.instead is not None:
         yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
@@ -380,8 +401,10 @@ def _divided_in_short(option: Option) -> str:
 
 
 def _saved(before: Option, after: Option) -> str:
-    """``$15.08 and 1 h 33 min``; the time alone where the cost is not known."""
-    saved = format_duration(before.time_s.p50 - after.time_s.p50)
+    """``$15.08 and 1 h 33 min less``; the time alone where the cost is not known."""
+    time = _less_or_more(before.time_s.p50 - after.time_s.p50, format_duration)
     if before.plan.usd_per_h is None:
-        return saved
-    return f"{format_usd(before.cost_usd.p50 - after.cost_usd.p50)} and {saved}"
+        return time
+    cost = _less_or_more(before.cost_usd.p50 - after.cost_usd.p50, format_usd)
+    amount, _, direction = cost.rpartition(" ")
+    return f"{amount} and {time}" if time.endswith(f" {direction}") else f"{cost} and {time}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration
@@ -35,29 +36,33 @@ from advisor.report.review_tables import (
     billing_table,
     budget_table,
     command_of,
+    commitment_table,
     counted,
     heading,
     in_cents,
+    jump_finding,
     price_table,
     run_table,
     saving_finding,
     saving_table,
     sentence_table,
+    showback_tables,
     spending_tables,
     violation_table,
+    whose,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.report.words.team_report import at_least
+from advisor.spend.showback import change_of
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from advisor.core.values import Quantiles
     from advisor.review.budgets import BudgetState
-    from advisor.review.price_moves import Move
     from advisor.review.savings import Comparison, Record, Saving
     from advisor.review.spending import BilledShare, Billing, Share
-    from advisor.review.team_review import TeamReview
+    from advisor.review.team_review import Move, TeamReview
+    from advisor.review.who_spent import Showback
+    from advisor.spend.showback import Part
 
 
 def review_json(review: TeamReview) -> Mapping[str, object]:
@@ -76,6 +81,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
             "by_gpu": _shares(spending.by_gpu),
             "by_market": _shares(spending.by_market),
             "by_provider": _shares(spending.by_provider),
+            "by_user": _shares(spending.by_user),
             "by_week": _shares(spending.by_week),
         },
         "billing": None if review.billing is None else _billing(review.billing),
@@ -87,6 +93,7 @@ def review_json(review: TeamReview) -> Mapping[str, object]:
             "runs": list(map(_comparison, review.accuracy.comparisons)),
         },
         "budgets": list(map(_budget, review.budgets)),
+        "showback": _showback(review.showback),
         "violations": [{"run": one.run.id, "rule": one.rule} for one in review.violations],
         "prices": list(map(_move, review.moves.moves)),
         "savings": [_saving(one) for one in review.savings],
@@ -114,6 +121,17 @@ def _shares(shares: Iterable[Share]) -> list[dict[str, object]]:
 def _billing(billing: Billing) -> dict[str, object]:
     return {
         "usd": _usd(billing.usd),
+        "amortised_usd": _usd(billing.amortised_usd),
+        "left_out_usd": _usd(billing.left_out_usd),
+        "coverage": billing.coverage,
+        "commitments": [
+            {
+                **facts_of(one, "provider name utilisation"),
+                "used_usd": _usd(one.used_usd),
+                "unused_usd": _usd(one.unused_usd),
+            }
+            for one in billing.commitments
+        ],
         "by_provider": _billed(billing.by_provider),
         "by_project": _billed(billing.by_project),
         "by_week": _billed(billing.by_week),
@@ -122,6 +140,7 @@ def _billing(billing: Billing) -> dict[str, object]:
             {
                 **facts_of(machine, "provider instance_type"),
                 "billed_usd": _usd(machine.billed_usd),
+                "amortised_usd": _usd(machine.amortised_usd),
                 "explained_usd": _usd(machine.explained_usd),
                 "idle_usd": _usd(machine.idle_usd),
                 "num_runs": machine.num_runs,
@@ -134,8 +153,47 @@ def _billing(billing: Billing) -> dict[str, object]:
     }
 
 
+def _showback(showback: Showback) -> dict[str, object]:
+    found = list(map(jump_finding, showback.jumps))
+    return {
+        **_dollars(showback, "usd before_usd unallocated_usd"),
+        "by_team": list(map(_part, showback.by_team)),
+        "by_project": list(map(_part, showback.by_project)),
+        "by_tag": {
+            tag: {value: _usd(usd) for value, usd in by_value.items()}
+            for tag, by_value in showback.by_tag.items()
+        },
+        "unit_costs": [
+            {
+                **facts_of(one, "project script num_runs"),
+                **_dollars(one, "per_run_usd per_epoch_usd per_million_tokens_usd"),
+            }
+            for one in showback.unit_costs
+        ],
+        "unusual": list(map(sentence, found)),
+        "unusual_findings": list(map(finding_json, found)),
+    }
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {"name": part.name, **_dollars(part, "usd shared_usd before_usd")}
+
+
+def _dollars(value: object, names: str) -> dict[str, object]:
+    """Exact amounts as numbers; None stays."""
+    facts = facts_of(value, names).items()
+    return {name: float(usd) if isinstance(usd, Decimal) else None for name, usd in facts}
+
+
 def _billed(shares: Iterable[BilledShare]) -> list[dict[str, object]]:
-    return [{"name": one.name, "usd": _usd(one.usd), "num_charges": one.num_charges} for one in shares]
+    return [
+        {
+            **facts_of(one, "name num_charges"),
+            "usd": _usd(one.usd),
+            "amortised_usd": _usd(one.amortised_usd),
+        }
+        for one in shares
+    ]
 
 
 def _record(record: Record | None) -> dict[str, object] | None:
@@ -163,6 +221,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
     return {
         "rule": budget.rule or None,
         "owner": budget.owner,
+        "name": budget.name,
         "limit_usd": budget.most_usd,
         "month": f"{month.since:%Y-%m}",
         "spent_usd": _usd(month.spent_usd),
@@ -170,6 +229,7 @@ def _budget(state: BudgetState) -> dict[str, object]:
         "forecast_usd": None
         if month.forecast is None
         else {f"p{share}": month.forecast.quantile(share / 100) for share in (10, 50, 90)},
+        "used": state.used,
         "p_over": state.p_over,
     }
 
@@ -248,7 +308,7 @@ def budget_chart(state: BudgetState) -> Chart:
         series=tuple(series),
         until=month.until.timestamp() if month.band else month.now.timestamp(),
         guides=guides,
-        title=f"{month.since:%B %Y}, {state.budget.owner}",
+        title=f"{month.since:%B %Y}, {whose(state.budget)}",
     )
 
 
@@ -332,7 +392,7 @@ def first_document() -> Document:
 
 def review_document(review: TeamReview) -> Document:
     """All of a report; what has nothing to show is left out."""
-    title = heading(review.scope, review.period)
+    title = heading(review.scope, review.period, review.organisation)
     return Document(
         facts=Late(lambda: {"is_first": False, **review_json(review)}),
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
@@ -371,10 +431,15 @@ def _tables(review: TeamReview) -> Iterator[Table]:
         yield saving_table(review.savings)
     yield budget_table(review.budgets)
     yield from _of_leaks(review)
+    if review.showback.jumps:
+        yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
+    yield from showback_tables(review.showback)
     if review.runs:
         yield from spending_tables(review.spending)
     if review.billing is not None and review.billing.charges:
         yield billing_table(review.billing)
+        if review.billing.commitments:
+            yield commitment_table(review.billing)
     if review.accuracy.time is not None:
         yield accuracy_table(review)
     if review.moves.moves:
@@ -415,12 +480,28 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
     unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
     cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
-    yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    showback = review.showback
+    if review.billing is not None:
+        whole = "bills and runs, each dollar once"
+        yield "Spent", CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
+        yield "Runs", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    else:
+        yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
+    if showback.unallocated_usd:
+        share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
+        yield "Unallocated", CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
     recommended = counted(len(review.recommendations), "recommendation")
     yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
         charges = counted(len(review.billing.charges), "charge")
-        yield "Billed", CENTS.words(float(review.billing.usd)), f"{charges}, before tax"
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        yield (
+            "Billed",
+            CENTS.words(float(review.billing.usd)),
+            f"{charges}, before tax; {amortised} amortised",
+        )
+        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
+            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
     for state in review.budgets:
         yield _month(state)
     if review.savings:
@@ -434,11 +515,29 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             yield f"Within the predicted p90 of {name}", held, expected
 
 
+def _change(review: TeamReview) -> str:
+    """Against the time before, where that is known."""
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    days = f"the {review.period.days:,.0f} days before" if review.period.days != 1 else "the day before"
+    return "" if change is None else f"; {change:+.0%} against {days}"
+
+
+def _left_out(billing: Billing) -> str:
+    """What the sum of what is left out is made of, and what could not be added to it."""
+    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
+    if billing.unreadable:
+        unknown = sum(fault.usd is None for fault in billing.unreadable)
+        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
+        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
+    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
+    return ", ".join(parts)
+
+
 def _month(state: BudgetState) -> tuple[str, str, str]:
     budget, month = state.budget, state.month
     limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
     spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
-    name = f"{month.since:%B}, {budget.owner}"
+    name = f"{month.since:%B}, {whose(budget)}"
     if month.forecast is None:
         return name, spent, "how it ends is not known"
     low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import SavingFound
+from advisor.core.findings.about_reports import SavingFound, SpendJump
 from advisor.core.values import Interval
 from advisor.report.document import (
     CENTS,
@@ -18,6 +18,7 @@ from advisor.report.document import (
     DECIMALS,
     PLAIN,
     SHARE,
+    USD,
     USD_PER_H,
     Cell,
     Column,
@@ -30,18 +31,20 @@ from advisor.report.document import (
 )
 from advisor.report.words import sentence
 from advisor.review.savings import rhythm
-from advisor.review.spending import cost_of
+from advisor.review.spending import BilledMachine, BilledShare, cost_of
 
 if TYPE_CHECKING:
-    from advisor.review.budgets import BudgetState
+    from advisor.review.budgets import Budget, BudgetState
     from advisor.review.period import Period, Scope
-    from advisor.review.price_moves import Move
     from advisor.review.savings import Record, Saving
     from advisor.review.spending import Billing, Share, Spending
-    from advisor.review.team_review import TeamReview, Violation
+    from advisor.review.team_review import Move, TeamReview, Violation
+    from advisor.review.who_spent import Showback, UnitCost
+    from advisor.spend.showback import Jump, Part
 
 
-NOBODY = "(none)"
+NOBODY, UNALLOCATED = "(none)", "(unallocated)"
+CHANGE = Kind("change", "{:+.1%}".format)
 
 
 def counted(num: int, what: str) -> str:
@@ -53,12 +56,17 @@ def counted(num: int, what: str) -> str:
     return f"{num:,} {what}{'' if num == 1 else 's'}"
 
 
-def heading(scope: Scope, period: Period) -> str:
+def whose(budget: Budget) -> str:
+    """Whose budget it is, by name where somebody told it."""
+    return budget.name or budget.owner
+
+
+def heading(scope: Scope, period: Period, organisation: str = "") -> str:
     """``Report of vision, 2026-11-16 08:00 to 2026-11-23 08:00 UTC``."""
-    whose = scope.team or "everybody"
+    of = scope.team or organisation or "everybody"
     if scope.projects is not None and (scope.team is None or len(scope.projects) == 1):
-        whose = ", ".join(sorted(scope.projects)) + (f" ({scope.team})" if scope.team else "")
-    return f"Report of {whose}, {period.since:%Y-%m-%d %H:%M} to {period.until:%Y-%m-%d %H:%M} UTC"
+        of = ", ".join(sorted(scope.projects)) + (f" ({scope.team})" if scope.team else "")
+    return f"Report of {of}, {period.since:%Y-%m-%d %H:%M} to {period.until:%Y-%m-%d %H:%M} UTC"
 
 
 def saving_finding(saving: Saving) -> Finding:
@@ -110,11 +118,13 @@ def spending_tables(spending: Spending) -> Iterator[Table]:
     """What runs cost by what they have in common."""
     for caption, name, shares in (
         ("Spending by week", "Week of", spending.by_week),
-        ("Spending by project", "Project", spending.by_project),
         ("Spending by GPU", "GPU", spending.by_gpu),
         ("Spending by market", "Market", spending.by_market),
         ("Spending by provider", "Provider", spending.by_provider),
+        ("Spending by user", "User", spending.by_user),
     ):
+        if name == "User" and not any(share.name for share in shares):
+            continue  # no run tells
         yield _spending_table(caption, name, shares, spending.all)
 
 
@@ -145,15 +155,81 @@ def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Sha
     return Table(columns=head, rows=tuple(rows), caption=caption)
 
 
+def jump_finding(jump: Jump) -> Finding:
+    """A day that stands out, as a finding."""
+    maker = jump.maker
+    return SpendJump(
+        project=jump.project,
+        day=f"{jump.day}",
+        usd=float(jump.usd),
+        usual_usd=float(jump.usual_usd),
+        maker=maker.what if maker.is_run else f"{maker.provider} {maker.what}".strip(),
+        maker_usd=float(maker.usd),
+        is_run=maker.is_run,
+    )
+
+
+def showback_tables(showback: Showback) -> Iterator[Table]:
+    """Who spent it, bills and runs together, and what a unit costs."""
+    if showback.by_team:
+        yield _part_table("Who spent it: teams", "Team", showback.by_team)
+    if showback.by_project:
+        yield _part_table("Who spent it: projects", "Project", showback.by_project)
+    for tag, by_value in showback.by_tag.items():
+        head = (Column(tag), Column("Billed, amortised", CENTS, wraps=False))
+        cents = in_cents(list(by_value.values()))
+        rows = tuple(Row((value or NOBODY, usd)) for value, usd in zip(by_value, cents, strict=True))
+        yield Table(columns=head, rows=rows, caption=f"Billed by the tag {tag}")
+    if showback.unit_costs:
+        yield _unit_table(showback.unit_costs)
+
+
+def _part_table(caption: str, name: str, parts: Sequence[Part]) -> Table:
+    is_shared = any(part.shared_usd for part in parts)
+    own, shared = in_cents([part.usd for part in parts]), in_cents([part.shared_usd for part in parts])
+    whole = sum(part.total_usd for part in parts)
+    rows = []
+    for part, own_usd, shared_usd in zip(parts, own, shared, strict=True):
+        sums = (own_usd, shared_usd, own_usd + shared_usd) if is_shared else (own_usd,)
+        before = None if part.before_usd is None else float(part.before_usd)
+        share = float(part.total_usd / whole) if whole > 0 else None
+        rows.append(Row((part.name or UNALLOCATED, *sums, share, before, part.change)))
+    head = (
+        Column(name),
+        *columns(*(("Own", "Shared", "Cost") if is_shared else ("Cost",)), kind=CENTS, wraps=False),
+        Column("Share", SHARE, wraps=False),
+        Column("Before", CENTS, wraps=False),
+        Column("Change", CHANGE, wraps=False),
+    )
+    return Table(columns=head, rows=tuple(rows), caption=caption)
+
+
+def _unit_table(costs: Sequence[UnitCost]) -> Table:
+    head = (
+        *columns("Script", "Project"),
+        Column("Runs", COUNT, wraps=False),
+        *columns("A run", "An epoch", "A million tokens", kind=USD, wraps=False),
+    )
+    rows = []
+    for one in costs:
+        sums = one.per_run_usd, one.per_epoch_usd, one.per_million_tokens_usd
+        cells = (None if usd is None else float(usd) for usd in sums)
+        rows.append(Row((one.script, one.project or NOBODY, one.num_runs, *cells)))
+    table = Table(columns=head, rows=tuple(rows), caption="What a unit costs")
+    return table.in_order([i for i in range(len(head)) if any(row.cells[i] is not None for row in rows)])
+
+
 def billing_table(billing: Billing) -> Table:
     """Machines as they were billed, beside the runs that explain it, and what else was billed."""
-    parts = [*(m.billed_usd for m in billing.machines), *(s.usd for s in billing.by_service)]
-    billed = iter(in_cents(parts))
+    parts: list[BilledMachine | BilledShare] = [*billing.machines, *billing.by_service]
+    usd = [part.billed_usd if isinstance(part, BilledMachine) else part.usd for part in parts]
+    billed, amortised = iter(in_cents(usd)), iter(in_cents([part.amortised_usd for part in parts]))
     rows = [
         Row(
             (
                 f"{machine.provider} {machine.instance_type}",
                 next(billed),
+                next(amortised),
                 machine.num_runs,
                 float(machine.explained_usd),
                 float(machine.idle_usd),
@@ -162,14 +238,40 @@ def billing_table(billing: Billing) -> Table:
         )
         for machine in billing.machines
     ]
-    rows += [Row((share.name, next(billed), None, None, None)) for share in billing.by_service]
+    rows += [
+        Row((share.name or NOBODY, next(billed), next(amortised), None, None, None))
+        for share in billing.by_service
+    ]
     head = (
-        Column("Billed"),
-        Column("Amount", CENTS, wraps=False),
+        Column("Of"),
+        *columns("Billed", "Amortised", kind=CENTS, wraps=False),
         Column("Runs", COUNT, wraps=False),
         *columns("Of runs", "Idle", kind=CENTS, wraps=False),
     )
     return Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+
+
+def commitment_table(billing: Billing) -> Table:
+    """What was paid ahead, and how much of it was used."""
+    rows = [
+        Row(
+            (
+                f"{one.provider} {one.name}".strip(),
+                float(one.used_usd),
+                float(one.unused_usd),
+                one.utilisation,
+            ),
+            Tone.DOUBTFUL if one.unused_usd > 0 else Tone.PLAIN,
+        )
+        for one in billing.commitments
+    ]
+    head = (
+        Column("Commitment"),
+        *columns("Used", "Unused", kind=CENTS, wraps=False),
+        Column("Utilisation", SHARE, wraps=False),
+    )
+    covered = "" if billing.coverage is None else f": they cover {billing.coverage:.0%} of what machines cost"
+    return Table(columns=head, rows=tuple(rows), caption=f"Commitments{covered}")
 
 
 def budget_table(states: Iterable[BudgetState]) -> Table:
@@ -177,6 +279,7 @@ def budget_table(states: Iterable[BudgetState]) -> Table:
     head = (
         *columns("Month", "Of", wraps=False),
         *columns("Limit", "Spent", kind=CENTS, wraps=False),
+        Column("Used", SHARE, wraps=False),
         Column("Forecast p10 .. p50 .. p90", CENTS),
         Column("Over", SHARE, wraps=False),
         Column("Limit in"),
@@ -191,10 +294,10 @@ def _budget_row(state: BudgetState) -> Row:
     ahead: Cell = None
     if forecast is not None:
         ahead = Interval(p10=forecast.quantile(0.1), p50=forecast.quantile(0.5), p90=forecast.quantile(0.9))
-    month = f"{state.month.since:%Y-%m}", str(state.budget.owner), state.budget.most_usd
+    month = f"{state.month.since:%Y-%m}", whose(state.budget), state.budget.most_usd
     rule = Path(state.budget.rule).name or None
     tone = Tone.BAD if p_over is not None and p_over > 0.5 else Tone.PLAIN
-    return Row((*month, float(state.month.spent_usd), ahead, p_over, rule), tone)
+    return Row((*month, float(state.month.spent_usd), state.used, ahead, p_over, rule), tone)
 
 
 def accuracy_table(review: TeamReview) -> Table:

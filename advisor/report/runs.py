@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from advisor.core.units import format_duration, format_usd
+from advisor.core.units import GIB, format_duration, format_usd
 from advisor.core.values import CostKind, Interval, Layout, RunStatus
 from advisor.report.document import (
     DURATION,
@@ -145,7 +145,12 @@ def _lines(receipt: Receipt) -> Iterator[tuple[str, str]]:
     yield "time", "unknown" if run.duration_s is None else format_duration(run.duration_s)
     yield "machine", _machine(run)
     yield "cost", _cost(run)
+    if receipt.stopped_by is not None:
+        again = "" if advised is None or advised.command is None else f"; ask again: {advised.command}"
+        yield "stopped", f"by {receipt.stopped_by}{again}"
     yield "steps", _steps(run)
+    if run.gpu_busy_share is not None:
+        yield "gpu", _gpu_use(run, run.gpu_busy_share)
     if receipt.predicted_s is not None:
         yield "predicted", _prediction(receipt.predicted_s, run)
     elif advised is not None:
@@ -166,6 +171,14 @@ def _cost(run: Run) -> str:
         return f"{format_usd(run.cost_usd)}, {run.cost_kind}"
     since = "" if run.price_retrieved_at is None else f", price of {day_text(run.price_retrieved_at.date())}"
     return f"{format_usd(run.cost_usd)}, estimated: ${run.usd_per_h:.4g}/h x time{since}"
+
+
+def _gpu_use(run: Run, busy_share: float) -> str:
+    peak = "" if run.gpu_peak_bytes is None else f", {run.gpu_peak_bytes / GIB:.1f} GiB at the peak"
+    watts = "" if run.gpu_mean_w is None else f", {run.gpu_mean_w:.0f} W"
+    waited = 1 - busy_share
+    idle = "" if run.cost_usd is None else f" ({format_usd(run.cost_usd * waited)} of the cost)"
+    return f"waited {waited:.0%} of the time{idle}{peak}{watts}"
 
 
 def _steps(run: Run) -> str:

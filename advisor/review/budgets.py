@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from advisor.review.period import exact, month_of, total
+from advisor.review.period import Scope, exact, month_of, total
+from advisor.spend.outlays import Outlay, outlays_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from advisor.review.period import Scope
+    from advisor.spend.charges import Charge
     from advisor.store.ledger import Run
 
 
@@ -162,7 +163,7 @@ def _band(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 class Owner(StrEnum):
-    """Whose spending a limit counts."""
+    """Of what kind is whose spending a limit counts."""
 
     EVERYBODY = "everybody"
     TEAM = "team"
@@ -176,11 +177,15 @@ class Budget:
     Attributes:
         rule: where it stands, such as ``team.yaml:4``; "" without a limit.
         most_usd: None without a limit.
+        name: of the organisation, team or project; "" if nobody said.
+        projects: whose spending counts; None is everybody's, or that of the report where it is of a team.
     """
 
     rule: str
     owner: Owner
     most_usd: float | None
+    name: str = ""
+    projects: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +201,12 @@ class BudgetState:
     num_unknown: int
 
     @property
+    def used(self) -> float | None:
+        """The share of the limit that is spent; None without one."""
+        most_usd = self.budget.most_usd
+        return None if not most_usd else float(self.month.spent_usd) / most_usd
+
+    @property
     def p_over(self) -> float | None:
         """Odds that the month ends above the limit; None where nobody knows or there is none."""
         forecast, most_usd = self.month.forecast, self.budget.most_usd
@@ -203,38 +214,76 @@ class BudgetState:
 
 
 def budget_states(
-    budgets: Sequence[Budget], runs: Iterable[Run], scope: Scope, now: datetime
+    budgets: Sequence[Budget],
+    runs: Iterable[Run],
+    scope: Scope,
+    now: datetime,
+    *,
+    spent: Sequence[Outlay],
+    organisation: str = "",
 ) -> tuple[BudgetState, ...]:
-    """Each budget that counts runs of the scope; the spending of the scope itself where none does.
+    """Each budget that counts spending of the scope; without a limit of its own, the scope's month as well.
 
     Args:
         budgets: of the policies.
         runs: of everybody, over the month and the weeks before.
         scope: of the report.
         now: the end of the report's period.
+        spent: what `spent_of` tells of these runs and of bills.
+        organisation: its name.
     """
-    runs = [run for run in runs if run.started_at < now]
-    ours = [run for run in runs if scope.holds(run.project)]
-    of_owner: Mapping[Owner, Sequence[Run]] = {
-        Owner.EVERYBODY: runs,
-        Owner.TEAM: ours if scope.team is not None else runs,
-        Owner.PROJECT: ours,
-    }
-    wanted = [budget for budget in budgets if budget.owner is not Owner.PROJECT or _is_one_project(scope)]
-    unlimited = Budget(
-        rule="", owner=Owner.EVERYBODY if scope.projects is None else Owner.TEAM, most_usd=None
+    lost = [run for run in runs if run.cost_usd is None and month_of(now).since <= run.started_at < now]
+    states = []
+    for budget in _shown(budgets, scope, organisation):
+        holds = Scope(projects=budget.projects).holds
+        ours = [(one.at, one.usd) for one in spent if holds(one.project)]
+        month = month_outlook(ours, now)
+        num_unknown = sum(holds(run.project) for run in lost)
+        states.append(BudgetState(budget=budget, month=month, num_unknown=num_unknown))
+    return tuple(states)
+
+
+def spent_of(runs: Iterable[Run], charges: Iterable[Charge], until: datetime) -> tuple[Outlay, ...]:
+    """Runs of known cost and charges before a moment, each dollar once."""
+    begun = (charge for charge in charges if charge.start < until)
+    known = (run for run in runs if run.cost_usd is not None and run.started_at < until)
+    return outlays_of(begun, map(outlay_of, known))
+
+
+def outlay_of(run: Run) -> Outlay:
+    """What a run of known cost cost."""
+    return Outlay(
+        at=run.started_at,
+        usd=exact(run.cost_usd or 0.0),
+        provider=run.provider,
+        project=run.project,
+        what=run.id,
+        is_run=True,
     )
-    return tuple(
-        _state(budget, ours if budget is unlimited else of_owner[budget.owner], now)
-        for budget in wanted or [unlimited]
-    )
 
 
-def _is_one_project(scope: Scope) -> bool:
-    return scope.projects is not None and len(scope.projects) == 1
+def _shown(budgets: Sequence[Budget], scope: Scope, organisation: str) -> Iterator[Budget]:
+    """Budgets with whose spending they count, the organisation first; all teams' where all are asked for."""
+    shown = list(_of_scope(budgets, scope))
+    whole = scope.projects is None
+    if not any(one.owner is Owner.EVERYBODY if whole else one.projects == scope.projects for one in shown):
+        owner, name = (Owner.EVERYBODY, organisation) if whole else (Owner.TEAM, scope.team or "")
+        if whole or not shown:
+            yield Budget(rule="", owner=owner, most_usd=None, name=name, projects=scope.projects)
+    order = list(Owner)
+    yield from sorted(shown, key=lambda one: (order.index(one.owner), one.name))
 
 
-def _state(budget: Budget, runs: Sequence[Run], now: datetime) -> BudgetState:
-    month = month_outlook([(r.started_at, exact(r.cost_usd)) for r in runs if r.cost_usd is not None], now)
-    unknown = [r for r in runs if r.cost_usd is None and month.since <= r.started_at]
-    return BudgetState(budget=budget, month=month, num_unknown=len(unknown))
+def _of_scope(budgets: Sequence[Budget], scope: Scope) -> Iterator[Budget]:
+    is_one = scope.projects is not None and len(scope.projects) == 1
+    for budget in budgets:
+        if budget.owner is Owner.EVERYBODY:
+            yield budget
+        elif budget.projects is not None:
+            if scope.projects is None or budget.projects & scope.projects:
+                yield budget
+        # Of a file that names no team we know, the report's own projects are meant.
+        elif budget.owner is Owner.TEAM:
+            yield replace(budget, projects=scope.projects if scope.team is not None else None)
+        elif is_one:
+            yield replace(budget, projects=scope.projects)

@@ -10,11 +10,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.core.findings import Finding
-from advisor.core.findings.about_reports import Leak, LeakIdle
+from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total
-from advisor.spend.charges import USD, Bill, Charge, ChargeCategory
+from advisor.review.period import Period, Scope, exact, monday_of, total
+from advisor.spend.charges import USD, Bill, Charge, ChargeCategory, RowFault
+from advisor.spend.commitments import CommitmentUse, commitments_of, coverage_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -59,6 +60,7 @@ class Spending:
     by_gpu: tuple[Share, ...]
     by_market: tuple[Share, ...]
     by_provider: tuple[Share, ...]
+    by_user: tuple[Share, ...]
     by_week: tuple[Share, ...]
 
 
@@ -83,6 +85,7 @@ def spending_of(runs: Sequence[Run], period: Period, is_own: Callable[[Run], boo
         by_gpu=_shares(runs, lambda run: run.gpu),
         by_market=_shares(runs, market),
         by_provider=_shares(runs, lambda run: run.provider),
+        by_user=_shares(runs, lambda run: run.user),
         by_week=tuple(_share(name, group) for name, group in weeks.items()),
     )
 
@@ -118,10 +121,15 @@ LONGEST = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledShare:
-    """What was billed under one name: a provider, project or service, or the Monday of a week."""
+    """What was billed under one name: a provider, project or service, or the Monday of a week.
+
+    Attributes:
+        amortised_usd: with what was paid ahead spread over its use.
+    """
 
     name: str
     usd: Decimal
+    amortised_usd: Decimal
     num_charges: int
 
 
@@ -130,19 +138,21 @@ class BilledMachine:
     """A kind of machine as it was billed, beside the runs that used it.
 
     Attributes:
+        amortised_usd: with the part of commitments that it used.
         explained_usd: cost of the runs; they may be recorded before the cloud bills them.
     """
 
     provider: str
     instance_type: str
     billed_usd: Decimal
+    amortised_usd: Decimal
     explained_usd: Decimal
     num_runs: int
 
     @property
     def idle_usd(self) -> Decimal:
         """What no run explains; below 0 where runs cost more than was billed so far."""
-        return self.billed_usd - self.explained_usd
+        return self.amortised_usd - self.explained_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,28 +170,56 @@ class Billing:
 
     Attributes:
         charges: those that count.
-        by_service: charges without a machine.
+        apart: those besides, in other currencies and of tax.
+        by_service: charges without a machine; what nobody used of commitments stands below `UNUSED`.
         machines: the dearest first.
+        coverage: the share of machines' use that commitments covered.
         tax_usd: billed besides, and counted nowhere.
+        unreadable: rows that cannot be read; they are counted nowhere, too.
         untagged_usd: of charges without a project, which count for nobody where a team is asked for.
         other_currencies: sums that are not added up, by currency.
         num_long: charges that count whole on the day they begin, though they cover more.
         num_without_machine: runs on billed clouds whose machine nobody recorded.
+        num_odd: charges that count although a cell of theirs cannot be read.
     """
 
     charges: tuple[Charge, ...]
+    apart: tuple[Charge, ...]
     usd: Decimal
+    amortised_usd: Decimal
     by_provider: tuple[BilledShare, ...]
     by_project: tuple[BilledShare, ...]
     by_week: tuple[BilledShare, ...]
     by_service: tuple[BilledShare, ...]
     machines: tuple[BilledMachine, ...]
+    commitments: tuple[CommitmentUse, ...]
+    coverage: float | None
     tax_usd: Decimal
+    unreadable: tuple[RowFault, ...]
     untagged_usd: Decimal
     other_currencies: Mapping[str, tuple[Decimal, int]]
     overlaps: tuple[Overlap, ...]
     num_long: int
     num_without_machine: int
+    num_odd: int
+
+    @property
+    def unreadable_usd(self) -> Decimal:
+        """Dollars of the rows that cannot be read, as far as they tell."""
+        return total(fault.usd for fault in self.unreadable if fault.usd is not None)
+
+    @property
+    def left_out_usd(self) -> Decimal:
+        """Dollars of the bills that no sum holds: tax, and rows that cannot be read."""
+        return self.tax_usd + self.unreadable_usd
+
+    @property
+    def unused_usd(self) -> Decimal:
+        """What nobody used of commitments."""
+        return total(one.unused_usd for one in self.commitments)
+
+
+UNUSED = "commitments, unused"
 
 
 def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope: Scope) -> Billing:
@@ -200,19 +238,34 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
     billed = {charge.provider for charge in charges}
     return Billing(
         charges=tuple(charges),
+        apart=tuple(charge for charge in ours if _is_tax(charge) or charge.currency != USD),
         usd=_sum(charges),
+        amortised_usd=total(charge.amortised_cost for charge in charges),
         by_provider=_billed_shares(charges, lambda charge: charge.provider),
         by_project=_billed_shares(charges, lambda charge: charge.project or ""),
         by_week=_by_week(charges, period),
-        by_service=_billed_shares((c for c in charges if c.instance_type is None), lambda c: c.service),
+        by_service=_billed_shares((c for c in charges if c.machine is None), _service),
         machines=_machines(charges, runs),
+        commitments=commitments_of(charges),
+        coverage=coverage_of(charges),
         tax_usd=_sum(c for c in ours if _is_tax(c) and c.currency == USD),
+        unreadable=tuple(fault for bill in bills for fault in faults_in(bill, period)),
         untagged_usd=_sum(c for c in begun if c.project is None and not _is_tax(c) and c.currency == USD),
         other_currencies=_other_currencies(untaxed),
         overlaps=_overlaps(bills, period),
         num_long=sum(charge.end - charge.start > LONGEST for charge in charges),
         num_without_machine=sum(run.instance_type is None and run.provider in billed for run in runs),
+        num_odd=sum(bool(charge.odd) for charge in begun),
     )
+
+
+def faults_in(bill: Bill, period: Period) -> tuple[RowFault, ...]:
+    """The rows that a bill left out and that belong to a period, or may."""
+    return tuple(fault for fault in bill.faults if fault.start is None or period.holds(fault.start))
+
+
+def _service(charge: Charge) -> str:
+    return UNUSED if charge.is_unused else charge.service
 
 
 def _is_tax(charge: Charge) -> bool:
@@ -227,11 +280,10 @@ def _by_week(charges: Iterable[Charge], period: Period) -> tuple[BilledShare, ..
 
 
 def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMachine, ...]:
-    billed: dict[tuple[str, str], Decimal] = {}
+    billed: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
-        if charge.instance_type is not None:
-            key = charge.provider, charge.instance_type
-            billed[key] = billed.get(key, NOTHING) + charge.billed_cost
+        if charge.machine is not None:
+            billed.setdefault((charge.provider, charge.machine), []).append(charge)
     used: dict[tuple[str, str | None], list[Run]] = {}
     for run in runs:
         used.setdefault((run.provider, run.instance_type), []).append(run)
@@ -239,13 +291,14 @@ def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMac
         BilledMachine(
             provider=provider,
             instance_type=machine,
-            billed_usd=usd,
+            billed_usd=_sum(group),
+            amortised_usd=total(charge.amortised_cost for charge in group),
             explained_usd=cost_of(used.get((provider, machine), ())),
             num_runs=len(used.get((provider, machine), ())),
         )
-        for (provider, machine), usd in billed.items()
+        for (provider, machine), group in billed.items()
     )
-    return tuple(sorted(machines, key=lambda one: (-one.billed_usd, one.provider, one.instance_type)))
+    return tuple(sorted(machines, key=lambda one: (-one.amortised_usd, one.provider, one.instance_type)))
 
 
 def _overlaps(bills: Sequence[Bill], period: Period) -> tuple[Overlap, ...]:
@@ -277,11 +330,12 @@ def _billed_shares(charges: Iterable[Charge], name_of: Callable[[Charge], str]) 
     for charge in charges:
         groups.setdefault(name_of(charge), []).append(charge)
     shares = (_billed_share(name, group) for name, group in groups.items())
-    return tuple(sorted(shares, key=lambda share: (-share.usd, share.name)))
+    return tuple(sorted(shares, key=lambda share: (-share.amortised_usd, share.name)))
 
 
 def _billed_share(name: str, charges: Sequence[Charge]) -> BilledShare:
-    return BilledShare(name=name, usd=_sum(charges), num_charges=len(charges))
+    amortised_usd = total(charge.amortised_cost for charge in charges)
+    return BilledShare(name=name, usd=_sum(charges), amortised_usd=amortised_usd, num_charges=len(charges))
 
 
 def _sum(charges: Iterable[Charge]) -> Decimal:
@@ -339,13 +393,22 @@ def _above_p90(comparisons: Iterable[Comparison]) -> Iterator[Finding]:
 
 
 def _idle(billing: Billing) -> Iterator[Finding]:
+    if billing.unused_usd > 0:
+        paid_usd = total(one.used_usd + one.unused_usd for one in billing.commitments)
+        names = [one.name for one in billing.commitments if one.unused_usd > 0 and one.name]
+        yield LeakUnused(
+            usd=float(billing.unused_usd),
+            share=float(billing.unused_usd / paid_usd),
+            num=len(names),
+            names=names[:_MOST_NAMES],
+        )
     for machine in billing.machines:
         if machine.idle_usd > 0:
             yield LeakIdle(
                 provider=machine.provider,
                 instance_type=machine.instance_type,
                 usd=float(machine.idle_usd),
-                billed_usd=float(machine.billed_usd),
+                billed_usd=float(machine.amortised_usd),
                 num_runs=machine.num_runs,
             )
 

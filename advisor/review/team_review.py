@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
@@ -16,9 +17,10 @@ from advisor.core.findings.about_reports import (
     ReportGap,
     RunCostsUnknown,
 )
-from advisor.core.values import CostKind
-from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states
-from advisor.review.price_moves import PriceMoves, price_moves
+from advisor.core.values import CostKind, Interval, Market
+from advisor.pricing.price_history import Series, series_of, spot_quantiles
+from advisor.review.budgets import LEAST_WEEKS, Budget, BudgetState, budget_states, spent_of
+from advisor.review.period import Scope, total
 from advisor.review.savings import (
     Accuracy,
     Recurring,
@@ -28,17 +30,122 @@ from advisor.review.savings import (
     savings_of,
     with_advice,
 )
-from advisor.review.spending import Billing, Spending, billing_of, leaks_of, spending_of
+from advisor.review.spending import Billing, Spending, billing_of, faults_in, leaks_of, spending_of
+from advisor.review.who_spent import Division, Showback, showback_of
 
 if TYPE_CHECKING:
     from advisor.core.values import PricePoint
-    from advisor.review.budgets import BudgetState
-    from advisor.review.period import Period, Scope
-    from advisor.review.price_moves import PriceMoves
-    from advisor.review.savings import Recurring
-    from advisor.review.spending import Billing
+    from advisor.review.period import Period
     from advisor.spend.charges import Bill
     from advisor.store.ledger import LedgerEntry, Run
+
+MOST_STEPS = 40
+"""Steps of a drawn history; each has a band."""
+MOST_PLACES = 2
+"""Places of a machine, where no run tells which it uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a machine cost over a part of the period."""
+
+    since: datetime
+    usd_per_h: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """How the price of a machine moved, as one source tells it.
+
+    Attributes:
+        usd_per_h: over the period, weighted by time.
+        steps: the same over its parts, in order.
+        is_used: whether a run used it in this place.
+    """
+
+    gpu: str
+    series: Series
+    usd_per_h: Interval
+    steps: tuple[Step, ...]
+    is_used: bool
+
+    @property
+    def first_usd_per_h(self) -> float:
+        """At the beginning of the period, or of what is remembered of it."""
+        return self.series.points[0].usd_per_h
+
+    @property
+    def last_usd_per_h(self) -> float:
+        """At its end."""
+        return self.series.points[-1].usd_per_h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceMoves:
+    """Moves by GPU, and GPUs of which no price is remembered."""
+
+    moves: tuple[Move, ...]
+    unknown_gpus: tuple[str, ...]
+
+
+def price_moves(
+    points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period
+) -> PriceMoves:
+    """Moves of machines and places that runs used; where they do not tell, of the cheapest places.
+
+    Args:
+        points: of the period by GPU, as the period sees them.
+        runs: of the period.
+        period: of the report.
+    """
+    markets = {(run.gpu, run.provider, run.market) for run in runs if run.market is not None}
+    places = {(run.provider, run.instance_type, run.region, run.market) for run in runs}
+    moves: list[Move] = []
+    for gpu in sorted(points):
+        paid = [one for one in series_of(points[gpu]) if (gpu, one.provider, one.market) in markets]
+        moves += _moves(gpu, paid, places, period)
+    rented = {gpu for gpu, _, _ in markets}
+    return PriceMoves(moves=tuple(moves), unknown_gpus=tuple(sorted(rented - {move.gpu for move in moves})))
+
+
+def _moves(
+    gpu: str,
+    paid: Iterable[Series],
+    places: Collection[tuple[str, str | None, str | None, Market | None]],
+    period: Period,
+) -> Iterator[Move]:
+    groups: dict[tuple[str, str, Market], list[Series]] = {}
+    for one in paid:
+        groups.setdefault((one.provider, one.instance_type, one.market), []).append(one)
+    for group in groups.values():
+        used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
+        cheapest = sorted(
+            used or group, key=lambda one: (one.points[-1].usd_per_h, one.region, one.zone or "")
+        )
+        for series in cheapest[:MOST_PLACES]:
+            held = spot_quantiles(series.points, start=period.since, end=period.until)
+            if held is not None:
+                steps = tuple(_steps(series, period))
+                yield Move(gpu=gpu, series=series, usd_per_h=held, steps=steps, is_used=bool(used))
+
+
+def _steps(series: Series, period: Period) -> Iterator[Step]:
+    """Parts of whole days, each with the prices that held in it."""
+    days = max(1, -(-int(period.days) // MOST_STEPS))
+    points, first = list(series.points), 0
+    start = period.since
+    while start < period.until:
+        end = min(start + timedelta(days=days), period.until)
+        # The price in force at the start, and all that began since.
+        while first + 1 < len(points) and points[first + 1].observed_at <= start:
+            first += 1
+        last = first
+        while last < len(points) and points[last].observed_at < end:
+            last += 1
+        held = spot_quantiles(points[first:last], start=start, end=end)
+        if held is not None:
+            yield Step(since=start, usd_per_h=held)
+        start = end
 
 
 _MOST_NAMES = 3
@@ -57,16 +164,24 @@ def unknown_runs(runs: Sequence[Run], impossible: Sequence[str] = ()) -> Iterato
         yield ReportGap(what="estimated", num=len(estimated))
 
 
-def unknown_bills(bills: Sequence[Bill], billing: Billing, *, is_of_team: bool) -> Iterator[Finding]:
+def unknown_bills(
+    bills: Sequence[Bill], billing: Billing, period: Period, *, is_of_team: bool
+) -> Iterator[Finding]:
     """What of the bills could not be read, or is not added up."""
     for bill in bills:
-        if bill.faults:
+        faults = faults_in(bill, period)
+        if faults:
             yield LeftOut(
                 where=bill.name,
-                num_left_out=len(bill.faults),
+                num_left_out=len(faults),
                 num_read=len(bill.charges),
-                first=[f"line {fault.line}: {fault.reason}" for fault in bill.faults[:_MOST_NAMES]],
+                usd=float(total(fault.usd for fault in faults if fault.usd is not None)),
+                num_unknown=sum(fault.usd is None for fault in faults),
+                first=[f"line {fault.line}: {fault.reason}" for fault in faults[:_MOST_NAMES]],
             )
+    if billing.num_odd:
+        odd = next(c.odd for bill in bills for c in bill.charges if c.odd and period.holds(c.start))
+        yield ReportGap(what="odd-cells", num=billing.num_odd, names=[odd])
     for currency, (amount, num) in billing.other_currencies.items():
         yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
@@ -140,6 +255,7 @@ class TeamReview:
 
     period: Period
     scope: Scope
+    organisation: str
     runs: tuple[Run, ...]
     recommendations: tuple[LedgerEntry, ...]
     advised: Mapping[str, LedgerEntry]
@@ -147,6 +263,7 @@ class TeamReview:
     billing: Billing | None
     accuracy: Accuracy
     budgets: tuple[BudgetState, ...]
+    showback: Showback
     violations: tuple[Violation, ...]
     moves: PriceMoves
     savings: tuple[Saving, ...]
@@ -179,6 +296,8 @@ def review(
     jobs: Sequence[Recurring],
     market: TodaysMarket,
     is_own: Callable[[Run], bool],
+    organisation: str = "",
+    division: Division | None = None,
 ) -> TeamReview:
     """Put everything together.
 
@@ -192,21 +311,38 @@ def review(
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
+        organisation: its name; "" if nobody said.
+        division: how spending is divided among those who spent it.
     """
     runs = runs_of(records.runs, period, scope)
-    billing = billing_of(bills, runs, period, scope) if bills else None
+    # A bill that could not be asked is no bill over nothing.
+    told = [bill for bill in bills if not bill.trouble]
+    billing = billing_of(told, runs, period, scope) if told else None
     accuracy = accuracy_of(runs, records.advised)
-    states = budget_states(budgets, records.runs, scope, period.until)
+    charges = [charge for bill in bills for charge in bill.charges]
+    spent = spent_of(records.runs, charges, period.until)
+    states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)
+    showback = showback_of(
+        spent,
+        charges,
+        runs_of(records.runs, period, Scope()),
+        advised=records.advised,
+        period=period,
+        scope=scope,
+        division=division or Division(),
+    )
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
     unknown = [*unknown_runs(runs, records.impossible), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
-        unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)
+        unknown += unknown_bills(bills, billing, period, is_of_team=scope.projects is not None)
+    unknown += [ReportGap(what="bill", names=[bill.name, bill.trouble]) for bill in bills if bill.trouble]
     if not runs:
         unknown.insert(0, ReportGap(what="runs"))
     return TeamReview(
         period=period,
         scope=scope,
+        organisation=organisation,
         runs=runs,
         recommendations=tuple(entry for entry in records.recommendations if scope.holds(entry.project)),
         advised=records.advised,
@@ -214,6 +350,7 @@ def review(
         billing=billing,
         accuracy=accuracy,
         budgets=states,
+        showback=showback,
         violations=(*violations, *broken_limits(runs, records.advised)),
         moves=moves,
         savings=savings,

@@ -9,8 +9,8 @@ import re
 import shlex
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
@@ -172,6 +172,34 @@ def _units(schedule: Schedule, program: Sequence[str], timeout_s: float) -> Iter
     yield ExportedFile(name=f"{unit}.timer", text=_TIMER.format(unit=unit, name=schedule.name, times=times))
 
 
+_ALWAYS = """\
+# Written by `advisor schedule install`.
+[Unit]
+Description=advisor schedule run
+After=network-online.target
+
+[Service]
+# Secrets, as NAME=value; chmod 600. It need not exist.
+EnvironmentFile=-%h/.config/advisor/secrets.env
+ExecStart={words}
+Restart=always
+TimeoutStopSec=90
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def service_unit(program: Sequence[str]) -> ExportedFile:
+    """The unit of the service that runs all schedules.
+
+    Args:
+        program: how advisor is called, by an absolute path.
+    """
+    words = " ".join(map(_quoted, (*program, "schedule", "run")))
+    return ExportedFile(name="advisor-schedules.service", text=_ALWAYS.format(words=words))
+
+
 def on_calendar(cron: Cron, zone: str) -> Iterator[str]:
     """The same times as calendar events: one, or two where a day of the month or of the week is enough.
 
@@ -210,7 +238,12 @@ _LEAST_DEADLINE_S = 60
 
 
 def cron_jobs(
-    schedules: Sequence[Schedule], *, image: str, timeout_s: float, catch_up_s: float
+    schedules: Sequence[Schedule],
+    *,
+    image: str,
+    timeout_s: float,
+    catch_up_s: float,
+    settings: Callable[[Schedule], Mapping[str, str]] = lambda _: {},
 ) -> tuple[ExportedFile, ...]:
     """A CronJob for each schedule.
 
@@ -219,22 +252,33 @@ def cron_jobs(
         image: that holds advisor.
         timeout_s: of one run.
         catch_up_s: how late a missed run may still begin.
+        settings: variables with settings of ours, which the image does not have; they hold no secret.
     """
-    jobs = {unit_name(one): _cron_job(one, image, timeout_s, catch_up_s) for one in schedules}
+    jobs = {
+        unit_name(one): _cron_job(one, _container(one, image, settings(one)), timeout_s, catch_up_s)
+        for one in schedules
+    }
     return tuple(
         ExportedFile(name=f"{name}.yaml", text=_CRON_JOB_HEADER + yaml_text(job))
         for name, job in jobs.items()
     )
 
 
-def _cron_job(schedule: Schedule, image: str, timeout_s: float, catch_up_s: float) -> dict[str, object]:
-    container = {
+def _container(schedule: Schedule, image: str, settings: Mapping[str, str]) -> dict[str, object]:
+    variables = [{"name": name, "value": _kubernetes_word(text)} for name, text in settings.items()]
+    return {
         "name": "advisor",
         "image": image,
         "command": ["advisor"],
         "args": [_kubernetes_word(word) for word in exported_words(schedule)],
+        **({"env": variables} if variables else {}),
         "envFrom": [{"secretRef": {"name": "advisor", "optional": True}}],
     }
+
+
+def _cron_job(
+    schedule: Schedule, container: Mapping[str, object], timeout_s: float, catch_up_s: float
+) -> dict[str, object]:
     job = {
         "backoffLimit": 1,
         "activeDeadlineSeconds": max(1, round(timeout_s)),
@@ -291,6 +335,7 @@ class WorkflowPlan:
 
     Attributes:
         secrets: variables that the command needs; the repository's secrets of these names are handed on.
+        settings: variables with settings of ours, which the runner does not have; they hold no secret.
         timeout_s: of one run.
         now: the year that follows says which offsets a zone has.
     """
@@ -298,6 +343,7 @@ class WorkflowPlan:
     secrets: Sequence[str]
     timeout_s: float
     now: datetime
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
@@ -351,8 +397,9 @@ def _header(schedule: Schedule, lines: _Lines) -> str:
 
 def _steps(schedule: Schedule, plan: WorkflowPlan) -> list[dict[str, object]]:
     run: dict[str, object] = {"run": _literal(shlex.join(("advisor", *exported_words(schedule))))}
-    if plan.secrets:
-        run["env"] = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
+    if plan.secrets or plan.settings:
+        secrets = {name: f"${{{{ secrets.{name} }}}}" for name in plan.secrets}
+        run["env"] = {**secrets, **{name: _literal(text) for name, text in plan.settings.items()}}
     return [
         {"uses": "actions/checkout@v4", "with": {"persist-credentials": False}},
         {"uses": "actions/setup-python@v5", "with": {"python-version": "3.12"}},

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
+from advisor.core.values import DeliverWhen
 
 SCHEDULABLE = (
     "report",
@@ -66,6 +67,31 @@ def check_words(words: Sequence[str]) -> None:
         raise InputError("the command holds a character that does not show: cron and systemd cannot have it.")
     if sum(map(len, words)) > _MOST_CHARACTERS:
         raise InputError(f"the command has more than {_MOST_CHARACTERS:,} characters: put them into a file.")
+
+
+_OVER = re.compile(r"over-(\d{1,3}(?:\.\d+)?%)")
+
+
+def when_of(written: str, words: Sequence[str]) -> tuple[DeliverWhen, tuple[str, ...]]:
+    """When output is sent, and the command that ends so that this can be told.
+
+    Raises:
+        InputError: there is no such time, or the command knows no budget.
+
+    >>> when_of("over-80%", ["report", "--since", "30d"])
+    (<DeliverWhen.OVER: 'over'>, ('report', '--since', '30d', '--fail-above', '80%'))
+    """
+    share = _OVER.fullmatch(written)
+    if share is not None:
+        if list(words[:1]) != ["report"] or any(word.startswith("--fail-above") for word in words):
+            raise InputError(f"--when {written} is for a report that has no --fail-above yet.")
+        return DeliverWhen.OVER, (*words, "--fail-above", share[1])
+    names = [when for when in DeliverWhen if when is not DeliverWhen.OVER]
+    for when in names:
+        if written.lower() == when:
+            return when, tuple(words)
+    allowed = f"{', '.join(names)}, over-80%"
+    raise InputError(f"--when {written!r} is not one of {allowed}.{did_you_mean(written, names)}")
 
 
 def channels_in(words: Sequence[str]) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 LAST = "last"
 """Stands for the newest recommendation."""
 
+# In a message.
+MOST_NAMES = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
@@ -265,7 +268,7 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
     """Runs in order of time; none where there is no database yet. What cannot be true is a warning each.
 
     Raises:
-        InputError: ``since`` has no time zone, or lies before any run.
+        InputError: ``since`` has no time zone, or lies before any run; no such project.
         StoreError: the database cannot be read.
     """
     from advisor.predict.interval import drifts_of
@@ -274,6 +277,7 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
     from advisor.store.ledger import impossible_runs, runs
 
     num_refused = enter_left_behind(database, listener)
+    check_project(request.project, database, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
     store = open_store(database.url, must_exist=True)
@@ -285,6 +289,37 @@ def recorded_runs(request: RunsRequest, database: StoreSettings, listener: Liste
         listener.warn([f"{why}. It is in no total." for why in impossible])
         return RecordedRuns(
             runs=runs(store, since=start, project=request.project), num_left_out=num_refused + len(impossible)
+        )
+
+
+def check_project(name: str | None, database: StoreSettings, listener: Listener, *others: str | None) -> None:
+    """Refuse a project of which nothing is recorded: a mistyped name would look like one that spent nothing.
+
+    Args:
+        name: of the caller; None for all projects.
+        database: with recommendations and runs; without one there is nothing to compare with.
+        listener: names the argument.
+        others: projects that are known besides.
+
+    Raises:
+        InputError: there is no such project.
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.database import open_store
+    from advisor.store.ledger import project_names
+
+    if not name:
+        return
+    known = frozenset(filter(None, others))
+    if (store := open_store(database.url, must_exist=True)) is not None:
+        with store:
+            known |= project_names(store)
+    if known and name not in known:
+        names = sorted(known - {""})
+        near = did_you_mean(name, names) or (f" There are {', '.join(names[:MOST_NAMES])}." if names else "")
+        raise InputError(
+            f"{listener.name_of('project')}: nothing is recorded of a project {name!r}.{near} A"
+            " project begins with the first run or recommendation that is recorded under its name."
         )
 
 

@@ -39,6 +39,7 @@ class PlanRequest:
         usd_per_h: of the whole plan.
         usd_per_job: what 9 of 10 runs stay under.
         spent_usd: since the first of the month.
+        train_s: how long the job trains.
     """
 
     plan: str | None = None
@@ -52,10 +53,12 @@ class PlanRequest:
     usd_per_h: float | None = None
     usd_per_job: float | None = None
     spent_usd: float | None = None
+    train_s: float | None = None
 
 
 _FACTS = (
     "tier", "provider", "instance_type", "region", "market", "num_nodes", "usd_per_h", "usd_per_job",
+    "train_s",
 )  # fmt: skip
 
 
@@ -265,6 +268,7 @@ class Place:
                 f" {called('plan')} ID, or {called('provider')}, {called('gpu')} and {called('market')}."
             )
         is_own = self.provider in {"local", *(cluster.name for cluster in clusters)}
+        _check_provider(self.provider, clusters, listener)
         if is_own and self.market is not None:
             raise InputError(f"{self.provider!r} is a machine of your own: leave {called('market')} out.")
         if not is_own and self.market is None:
@@ -273,6 +277,15 @@ class Place:
                 " A cluster of your own has to be in the settings (clusters)."
             )
         return self.provider, self.gpu, self.num_gpus or 1, self.market
+
+
+def _check_provider(name: str, clusters: Sequence[ClusterSettings], listener: Listener) -> None:
+    """Any cloud may be named; one that is nearly another is mistyped, and would split its spending."""
+    from advisor.pricing.providers import load_providers
+
+    known = {"local", *load_providers(), *(cluster.name for cluster in clusters)}
+    if not any(same_name(name, one) for one in known) and (near := did_you_mean(name, known)):
+        raise InputError(f"{listener.name_of('provider')}: no provider is called {name!r}.{near}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
@@ -188,13 +189,13 @@ def confirmation_of(
     """
     from advisor.predict.fitting import arguments_of_largest
 
-    arguments = (
-        None if estimate.largest_batch is None else arguments_of_largest(trace, estimate.largest_batch)
-    )
+    largest, options = estimate.largest_batch, _batch_options(request.source)
+    arguments = None if largest is None else arguments_of_largest(trace, largest, options)
     if arguments is None:
         raise InputError(
-            f"{listener.name_of('confirm')}: the batch of {trace.script!r} cannot be set: no argument has its"
-            " size and a name with 'batch', or not even a batch of one fits."
+            f"{listener.name_of('confirm')}: the batch of {trace.script!r} cannot be set: no argument or"
+            " option has its size and a name with 'batch', or not even a batch of one fits. Name the batch"
+            " among the arguments of the script."
         )
     again = trace_of(replace(request, arguments=tuple(arguments)), tracing, listener)
     return Confirmation(arguments=tuple(arguments), batch_size=again.batch_size, estimate=predicted(again))
@@ -279,3 +280,14 @@ def _fabric(machine: InstanceType) -> Fabric:
 def _network_rate(fabric: Fabric) -> float:
     """Of machines alike the slowest network counts, and of networks one that nobody knows last."""
     return fabric.network_bytes_per_s or float("inf")
+
+
+def _batch_options(source: object) -> dict[str, int]:
+    """What the script's text says of the options that are its batch; none where it cannot be read."""
+    from advisor.edits.script import batch_options, read_script
+    from advisor.formats.user_files import read_text
+
+    try:
+        return batch_options(read_script(read_text(Path(str(source)), kind="script"), str(source)))
+    except InputError:
+        return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,6 +129,7 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
     from advisor.store.ledger import record_run
 
     num_refused = 0
+    entered: list[str] = []
     with left_behind(folder) as paths:
         for path in paths:
             try:
@@ -141,7 +143,11 @@ def enter_left_behind(database: StoreSettings, listener: Listener) -> int:
             with open_store(database.url) as store:
                 record_run(store, _with_steps(receipt))
             path.unlink(missing_ok=True)
-            listener.note(f"entered the run {receipt.run.id}, {receipt.run.status}, from {path}")
+            entered.append(receipt.run.status)
+    if entered:
+        by_status = ", ".join(f"{num:,} {status}" for status, num in sorted(Counter(entered).items()))
+        runs = f"{len(entered):,} run{'' if len(entered) == 1 else 's'}"
+        listener.note(f"entered {runs} that waited in {folder} ({by_status})")
     return num_refused
 
 

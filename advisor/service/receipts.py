@@ -7,31 +7,36 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, InputError, ReceiptLostError
-from advisor.core.files import temporary_folder
+from advisor.core.files import check_can_be_file, temporary_folder
 from advisor.core.limits import MAX_USD, MAX_USD_PER_H
+from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.core.redaction import redact, redact_words
 from advisor.core.values import CostKind, Interval, RunStatus
 from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_of
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
+from advisor.service.watching import Watch, WatchRequest, expected_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
     from advisor.receipt.command import Ending
+    from advisor.receipt.gpu_use import GpuUse
     from advisor.receipt.receipt_files import Steps
     from advisor.service.listening import Listener
     from advisor.store.ledger import LedgerEntry, Run
 
 _MOST_NAME = 200
+_NESTED = "this run is a part of another `advisor run`, whose receipt counts it: none of its own is kept"
 _DATABASE_WAIT_S = 1.0
 """For each other writer: a receipt that does not get in waits as a file, and a command waits for nothing."""
 
@@ -47,6 +52,7 @@ class CommandRequest:
         cost_usd: of the whole run, before tax.
         usd_per_h: of the machine.
         receipt: a file to write the receipt to as well.
+        watch: limits, and what to compare the first steps with.
     """
 
     command: tuple[str, ...]
@@ -57,6 +63,7 @@ class CommandRequest:
     usd_per_h: float | None = None
     note: str = ""
     receipt: Path | None = None
+    watch: WatchRequest = field(default_factory=WatchRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +74,14 @@ class Receipt:
         advised: the recommendation that it follows; None without one.
         is_recorded: whether the database took it.
         exit_code: of the command, as a shell has it.
+        stopped_by: why the command was asked to end; None if it was not.
     """
 
     run: Run
     advised: LedgerEntry | None
     is_recorded: bool
     exit_code: int
+    stopped_by: str | None = None
 
     @property
     def predicted_s(self) -> Interval | None:
@@ -99,28 +108,110 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
 def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
     from advisor.receipt.command import run_command
+    from advisor.receipt.gpu_use import sampling
     from advisor.receipt.receipt_files import read_steps, steps_environment
 
     database = config.settings.store
     given = _given_place(request, config, listener)
+    outer = _outer_folder(os.environ)
     advised, doubts = _recommendation(request.recommendation, database, listener)
-    with temporary_folder("steps") as folder:
+    machine = cache(
+        lambda: machine_here(
+            given, None if advised is None else place_of_entry(advised), os.environ, config.settings.run
+        )
+    )
+    with temporary_folder("steps") as own:
+        folder = outer or own
+        watch = _watch(request, config, listener, machine=machine, advised=advised, folder=folder)
 
         def begun_at(moment: datetime) -> Begun:
-            sent_to = None if advised is None else place_of_entry(advised)
-            where = machine_here(given, sent_to, os.environ, config.settings.run)
-            return begin(_unseen(request, where, advised, moment), where, folder, database)
+            run = _unseen(request, machine(), advised, moment)
+            if outer is not None:
+                return Begun(run=run, where=machine(), file=None)
+            return begin(run, machine(), folder, database)
 
-        environment = steps_environment(os.environ, folder)
-        ending, begun = run_command(request.command, environment, _or_why_not(begun_at))
+        environment = steps_environment(os.environ, folder) if outer is None else dict(os.environ)
+        look = None if watch is None else watch.look
+        with sampling(os.environ) as sampler:
+            ending, begun = run_command(request.command, environment, _or_why_not(begun_at), look)
         with _whatever_happens(ending):
             if isinstance(begun, Exception):
                 raise begun
-            steps, strange = read_steps(folder, ending.duration_s)
-            run = _ended(begun, ending, steps, request, config)
-            is_recorded, trouble = keep(begun, run, database, also=request.receipt)
+            steps, strange = read_steps(own, ending.duration_s)
+            stopped_by = None if watch is None else watch.stopped_by
+            run = _stopped(_ended(begun, ending, steps, request, config), stopped_by)
+            run = _with_use(run, sampler.use)
+            is_recorded, trouble = False, [_NESTED]
+            if outer is None:
+                is_recorded, trouble = keep(begun, run, database, also=request.receipt)
             listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *trouble])
-            return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
+            return Receipt(
+                run=run,
+                advised=advised,
+                is_recorded=is_recorded,
+                exit_code=ending.exit_code,
+                stopped_by=stopped_by,
+            )
+
+
+def _outer_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where the `advisor run` counts steps that this one is a part of; None where there is none."""
+    folder = Path(environment.get(STEPS_FOLDER_VARIABLE) or os.devnull)
+    return folder if folder.is_dir() else None
+
+
+def _watch(
+    request: CommandRequest,
+    config: Config,
+    listener: Listener,
+    *,
+    machine: Callable[[], MachineHere],
+    advised: LedgerEntry | None,
+    folder: Path,
+) -> Watch | None:
+    """What watches the command; None where nothing is to be watched.
+
+    Raises:
+        InputError: nobody knows the price of what may cost so much at most.
+    """
+    wanted = request.watch
+    if wanted == WatchRequest():
+        return None
+    num_nodes = wanted.nodes(os.environ)
+
+    def usd_per_h() -> float | None:
+        price = cost_of(machine(), 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
+        return None if price is None else price * num_nodes
+
+    if wanted.max_usd is not None and usd_per_h() is None:
+        named = listener.name_of
+        raise InputError(
+            f"{named('max_usd')} needs the price of this machine, which is not known: give"
+            f" {named('usd_per_h')}, or {named('plan')} ID. Nothing was run."
+        )
+    return Watch(
+        wanted,
+        grace_s=config.settings.run.grace,
+        usd_per_h=usd_per_h,
+        expected=lambda: expected_of(advised, machine().place),
+        folder=folder,
+        listener=listener,
+    )
+
+
+def _with_use(run: Run, use: GpuUse | None) -> Run:
+    if use is None:
+        return run
+    return replace(run, gpu_busy_share=use.busy_share, gpu_mean_w=use.mean_w, gpu_peak_bytes=use.peak_bytes)
+
+
+def _stopped(run: Run, why: str | None) -> Run:
+    """A script that saved and ended by itself when it was asked to has not finished its job."""
+    if why is None:
+        return run
+    return replace(
+        run, status=RunStatus.INTERRUPTED, note="; ".join(filter(None, (run.note, f"stopped by {why}")))
+    )
 
 
 def _or_why_not(begin: Callable[[datetime], Begun]) -> Callable[[datetime], Begun | Exception]:
@@ -149,8 +240,11 @@ def _whatever_happens(ending: Ending) -> Iterator[None]:
 
 
 def _check(request: CommandRequest, listener: Listener) -> None:
+    request.watch.check(listener, has_recommendation=request.recommendation is not None)
     if not request.command:
         raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
+    if request.receipt is not None:
+        check_can_be_file(request.receipt, "the receipt")
     for name, most in (("cost_usd", MAX_USD), ("usd_per_h", MAX_USD_PER_H)):
         amount = getattr(request, name)
         if amount is not None and not 0 <= amount <= most:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.errors import CloudError, InputError, NoOfferError, ThresholdExceededError, did_you_mean
 from advisor.core.limits import EARLIEST
 from advisor.core.units import HOUR_S
 from advisor.core.values import Quantiles, Tier
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
         StoreSettings,
     )
     from advisor.core.values import Offer, Plan, PricePoint
-    from advisor.review.budgets import Budget
+    from advisor.review.budgets import Budget, BudgetState
     from advisor.review.period import Period, Scope
     from advisor.review.savings import Recurring, TodaysMarket
     from advisor.review.team_review import Records, TeamReview, Violation
+    from advisor.review.who_spent import Division
     from advisor.service.listening import Listener
     from advisor.spend.charges import Bill
     from advisor.store.handle import Store
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from recommender.policy import Policy
 
 WEEK_S = 7 * 86400.0
+_ASKED_DAYS = 390
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,12 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     """The review of a period; None if nothing was ever recorded and nothing billed.
 
     Raises:
-        InputError: an empty period, an unknown team, a project of another team, a file that is no bill.
-        AdvisorError: the database, policies, prices or Cost Explorer cannot be read.
+        InputError: an empty period, an unknown team or project, one of another team, a file that is no bill.
+        AdvisorError: the database, policies or prices cannot be read.
     """
     from advisor.review.savings import recurring_jobs
     from advisor.review.team_review import Records, review, runs_of
+    from advisor.service.ledger import check_project
     from advisor.service.recommend.rules import policy_of
 
     period = _period(request, listener)
@@ -79,6 +82,10 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
     recorded = records_of(config.settings.store, period, scope)
     if recorded is None and not bills:
         return None
+    report, charges = config.settings.report, (charge for bill in bills for charge in bill.charges)
+    of_teams = (name for team in report.teams.values() for name in team)
+    billed = (charge.project for charge in charges)
+    check_project(request.project, config.settings.store, listener, *of_teams, *billed)
     records = recorded or Records(advised={}, prices={})
     runs = runs_of(records.runs, period, scope)
     jobs = recurring_jobs(runs, records.advised)
@@ -88,12 +95,34 @@ def report_of(request: ReportRequest, config: Config, listener: Listener) -> Tea
         period=period,
         scope=scope,
         bills=bills,
-        budgets=() if policy is None else tuple(_budgets(policy)),
+        budgets=() if policy is None else tuple(_budgets(policy, config.settings.report)),
+        organisation=_organisation(config.settings.report, policy),
+        division=_division(config.settings.report),
         violations=() if policy is None else tuple(_violations(runs, policy, is_own)),
         jobs=jobs,
         market=todays_prices_for(jobs, policy, config, listener),
         is_own=is_own,
     )
+
+
+def check_budgets(states: Sequence[BudgetState], most: float) -> None:
+    """Refuse a month of which too much is spent.
+
+    Args:
+        states: the budgets of a report.
+        most: the share of a limit that may be spent, such as 0.8.
+
+    Raises:
+        ThresholdExceededError: names every budget that is above.
+    """
+    over = [state for state in states if state.used is not None and state.used > most]
+    if over:
+        rows = (
+            f"{state.budget.name or state.budget.owner} spent ${state.month.spent_usd:,.2f} of"
+            f" ${state.budget.most_usd:,.2f} ({state.used:.0%})"
+            for state in over
+        )
+        raise ThresholdExceededError(f"above {most:.0%} of the monthly limit: {'; '.join(rows)}.")
 
 
 def _period(request: ReportRequest, listener: Listener) -> Period:
@@ -152,15 +181,51 @@ def _is_own(clusters: Iterable[ClusterSettings]) -> Callable[[Run], bool]:
     return lambda run: run.provider in own
 
 
-def _budgets(policy: Policy) -> Iterator[Budget]:
+def _budgets(policy: Policy, settings: ReportSettings) -> Iterator[Budget]:
+    """The monthly limit of every file: in a report none overrules another.
+
+    A team's or project's file counts what its ``name`` says, if that is one of ``report.teams``.
+    """
     from advisor.review.budgets import Budget, Owner
     from recommender.policy.model import Layer
-    from recommender.policy.rules import LimitRule
 
     owners = {Layer.ORGANISATION: Owner.EVERYBODY, Layer.TEAM: Owner.TEAM, Layer.PROJECT: Owner.PROJECT}
-    for rule in policy.rules:
-        if isinstance(rule, LimitRule) and rule.is_monthly:
-            yield Budget(rule=str(rule.origin), owner=owners[rule.origin.layer], most_usd=rule.most)
+    known = {
+        Owner.TEAM: settings.teams,
+        Owner.PROJECT: {project: (project,) for team in settings.teams.values() for project in team},
+    }
+    for source in policy.sources:
+        most_usd, owner = source.content.limits.usd_per_month, owners[source.layer]
+        if most_usd is not None:
+            projects = known.get(owner, {}).get(source.content.name)
+            yield Budget(
+                rule=str(source.origin("limits", "usd_per_month")),
+                owner=owner,
+                most_usd=most_usd,
+                name=source.content.name,
+                projects=None if projects is None else frozenset(projects),
+            )
+
+
+def _division(settings: ReportSettings) -> Division:
+    from advisor.review.who_spent import Division
+
+    return Division(
+        teams=settings.teams,
+        shared=settings.shared,
+        shared_by=settings.shared_by,
+        tags=settings.tags,
+        tokens_per_step=settings.tokens_per_step,
+    )
+
+
+def _organisation(settings: ReportSettings, policy: Policy | None) -> str:
+    """Its name by the settings, else by its policy; "" if neither tells."""
+    from recommender.policy.model import Layer
+
+    sources = () if policy is None else policy.sources
+    names = (source.content.name for source in sources if source.layer is Layer.ORGANISATION)
+    return settings.organisation or next(names, "")
 
 
 def _violations(runs: Sequence[Run], policy: Policy, is_own: Callable[[Run], bool]) -> Iterator[Violation]:
@@ -191,13 +256,14 @@ def _facts(run: Run, *, own: bool) -> Facts:
         num_gpus=run.num_gpus or None,
         usd_per_h=run.usd_per_h,
         usd_per_job=run.cost_usd,
+        train_s=run.duration_s,
     )
 
 
 def bills_of(
     report: ReportSettings, prices: PriceSettings, files: Sequence[Path], period: Period, listener: Listener
 ) -> tuple[Bill, ...]:
-    """Every bill that is given; Cost Explorer is asked for the days of the period.
+    """Every bill that is given; Cost Explorer is asked for the period, its month, and as long a time before.
 
     Args:
         report: names files, too, and says whether Cost Explorer is asked.
@@ -208,10 +274,11 @@ def bills_of(
 
     Raises:
         BillError: a file cannot be read, or is no bill.
-        CloudError: AWS refuses to tell, or does not answer.
         ConfigError: an option of AWS is wrong.
     """
     from advisor.formats.user_files import at_home
+    from advisor.review.period import month_of
+    from advisor.review.who_spent import before
     from advisor.spend.bill_files import read_bill
 
     bills: list[Bill] = []
@@ -220,11 +287,18 @@ def bills_of(
             bills.append(read_bill(path, report.project_tag))
     if report.cost_explorer:
         from advisor.pricing.sources.aws.calls import read_options
-        from advisor.spend.cost_explorer import ask_cost_explorer
+        from advisor.spend.charges import Bill
+        from advisor.spend.cost_explorer import NAME, ask_cost_explorer
 
         options = read_options(prices.options.get("aws", {}))
         with listener.step("asking AWS Cost Explorer", at_once=True):
-            bills.append(ask_cost_explorer(options, period.since, period.until, report.project_tag))
+            # AWS remembers little more than a year.
+            remembered = max(before(period).since, period.until - timedelta(days=_ASKED_DAYS))
+            since = min(period.since, month_of(period.until).since, remembered)
+            try:
+                bills.append(ask_cost_explorer(options, since, period.until, report.project_tag))
+            except CloudError as error:  # the rest of the report is worth reading without it
+                bills.append(Bill(name=NAME, trouble=str(error)))
     return tuple(bills)
 
 
@@ -237,6 +311,8 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
     from advisor.review.budgets import MOST_WEEKS
     from advisor.review.period import month_of
     from advisor.review.team_review import Records, runs_of
+    from advisor.review.who_spent import before
+    from advisor.spend.showback import DAYS_BEFORE
     from advisor.store.database import open_store
 
     store = open_store(database.url, must_exist=True)
@@ -250,7 +326,8 @@ def records_of(database: StoreSettings, period: Period, scope: Scope) -> Records
         runs,
     )
 
-    earliest = min(period.since, month_of(period.until).since, period.until - timedelta(weeks=MOST_WEEKS))
+    looked_back = period.until - timedelta(weeks=MOST_WEEKS), period.since - timedelta(days=DAYS_BEFORE)
+    earliest = min(before(period).since, month_of(period.until).since, *looked_back)
     with store:
         recorded = runs(store, since=max(earliest, EARLIEST))
         given = recommendations(store, since=period.since)

@@ -114,8 +114,10 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
 def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     from advisor.site_files.job_logs import read_job_log
     from advisor.site_files.log_rows import zone_named
+    from advisor.site_files.slurm import log_or_slurm
 
-    log = read_job_log(path, None if timezone is None else zone_named(timezone))
+    with log_or_slurm(path) as there:
+        log = read_job_log(there, None if timezone is None else zone_named(timezone))
     for reason, count in log.left_out.items():
         listener.note(f"{count:,} jobs left out: {reason}")
     if log.waiting:

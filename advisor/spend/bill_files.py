@@ -6,8 +6,10 @@ import csv
 import io
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,11 +23,13 @@ from advisor.formats.foreign_files import (
     read_json,
     read_members,
 )
-from advisor.spend import focus, gcp_export
+from advisor.spend import cells, focus, gcp_export
 from advisor.spend.cells import Row
-from advisor.spend.charges import Bill, Charge, RowFault
+from advisor.spend.charges import USD, Bill, Charge, RowFault
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyarrow.parquet import FileMetaData
 
 
@@ -167,6 +171,8 @@ class _Kind:
     Attributes:
         marks: columns that no other kind has, some of which a file has even if it lacks others.
         named: a row under the names of ``marks``.
+        billed: of a row.
+        currency: the column of it, as ``start`` is.
         missing: columns that are needed besides those given.
     """
 
@@ -175,6 +181,9 @@ class _Kind:
     named: Callable[[Row], Row]
     missing: Callable[[Collection[str]], list[str]]
     charge_of: Callable[[Row, str], Charge]
+    billed: Callable[[Row], Decimal]
+    currency: str
+    start: str
 
     def num_marks(self, row: Row) -> int:
         """How much a row looks like one of this kind."""
@@ -188,6 +197,9 @@ _KINDS = (
         named=lambda row: row,
         missing=focus.missing_columns,
         charge_of=focus.charge_of,
+        billed=partial(cells.required_amount, column="BilledCost"),
+        currency="BillingCurrency",
+        start="ChargePeriodStart",
     ),
     _Kind(
         name="a billing export of Google Cloud",
@@ -195,6 +207,9 @@ _KINDS = (
         named=gcp_export.with_dots,
         missing=gcp_export.missing_columns,
         charge_of=gcp_export.charge_of,
+        billed=gcp_export.billed_cost,
+        currency="currency",
+        start="usage_start_time",
     ),
 )
 
@@ -220,13 +235,25 @@ def read_bill(path: Path, project_tag: str) -> Bill:
             continue
         line, row = one
         kind = kind or _kind_of(path, row)
+        named = kind.named(row)
         try:
-            charges.append(kind.charge_of(kind.named(row), project_tag))
+            charges.append(kind.charge_of(named, project_tag))
         except ValueError as error:
-            faults.append(RowFault(line=line, reason=str(error)))
+            faults.append(_fault(kind, line, named, str(error)))
     if kind is None:
         raise BillError(f"{str(path)!r} holds no charge: give {KINDS}.")
     return Bill(name=str(path), charges=tuple(charges), faults=tuple(faults))
+
+
+def _fault(kind: _Kind, line: int, row: Row, reason: str) -> RowFault:
+    """A row that is left out, with its dollars and its time as far as they can be read."""
+    usd: Decimal | None = None
+    start: datetime | None = None
+    with suppress(ValueError):
+        start = cells.moment(row, kind.start)
+    with suppress(ValueError):
+        usd = kind.billed(row) if cells.currency(row, kind.currency) == USD else None
+    return RowFault(line=line, reason=reason, usd=usd, start=start)
 
 
 def _too_many(path: Path, num_charges: int, faults: Sequence[RowFault]) -> str:

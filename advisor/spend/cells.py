@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from advisor.core.limits import MAX_USD
 from advisor.formats.foreign_files import read_json
@@ -30,10 +30,17 @@ _PROVIDERS: Mapping[str, str] = {
 
 
 def text(row: Row, column: str) -> str | None:
-    """The text of a cell; None where it is empty or missing."""
+    """The text of a cell; None where it is empty, missing, or the NULL of a database."""
     value = row.get(column)
+    if value is None:
+        return None
     # Cut before anything is done with it: a cell may hold a megabyte.
-    return (str(value)[:_MOST_TEXT].strip() or None) if value is not None else None
+    written = str(value)[:_MOST_TEXT].strip()
+    return None if _is_nothing(written) else written
+
+
+def _is_nothing(written: str) -> bool:
+    return not written or written.upper() == "NULL"
 
 
 def required_text(row: Row, column: str) -> str:
@@ -55,7 +62,7 @@ def amount(row: Row, column: str) -> Decimal | None:
         ValueError: it is no number that can be meant.
     """
     value = row.get(column)
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and _is_nothing(value[:_MOST_TEXT].strip())):
         return None
     if isinstance(value, bool):
         raise ValueError(f"{column} is {_cut(value)}, which is no number")
@@ -142,17 +149,32 @@ def provider_name(written: str) -> str:
     return _PROVIDERS.get(lower, lower)
 
 
-def pairs(value: object) -> Mapping[str, str]:
+T = TypeVar("T")
+
+
+def optional(read: Callable[[Row, str], T], row: Row, column: str, odd: list[str]) -> T | None:
+    """A cell that a charge can do without; what is wrong with it is added to ``odd``."""
+    try:
+        return read(row, column)
+    except ValueError as error:
+        odd.append(str(error))
+        return None
+
+
+def pairs(row: Row, column: str) -> Mapping[str, str]:
     """Tags or labels, however they are written: a JSON object, or a list of keys and values.
 
     Raises:
         ValueError: a text that is no JSON.
 
-    >>> pairs('{"team": "vision"}'), pairs([{"key": "team", "value": "vision"}])
-    ({'team': 'vision'}, {'team': 'vision'})
+    >>> pairs({"Tags": '{"team": "vision"}'}, "Tags")
+    {'team': 'vision'}
+    >>> pairs({"labels": [{"key": "team", "value": "vision"}]}, "labels")
+    {'team': 'vision'}
     """
+    value = row.get(column)
     if isinstance(value, str):
-        value = _json(value.strip())
+        value = _json(value.strip(), column)
     if isinstance(value, Mapping):
         return {str(key): str(item) for key, item in value.items() if item is not None}
     if not isinstance(value, list):
@@ -168,13 +190,13 @@ def pairs(value: object) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _json(written: str) -> object:
-    if not written:
+def _json(written: str, column: str) -> object:
+    if _is_nothing(written):
         return None
     try:
         return read_json(written)
     except ValueError:
-        raise ValueError(f"{_cut(written)} is no JSON") from None
+        raise ValueError(f"{column} is {_cut(written)}, which is no JSON") from None
 
 
 def _cut(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from advisor.spend import cells
@@ -18,9 +19,19 @@ REQUIRED = (
 """Columns without which a row says too little; all of them are mandatory in FOCUS."""
 # The first until version 1.2, the other since 1.3.
 PROVIDER = ("ProviderName", "ServiceProviderName")
-# Where clouds write the machine: FOCUS 1.1 and later, exports of ours, and the usage type of AWS.
-_DETAILS, _OWN, _USAGE_TYPE = "SkuPriceDetails", "x_InstanceType", "x_UsageType"
-_USES = ("BoxUsage:", "SpotUsage:")
+_PROVIDERS = (*reversed(PROVIDER), "PublisherName", "InvoiceIssuerName")
+UNKNOWN = "unknown"
+DETAILS = (
+    "BillingAccountId", "BillingAccountName", "ChargeClass", "ChargeDescription", "ChargeFrequency",
+    "CommitmentDiscountCategory", "CommitmentDiscountId", "CommitmentDiscountName",
+    "CommitmentDiscountStatus", "CommitmentDiscountType", "InvoiceIssuerName", "PricingCategory",
+    "PublisherName", "ResourceId", "ServiceCategory", "SubAccountId", "SubAccountName",
+)  # fmt: skip
+"""Columns of FOCUS 1.0 that are handed on as they are."""
+# Where clouds write the machine: FOCUS 1.1 and later, exports of ours, Azure, and the usage type of AWS.
+_PRICE_DETAILS, _OWN, _AZURE, _USAGE_TYPE = "SkuPriceDetails", "x_InstanceType", "x_SkuDetails", "x_UsageType"
+_EC2 = re.compile(r"(?:^|-)(?:BoxUsage|SpotUsage|DedicatedUsage|UnusedBox|UnusedDed):([\w.-]+)$")
+_SAGEMAKER = re.compile(r"\bml\.\w+\.\w+")
 
 
 def missing_columns(columns: Collection[str]) -> list[str]:
@@ -34,28 +45,37 @@ def missing_columns(columns: Collection[str]) -> list[str]:
 
 
 def charge_of(row: cells.Row, project_tag: str) -> Charge:
-    """The charge of a row.
+    """The charge of a row. A cell that it can do without never costs the row its money.
 
     Raises:
         ValueError: says what is wrong with it.
     """
+    odd: list[str] = []
     start, end = cells.period(row, "ChargePeriodStart", "ChargePeriodEnd")
-    provider = cells.text(row, PROVIDER[1]) or cells.required_text(row, PROVIDER[0])
+    tags = cells.optional(cells.pairs, row, "Tags", odd) or {}
+    # AWS marks what users tagged; a tag that is written plainly goes before.
+    names = sorted(tags, key=lambda name: not name.startswith("user:"))
+    tags = {name.removeprefix("user:"): tags[name] for name in names}
     return Charge(
         start=start,
         end=end,
-        provider=cells.provider_name(provider),
-        service=cells.required_text(row, "ServiceName"),
+        provider=cells.provider_name(
+            next(filter(None, (cells.text(row, name) for name in _PROVIDERS)), UNKNOWN)
+        ),
+        service=cells.text(row, "ServiceName") or "",
         sku=cells.text(row, "SkuId"),
-        instance_type=_instance_type(row),
+        instance_type=_instance_type(row, odd),
         region=cells.text(row, "RegionId"),
-        project=_project(row, project_tag),
+        project=tags.get(project_tag) or None,
         category=_category(row),
         billed_cost=cells.required_amount(row, "BilledCost"),
-        effective_cost=cells.amount(row, "EffectiveCost"),
-        contracted_cost=cells.amount(row, "ContractedCost"),
-        list_cost=cells.amount(row, "ListCost"),
+        effective_cost=cells.optional(cells.amount, row, "EffectiveCost", odd),
+        contracted_cost=cells.optional(cells.amount, row, "ContractedCost", odd),
+        list_cost=cells.optional(cells.amount, row, "ListCost", odd),
         currency=cells.currency(row, "BillingCurrency"),
+        tags=tags,
+        details={name: told for name in DETAILS if (told := cells.text(row, name)) is not None},
+        odd="; ".join(odd),
     )
 
 
@@ -69,14 +89,25 @@ def _category(row: cells.Row) -> ChargeCategory:
         ) from None
 
 
-def _project(row: cells.Row, tag: str) -> str | None:
-    tags = cells.pairs(row.get("Tags"))
-    return tags.get(tag) or tags.get(f"user:{tag}")  # AWS marks what users tagged
-
-
-def _instance_type(row: cells.Row) -> str | None:
-    named = cells.pairs(row.get(_DETAILS)).get("InstanceType") or cells.text(row, _OWN)
+def _instance_type(row: cells.Row, odd: list[str]) -> str | None:
+    told = cells.optional(cells.pairs, row, _PRICE_DETAILS, odd) or {}
+    named = told.get("InstanceType") or cells.text(row, _OWN)
     if named:
         return named
-    use, _, machine = (cells.text(row, _USAGE_TYPE) or "").rpartition(":")
-    return machine if any(f"{use}:".endswith(known) for known in _USES) else None
+    size = (cells.optional(cells.pairs, row, _AZURE, odd) or {}).get("ServiceType", "")
+    return size if size.startswith("Standard_") else machine_of_use(cells.text(row, _USAGE_TYPE) or "")
+
+
+def machine_of_use(usage_type: str) -> str | None:
+    """The machine in a usage type of AWS: EC2's, reserved and unused ones, too, and SageMaker's.
+
+    >>> machine_of_use("EU-SpotUsage:p5.48xlarge"), machine_of_use("UnusedBox:p4d.24xlarge")
+    ('p5.48xlarge', 'p4d.24xlarge')
+    >>> machine_of_use("USE1-Train:ml.g5.xlarge"), machine_of_use("EBS:VolumeUsage.gp3")
+    ('ml.g5.xlarge', None)
+    """
+    found = _EC2.search(usage_type)
+    if found is not None:
+        return found[1]
+    found = _SAGEMAKER.search(usage_type)
+    return None if found is None else found[0]

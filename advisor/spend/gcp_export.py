@@ -61,24 +61,37 @@ def charge_of(row: cells.Row, project_tag: str) -> Charge:
         ValueError: says what is wrong with it.
     """
     start, end = cells.period(row, "usage_start_time", "usage_end_time")
-    cost = cells.required_amount(row, "cost")
-    billed = cost + _credited(row.get("credits"))
+    billed = billed_cost(row)
+    odd: list[str] = []
+    labels = cells.optional(cells.pairs, row, "labels", odd) or {}
+    system_labels = cells.optional(cells.pairs, row, "system_labels", odd) or {}
     return Charge(
         start=start,
         end=end,
         provider="gcp",
-        service=cells.required_text(row, "service.description"),
+        service=cells.text(row, "service.description") or "",
         sku=cells.text(row, "sku.id"),
-        instance_type=cells.pairs(row.get("system_labels")).get(_MACHINE),
+        instance_type=system_labels.get(_MACHINE),
         region=cells.text(row, "location.region"),
-        project=cells.pairs(row.get("labels")).get(project_tag),
+        project=labels.get(project_tag) or None,
         category=_category(cells.text(row, "cost_type")),
         billed_cost=billed,
         effective_cost=billed,
-        contracted_cost=cost,
-        list_cost=cells.amount(row, "cost_at_list"),
+        contracted_cost=cells.required_amount(row, "cost"),
+        list_cost=cells.optional(cells.amount, row, "cost_at_list", odd),
         currency=cells.currency(row, "currency"),
+        tags=labels,
+        odd="; ".join(odd),
     )
+
+
+def billed_cost(row: cells.Row) -> Decimal:
+    """The cost of a row less its credits.
+
+    Raises:
+        ValueError: either is unreadable.
+    """
+    return cells.required_amount(row, "cost") + _credited(row.get("credits"))
 
 
 def _category(cost_type: str | None) -> ChargeCategory:

@@ -30,9 +30,17 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0009"
+VERSION = "0010"
 """The version of the tables below. It grows, so that a newer database is recognised."""
-UPGRADES = {"0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token")}
+_GPU_USE = (
+    "ALTER TABLE runs ADD COLUMN gpu_busy_share DOUBLE PRECISION",
+    "ALTER TABLE runs ADD COLUMN gpu_mean_w DOUBLE PRECISION",
+    "ALTER TABLE runs ADD COLUMN gpu_peak_bytes BIGINT",
+)
+UPGRADES = {
+    "0008": ("DROP TABLE leases", "ALTER TABLE occurrences DROP COLUMN token", *_GPU_USE),
+    "0009": _GPU_USE,
+}
 """Statements that make this version of another one."""
 BEFORE_RELEASES = tuple(f"000{number}" for number in range(1, 8))
 """Versions that no release has had; ``LAST_TO_READ_THEM`` is the last commit that upgrades them."""
@@ -223,6 +231,8 @@ runs = Table(
     *_optional(Integer, "exit_code", "num_nodes"),
     Column("num_steps", BigInteger),
     Column("price_retrieved_at", UtcTime),
+    *_optional(Double, "gpu_busy_share", "gpu_mean_w"),
+    Column("gpu_peak_bytes", BigInteger),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.

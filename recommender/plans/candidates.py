@@ -32,7 +32,7 @@ from recommender.outcome.bill import rents_to_compare
 from recommender.outcome.nodes import slowest_boot
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.start_waits import nodes_note, together, wait_of
-from recommender.queue.assumed import assumed_wait
+from recommender.queue.waits import assumed_wait
 
 # --- Quotas: what an account may start at once in a region -----------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.core.errors import InputError, UnknownGpuError, did_you_mean
 from advisor.core.gpus import GpuRequest, is_known, load_gpus, parse_gpu_request
@@ -41,6 +41,14 @@ class _Named:
         own = plan.layout.gpus_per_node, plan.layout.num_nodes
         return own if self.gpus else (plan.gpu, *own)
 
+    def of_one_size(self) -> _Named:
+        """The smallest machines, where a GPU is named without its number: ``L4`` is one of them."""
+        if not self.gpus or any(request.counts for request in self.gpus):
+            return self
+        least = min((plan.num_gpus, plan.num_nodes) for plan in self.plans)
+        smallest = (plan for plan in self.plans if (plan.num_gpus, plan.num_nodes) == least)
+        return replace(self, plans=tuple(smallest))
+
 
 def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """Those of one size of machine that have every word of a name, at all their places.
@@ -52,7 +60,7 @@ def plans_named(name: str, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     Raises:
         InputError: no plan has such a word, none has them all, or plans of several sizes do.
     """
-    named = _named(name, plans)
+    named = _named(name, plans).of_one_size()
     sizes = {named.size(plan): plan for plan in named.plans}
     if len(sizes) > 1:
         raise InputError(f"{name!r} is machines of {len(sizes)} sizes: add one of {_sizes(named.plans)}.")

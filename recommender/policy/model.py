@@ -255,6 +255,9 @@ class SpotRules(Section):
     preemptions_per_h_at_most: Rate | None = Field(
         None, description="highest rate of preemptions of a running machine"
     )
+    jobs_under: Wait | None = Field(
+        None, description="longer jobs (median training time) go to other markets, such as 24h"
+    )
 
 
 class Condition(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
@@ -317,7 +318,7 @@ class SpotRule(Rule):
     @property
     def value(self) -> object:
         """As the file has it."""
-        return self.setting
+        return exact_duration(self.setting) if self.key == "spot.jobs_under" else self.setting
 
     @property
     def strictness(self) -> float:
@@ -335,10 +336,18 @@ class SpotRule(Rule):
                 return removes_if(not self.setting, "it is a spot machine")
             case "spot.needs_checkpoints":
                 return self._checkpoints(facts.saves_checkpoints)
+            case "spot.jobs_under":
+                return self._length(facts.train_s)
         rate = facts.preemptions_per_h
         if rate is None:
             return unknown("rate of preemptions")
         return removes_if(rate > self.setting, f"{rate:g} preemptions per hour are assumed")
+
+    def _length(self, train_s: float | None) -> Judgement:
+        if train_s is None:
+            return unknown("training time of the job")
+        words = "it never ends" if math.isinf(train_s) else f"it trains for {format_duration(train_s)} there"
+        return removes_if(not train_s < self.setting, words)
 
     def _checkpoints(self, saved: bool | None) -> Judgement:
         if saved is None and self.setting:

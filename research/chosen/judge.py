@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import Market, Offer, Price
-from advisor.pricing.expected_prices import PriceModel, likely_prices
-from advisor.pricing.price_lists import OnDemand, SpotQuotes
+from advisor.pricing.expected_prices import OnDemand, PriceModel, SpotQuotes, likely_prices
 from research.chosen.fit import model_of
 from research.chosen.panels import Array, Indices, Panel, cheapest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recommender.queue.assumed import WAITS_FILE
+from recommender.queue.waits import WAITS_FILE
 from research.pooled_waits import ROOT, catalog, pooled, quantiles_of
 from tests.shared import SHARED, needs_shared
 

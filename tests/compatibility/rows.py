@@ -127,6 +127,20 @@ _ONE_GPU = (
                "_amp_update_scale_": 1},
     ),
     Row(
+        script="hf_device_map", library="transformers", warning="keeps the weights it began with",
+        parameters=(*2 * ((500, 64),), *2 * (*4 * ((64, 64),), *3 * ((64, 128),)), *5 * ((64,),)),
+        product_flops=3 * 2 * 4 * 32 * (500 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128)),
+        calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "mm": 3 * 15, ADAM: 1},
+    ),
+    # Weights that do not learn have a gradient to their inputs alone; adapters of rank 8 on two of seven.
+    Row(
+        script="qlora_peft", library="bitsandbytes", warning="keeps the weights it began with",
+        product_flops=2 * 4 * 64 * (
+            2 * (500 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128)) + 3 * 2 * 2 * 2 * 8 * 64
+        ),
+        calls={"bitsandbytes::dequantize_4bit": 2 * 14, "mm": 2 * 15 + 3 * 8, ADAM: 1},
+    ),
+    Row(
         script="accelerate_loop", library="accelerate", parallel_by="accelerate",
         batch=32, samples=320, iterations=10,
         accumulation=2, amp="float16", parameters=dense(32, 128, 4),

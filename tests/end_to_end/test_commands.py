@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 
 from advisor.formats.trace_files import read_trace, write_trace
 from tests.builders import make_trace
-from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
 from tests.findings import texts
 
 
@@ -135,6 +136,7 @@ def test_prices_filters(shell: Shell) -> None:
 
 
 def test_prices_all_shows_more(shell: Shell) -> None:
+    shell = replace(shell, regions=ALL_REGIONS)
     few = shell.run("prices", "--gpu", "L4", "--json").document["offers"]
     many = shell.run("prices", "--gpu", "L4", "--all", "--json").document["offers"]
     assert len(many) > len(few)

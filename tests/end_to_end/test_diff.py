@@ -208,6 +208,26 @@ def test_the_workflow_with_rights_runs_no_foreign_code():
     assert all("${{" not in line or "steps.price.outputs.code" in line for line in scripts.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("code", "state"), [("0", "success"), ("5", "failure"), ("4", "failure"), ("2", "error"), ("", "error")]
+)
+def test_the_commit_gets_a_status_that_a_branch_rule_can_require(tmp_path, code, state):
+    workflow, parts = steps("price-comment.yml")
+    assert workflow["permissions"]["statuses"] == "write"
+    (step,) = [step for step in parts if "statuses" in step.get("run", "")]
+    assert step["if"] == "always()"
+    gh = tmp_path / "gh"
+    gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    gh.chmod(0o755)
+    given = {"CODE": code, "COMMIT": "c0ffee", "REPOSITORY": "o/r", "RUN_URL": "https://x/1"}
+    done = subprocess.run(
+        ["sh", "-ec", step["run"]], env=given | {"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True
+    )
+    said = done.stdout.decode().splitlines()
+    assert said[:4] == ["api", "--method", "POST", "repos/o/r/statuses/c0ffee"]
+    assert f"state={state}" in said
+
+
 def test_the_commands_of_the_workflows_are_ours(shell):
     for name in ("price-profile.yml", "price-comment.yml"):
         _, parts = steps(name)

@@ -106,7 +106,7 @@ def _install(folder: Path, environment: Mapping[str, str]) -> Installed:
     (site_packages,) = home.glob("lib/python*/site-packages")
     # Paths only: the .pth files of the tests' own environment, an editable install's among them, stay out.
     (site_packages / "borrowed.pth").write_text(f"{Path(np.__file__).parents[1]}\n", encoding="utf-8")
-    _run(*pip, "--python", python, "install", *offline, wheel)
+    _run(*pip, "--python", python, "install", "--no-compile", *offline, wheel)
     # -P keeps the checkout, where we stand, out of the path.
     facts = json.loads(_run(python, "-P", "-c", INSPECT))
     return Installed(wheel=wheel, folder=site_packages, facts=facts)

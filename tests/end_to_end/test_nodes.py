@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_op, make_trace
-from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 
 JOB = ("recommend", "small.json.gz", "--iterations", "200000", "--offline")
 
@@ -113,6 +114,7 @@ def test_a_cluster_of_several_nodes(shell: Shell) -> None:
 
 
 def test_a_machine_that_cannot_be_clustered_says_so(shell: Shell) -> None:
+    shell = replace(shell, regions=ALL_REGIONS)
     rows = (
         "provider,instance_type,gpu,num_gpus,region,market,usd_per_h,as_of\n"
         "acme,box,RTX-4090,4,home,on-demand,2.0,2026-11-20\n"

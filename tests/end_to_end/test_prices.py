@@ -22,7 +22,7 @@ from tests.clouds.aws_server import DENIED, DENIED_JSON, FakeAws
 from tests.clouds.aws_world import shared_world, small_world
 from tests.clouds.gcp_server import Behaviour
 from tests.clouds.gcp_waits import waiting_by
-from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 from tests.plugins import install_acme, write_acme_prices
 from tests.shared import SHARED, needs_shared
 from tests.web import served
@@ -437,7 +437,7 @@ def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path: Path) -> None
     documents.mkdir()
     write_acme_prices(documents, "north", machine, as_of=f"{datetime.now(UTC).isoformat()}")
     site = install_acme(tmp_path / "build")
-    shell = Shell(folder=tmp_path)
+    shell = Shell(folder=tmp_path, regions=ALL_REGIONS)
     with served(documents) as url:
         environ = {
             "PYTHONPATH": str(site),
@@ -457,6 +457,7 @@ def test_a_whole_refresh_of_both_clouds_is_right_to_the_cent(tmp_path: Path) -> 
     with ExitStack() as stack:
         skus = [*gcp_skus.skus(), *gcp_skus.planted()]
         clouds = clouds_of(stack, tmp_path, shared_world(SHARED / "prices"), skus)
+        clouds.environ["ADVISOR_CLOUD__REGIONS"] = ALL_REGIONS
         done = clouds.run("prices", "refresh", "--source", "aws", "--source", "gcp", "--json")
         assert done.code == 0, done.err
         assert not [part for part in done.document["parts"] if part["failure"]]

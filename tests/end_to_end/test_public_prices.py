@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from advisor.pricing.refresh import under_way
 from advisor.store.database import open_store
 from tests.builders import make_op, make_trace
 from tests.clouds.hostile_server import Handler, attacking
-from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 from tests.gpuhunt_catalogs import item, publish
 from tests.web import served
 
@@ -142,6 +142,7 @@ def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public
 
 
 def test_one_setting_adds_a_provider(public: Public) -> None:
+    public.shell = replace(public.shell, regions=ALL_REGIONS)
     public.shell.write(".config/advisor/config.yaml", "cloud: {providers: [aws, gcp, lambda]}")
     answer = public.run("prices", "refresh", "--json")
     assert answer.code == 0, answer.err
@@ -159,7 +160,7 @@ def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
     public: Public, trace: str
 ) -> None:
     command = ("recommend", trace, "--iterations", "1000", "--json", "--provider", "lambda")
-    answer = public.run(*command, **DAILY)
+    answer = public.run(*command, **DAILY, ADVISOR_CLOUD__REGIONS=ALL_REGIONS)
     assert answer.code == 0, answer.err
     (option,) = [one for one in answer.document["options"] if one["provider"] == "lambda"]
     assert option["instance_type"] == "gpu_8x_h100_sxm5"
@@ -167,7 +168,7 @@ def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
 
 
 def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: str) -> None:
-    everybody = {"ADVISOR_CLOUD__PROVIDERS": "[runpod]"}
+    everybody = {"ADVISOR_CLOUD__PROVIDERS": "[runpod]", "ADVISOR_CLOUD__REGIONS": ALL_REGIONS}
     public.run("prices", "refresh", **everybody)
     price = public.offers(**everybody)["runpod", "NVIDIA L4", "on-demand"]
     assert str(price["source"]).endswith("community host")

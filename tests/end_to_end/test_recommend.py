@@ -117,7 +117,7 @@ def test_a_page_is_written_beside_the_answer(shell: Shell) -> None:
 
 def test_a_page_has_a_place_before_the_answer_is_sought(shell: Shell) -> None:
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--html", "missing/answer.html")
-    assert_plain_error(answer, 2, "name a file in a folder that exists")
+    assert_plain_error(answer, 2, "Make it first")
 
 
 def test_two_runs_agree(shell: Shell) -> None:
@@ -226,6 +226,28 @@ def test_csv_and_markdown(shell: Shell) -> None:
     markdown = shell.run(*command, "markdown").out
     assert markdown.startswith("### Where to run")
     assert "| Status |" in markdown
+    # In a comment nobody sees standard error.
+    assert "**Warnings**\n\n- " in markdown
+    assert "\n- prices are not live" in markdown
+
+
+def test_a_number_means_the_row_that_was_shown_whatever_is_asked_beside_it(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--offline")
+    answer = shell.run(*command)
+    (number,) = re.findall(r"(?m)^ cheapest +(\d+) ", answer.out)
+    in_its_row = shell.run(*command, "--explain", number).out.splitlines()[0]
+    changed = (*command, "--deadline", "10m", "--explain", number)
+    answer = shell.run(*changed)
+    assert answer.out.splitlines()[0] == in_its_row
+    assert f"note: row {number} of the answer shown last is {in_its_row}" in answer.err
+    answer = shell.run(*command, "--gpu", "T4", "--explain", "1")
+    assert answer.code == 0
+    assert "note: row 1 of the answer shown last is no option of this question" in answer.err
+    (memory,) = (shell.folder / ".cache").rglob("rows.json")
+    for damaged in ("", "[]", '{"a": 1}'):
+        memory.write_text(damaged)
+        of_this_question = shell.run(*changed).out.splitlines()[0]
+        assert of_this_question != in_its_row
 
 
 def test_settings_reach_the_answer(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_op, make_trace
-from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 
 
 @pytest.fixture
@@ -51,6 +52,7 @@ def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> Non
 
 
 def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell: Shell) -> None:
+    shell = replace(shell, regions=ALL_REGIONS)
     free = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp")
     first = free.document["options"][0]
     deny = f"deny: {{regions: [{first['region']}]}}\n"
@@ -111,6 +113,7 @@ def test_files_of_the_settings_count_from_their_folder(shell: Shell) -> None:
 
 
 def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
+    shell = replace(shell, regions=ALL_REGIONS)
     box = {"provider": "mine", "instance_type": "box", "zone": "b", "gpu": "A100-SXM-80GB", "num_gpus": 1}
     rates = [box | {"region": name, "usd_per_h": 2.0, "as_of": "2026-11-01"} for name in ("berlin", "paris")]
     shell.write("rates.yaml", json.dumps(rates))

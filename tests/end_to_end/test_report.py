@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.made_up_team import NUM_RUNS, write_team
-from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
 from tests.unit.spend.bills import FOCUS_ROW, focus_text, without, write_focus
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
@@ -27,7 +27,8 @@ YEAR = ("--since", f"{SINCE:%Y-%m-%d}", "--until", f"{END:%Y-%m-%d}")
 CENT = Decimal("0.01")
 Sums = dict[str, Decimal]
 HEADINGS = (
-    "In short", "What to do", "The month and its budgets", "Where money leaks", "Spending by week",
+    "In short", "What to do", "The month and its budgets", "Where money leaks", "Who spent it: teams",
+    "What a unit costs", "Spending by week",
     "Billed by clouds", "Predicted and actual", "Prices of what",
 )  # fmt: skip
 
@@ -36,7 +37,7 @@ HEADINGS = (
 def team(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     folder = tmp_path_factory.mktemp("team")
     write_team(folder, END)
-    return Shell(folder=folder)
+    return Shell(folder=folder, regions=ALL_REGIONS)
 
 
 @pytest.fixture(scope="module")
@@ -240,11 +241,32 @@ def test_a_terminal_shows_sums_that_add_up_to_the_cent(team: Shell) -> None:
     assert answer.err == ""
     for heading in HEADINGS:
         assert heading in answer.out
-    _, _, table = answer.out.partition("Spending by project\n")
-    rows = [line.split() for line in table.partition("Spending by GPU")[0].splitlines() if "$" in line]
+    _, _, table = answer.out.partition("Spending by GPU\n")
+    rows = [line.split() for line in table.partition("Spending by market")[0].splitlines() if "$" in line]
     total = answer.out.partition("at least $")[2].split()[0]
     shown = sum(Decimal(row[3].lstrip("$").replace(",", "")) for row in rows)
     assert shown == Decimal(total.replace(",", ""))
+
+
+def test_who_spent_it_adds_up_to_what_was_spent_once(year: Any) -> None:
+    showback = year["showback"]
+    assert {part["name"] for part in showback["by_team"]} >= {"vision", "language"}
+    for parts in (showback["by_team"], showback["by_project"]):
+        assert to_cents(sum(part["usd"] + part["shared_usd"] for part in parts)) == to_cents(showback["usd"])
+    # Every cloud of the made-up team has a bill, so most of what was spent is what was billed.
+    billed = year["billing"]["amortised_usd"]
+    assert billed <= showback["usd"] < billed + year["spending"]["usd"]
+
+
+def test_a_mistyped_project_is_refused(shell: Shell) -> None:
+    write_focus(shell.folder / "bill.csv")
+    known = shell.run("report", "--bills", "bill.csv", "--project", "resnet")
+    assert known.code == 0, known
+    assert_plain_error(
+        shell.run("report", "--bills", "bill.csv", "--project", "resnte"), 2, "Did you mean 'resnet'?"
+    )
+    shell.write(".config/advisor/config.yaml", "report: {teams: {vision: [newcomer]}}")
+    assert shell.run("report", "--bills", "bill.csv", "--project", "newcomer").code == 0
 
 
 def test_a_team_and_a_project_are_parts_of_all(team: Shell, year: Any) -> None:
@@ -264,7 +286,7 @@ def test_a_spreadsheet_has_a_row_for_each_run(team: Shell, year: Any) -> None:
     answer = team.run("report", *YEAR, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(answer.out)))
     assert len(rows) == year["spending"]["num_runs"]
-    total = sum(Decimal(row["cost_usd"]) for row in rows if row["cost_usd"] != "-")
+    total = sum(Decimal(row["cost_usd"]) for row in rows if row["cost_usd"])
     assert to_cents(total) == to_cents(year["spending"]["usd"])
     assert "warning: the cost of" in answer.err
 
@@ -278,8 +300,27 @@ def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
     title, _, rest = written.read_text().partition("\n\n")
     assert title.startswith("### Report of everybody, ")
     assert rest.startswith("**In short**\n\n| In short | Figure | And |")
-    answer = shell.run("report", "--out", "nowhere/report.md")
-    assert_plain_error(answer, 2, "cannot write", "No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "begins"),
+    [
+        ("r.html", (), "<!doctype html>"),
+        ("r.MD", (), "### Report of everybody, "),
+        ("r.csv", (), "started_at,"),
+        ("r.csv", ("--format", "focus"), "AvailabilityZone,"),
+        ("r.json", (), "{\n"),
+        ("r.txt", (), "Report of everybody, "),
+        ("r", ("--json",), "{\n"),
+    ],
+)
+def test_the_name_of_a_file_says_its_format(
+    shell: Shell, name: str, flags: tuple[str, ...], begins: str
+) -> None:
+    record(shell)
+    answer = shell.run("report", *flags, "--out", name)
+    assert answer.code == 0, answer
+    assert (shell.folder / name).read_text()[:200].startswith(begins)
 
 
 def test_focus_rows_are_read_back_as_the_same_charges(team: Shell, year: Any, shell: Shell) -> None:
@@ -317,11 +358,25 @@ def test_a_store_of_prices_alone_is_no_ledger(team: Shell, shell: Shell) -> None
     assert shell.run("report").out.startswith("Nothing is recorded yet")
 
 
+def test_a_threshold_ends_with_5_when_the_report_is_written(shell: Shell) -> None:
+    record(shell)
+    (shell.folder / "org.yaml").write_text(
+        "version: 1\nname: Acme\nlayer: organisation\nlimits: {usd_per_month: 4}\n"
+    )
+    words = ("report", *YEAR[:2], "--until", "2026-11-10", "--policy", "org.yaml", "--fail-above")
+    answer = shell.run(*words, "80%")
+    assert answer.code == 5
+    assert "Report of Acme" in answer.out
+    assert "Acme spent $3.50 of $4.00 (88%)" in answer.err
+    assert shell.run(*words, "90%").code == 0
+
+
 def test_bills_alone_make_a_report(shell: Shell) -> None:
     write_focus(shell.folder / "bill.csv")
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv", "--json")
     assert answer.document["billing"]["usd"] == 1.25
-    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.25
+    assert answer.document["billing"]["amortised_usd"] == 1.2
+    assert answer.document["billing"]["machines"][0]["idle_usd"] == 1.2
 
 
 def test_an_empty_period_says_so(shell: Shell) -> None:
@@ -397,7 +452,8 @@ def test_a_csv_that_is_cut_off_counts_its_torn_row(shell: Shell) -> None:
     path = write_focus(shell.folder / "bill.csv", {}, {})
     path.write_text(path.read_text()[:-90])
     answer = shell.run("report", *YEAR[:2], "--until", "2026-11-10", "--bills", "bill.csv")
-    assert "1 row left out that cannot be read, beside 1 that could: line 3: " in answer.out
+    assert "1 row left out that cannot be read, beside 1 that could ($0.00 in all, 1 of unknown" in answer.out
+    assert "Not included" in answer.out
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(shell: Shell) -> None:

@@ -47,7 +47,7 @@ def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell: Sh
     assert entry.command == f"advisor {shlex.join(JOB)} --record --project vision"
     assert entry.alternatives[0].train_p50_s > 0
     assert "1 run, $5.50" in shell.run("run", "list", "--project", "vision").out
-    assert "0 runs" in shell.run("run", "list", "--project", "speech").out
+    assert_plain_error(shell.run("run", "list", "--project", "vison"), 2, "Did you mean 'vision'?")
     near = entry_id[:-1] + ("0" if entry_id[-1] != "0" else "1")
     assert_plain_error(shell.run(*RUN, "--recommendation", near), 2, f"Did you mean '{entry_id}'?")
 

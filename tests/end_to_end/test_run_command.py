@@ -161,6 +161,27 @@ def test_a_database_that_is_down_costs_nothing_but_a_word(shell: Shell) -> None:
     assert list((shell.folder / RECEIPTS).iterdir()) == []
 
 
+def test_a_run_within_a_run_counts_once(shell: Shell) -> None:
+    inner = f"{sys.executable} -m advisor run --no-metadata -- true"
+    answer = shell.run(*RUN, "--", "sh", "-c", inner)
+    assert answer.code == 0, answer.err
+    assert "is a part of another `advisor run`, whose receipt counts it" in answer.err
+    assert "is no setting of ours" not in answer.err
+    assert len(listed(shell)) == 1
+
+
+def test_many_waiting_receipts_are_one_note(shell: Shell) -> None:
+    assert shell.run(*RUN, "--receipt", "r.json", "--", "true").code == 0
+    text = (shell.folder / "r.json").read_text()
+    whole = json.loads(text)["run"]["id"]
+    for number in range(320):
+        shell.write(f"{RECEIPTS}/r{number}.json", text.replace(whole, f"r{number}"))
+    answer = shell.run("run", "list", "--json")
+    assert len(answer.document["runs"]) == 321
+    (note,) = [line for line in answer.err.splitlines() if "entered" in line]
+    assert "entered 320 runs that waited in" in note
+
+
 def test_neither_database_nor_folder_is_the_last_resort(shell: Shell) -> None:
     """The home is a file, so that nothing can be made in it."""
     home = str(shell.write("file", ""))
@@ -212,7 +233,7 @@ def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         answer = shell.run("run", "list")
-    assert "lost, from" in answer.err
+    assert "(1 lost)" in answer.err
     (run,) = listed(shell)
     assert (run["status"], run["duration_s"], run["cost_usd"], run["exit_code"]) == ("lost", None, None, None)
 

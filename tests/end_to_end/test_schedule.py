@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
@@ -86,6 +89,7 @@ def test_a_schedule_without_a_name_is_called_after_its_command(shell: Shell) -> 
             ("--when changes says when", "--to"),
         ),
         (("0 8 * * *", "--when", "sometimes", *PRICES), ("'sometimes' is not one of",)),
+        (("0 8 * * *", "--when", "over-80%", *PRICES), ("--when over-80% is for a report",)),
         (("0 8 * * *", "--to", "inbx", *PRICES), ("no channel 'inbx'",)),
         (("0 8 * * *", "--", "report", "--to", "inbx"), ("no channel 'inbx'",)),
         (("0 8 * * *", "--", "report", "--to=inbx"), ("no channel 'inbx'",)),
@@ -246,6 +250,48 @@ def test_secrets_of_channels_are_referenced_by_name(weekly: Shell) -> None:
     assert "SLACK_HOOK: ${{ secrets.SLACK_HOOK }}" in exported.out
     assert "ADVISOR_STORE__URL: ${{ secrets.ADVISOR_STORE__URL }}" in exported.out
     assert "hunter22" not in exported.out
+
+
+@pytest.mark.parametrize("scheduler", ["github-actions", "kubernetes"])
+def test_an_exported_report_has_its_channels_and_teams_with_it(weekly: Shell, scheduler: str) -> None:
+    settings = f"{CHANNEL}    mail: {{kind: slack, url: 'env:SLACK_HOOK'}}\n"
+    settings += "report: {teams: {vision: [resnet]}}\n"
+    path = weekly.write(".config/advisor/config.yaml", settings)
+    words = "0 8 * * MON", "--name", "ours", "--", "report", "--team", "vision", "--to", "mail"
+    assert weekly.run(*ADD, *words).code == 0
+    image = ("--image", "registry.example.org/advisor:1") if scheduler == "kubernetes" else ()
+    exported = weekly.run("schedule", "export", "ours", "--to", scheduler, *image)
+    document = yaml.safe_load(exported.out)
+    if scheduler == "kubernetes":
+        (pod,) = document["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        variables, args = {one["name"]: one["value"] for one in pod["env"]}, pod["args"]
+    else:
+        step = document["jobs"]["advisor"]["steps"][-1]
+        variables, args = step["env"], shlex.split(step["run"])[1:]
+        assert variables.pop("ADVISOR_STORE__URL") == "${{ secrets.ADVISOR_STORE__URL }}"
+        assert variables.pop("SLACK_HOOK") == "${{ secrets.SLACK_HOOK }}"
+    # Elsewhere there are no settings: the file's own variables are enough.
+    path.unlink()
+    there = weekly.run(*args, "--preview", SLACK_HOOK="https://hooks.slack.com/services/T0/B0/x", **variables)
+    assert there.code == 0, there.err
+    weekly.write(".config/advisor/config.yaml", settings.replace("env:SLACK_HOOK", "file:~/hook"))
+    refused = weekly.run("schedule", "export", "ours", "--to", scheduler, *image)
+    assert_plain_error(refused, 2, "the channel mail reads url from a file of this machine")
+
+
+def test_install_writes_enables_and_starts_the_service(shell: Shell) -> None:
+    fake = shell.write("bin/systemctl", '#!/bin/sh\necho "$@" >> "$HOME/calls"\nexit ${FAILS:-0}\n')
+    fake.chmod(0o755)
+    path = f"{fake.parent}:{os.environ['PATH']}"
+    installed = shell.run("schedule", "install", PATH=path)
+    assert installed.code == 0, installed.err
+    unit = shell.folder / ".config/systemd/user/advisor-schedules.service"
+    assert f"Wrote {unit}" in installed.out
+    assert re.search(r"ExecStart=\S+ -P -m advisor schedule run\n", unit.read_text())
+    calls = "--user daemon-reload\n--user enable advisor-schedules.service\n"
+    assert (shell.folder / "calls").read_text() == f"{calls}--user restart advisor-schedules.service\n"
+    assert_plain_error(shell.run("schedule", "install", PATH=path, FAILS="1"), 1, "daemon-reload failed")
+    assert_plain_error(shell.run("schedule", "install", PATH="/nowhere"), 2, "--to cron")
 
 
 def test_json_of_an_empty_list(shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from advisor.core.units import GIB
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
-from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Shell, assert_plain_error
 
 JOB = ("recommend", "t.json.gz", "--iterations", "36000", "--json")
 # The wait is told, so that the rest of the time is what is paid.
@@ -170,6 +171,7 @@ def test_own_rates_replace_those_that_ship(shell: Shell) -> None:
 
 
 def test_regions_to_enable_first_are_left_out_unless_named(shell: Shell) -> None:
+    shell = replace(shell, regions=ALL_REGIONS)
     everywhere = shell.run(*JOB, "--gpu", "A10G:1", "--provider", "aws")
     assert "in regions that an account must enable first" in " ".join(everywhere.document["warnings"])
     assert not {option["region"] for option in everywhere.document["options"]} & {

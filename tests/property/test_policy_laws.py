@@ -50,6 +50,7 @@ CONTENTS = st.fixed_dictionaries(
                 "allowed": st.booleans(),
                 "needs_checkpoints": st.booleans(),
                 "preemptions_per_h_at_most": AMOUNTS,
+                "jobs_under": st.sampled_from(["30m", "12h", "1d", "2d6h"]),
             },
         ),
     },
@@ -67,6 +68,7 @@ FACTS = st.builds(
     spent=st.builds(Spent, all_usd=AMOUNTS, project_usd=AMOUNTS),
     saves_checkpoints=st.booleans(),
     preemptions_per_h=AMOUNTS,
+    train_s=st.sampled_from([60.0, 43_200.0, 86_400.0, 1e6]),
 )
 TEXTS = st.text("ab*?", max_size=4)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.core.errors import StoreError
 from advisor.formats.recording_files import FORMAT as RECORDING
 from advisor.store.database import open_store
 from tests.recordings import make_header
@@ -269,10 +270,9 @@ def test_what_is_no_file_is_not_waited_for(
 @pytest.mark.parametrize(
     "version", ["-1", "0", "0000", "\u00b2", "9999", "", "1", 3, -1, 3.5, b"\xff", None, "x" * 10_000]
 )
-def test_a_store_of_an_impossible_version(run: Run, version: object, tmp_path: Path) -> None:
+def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> None:
     """Before: 0 and an integer in the column of the version ended in a traceback of 60 lines."""
-    path = tmp_path / "home" / "advisor" / "advisor.db"
-    path.parent.mkdir(parents=True)
+    path = tmp_path / "advisor.db"
     with open_store(f"sqlite:///{path}"):
         pass
     with sqlite3.connect(path) as connection:
@@ -280,9 +280,8 @@ def test_a_store_of_an_impossible_version(run: Run, version: object, tmp_path: P
         connection.execute("CREATE TABLE alembic_version (version_num)")
         connection.execute("INSERT INTO alembic_version VALUES (?)", (version,))
     connection.close()
-    ending = run(tmp_path, "run", "list")
-    assert_one_line(ending, 1)
-    assert "store.url" in ending.err
+    with pytest.raises(StoreError, match=r"^[^\n]{1,999}store\.url[^\n]*$"):
+        open_store(f"sqlite:///{path}")
 
 
 @pytest.mark.parametrize("at", [0, 20, 100, 4096, 5000])

@@ -25,7 +25,7 @@ from tests.clouds.aws_asking import ask, usd_per_h
 from tests.clouds.aws_server import BROKEN, DENIED, DRIPPING, FakeAws, Fault, running
 from tests.clouds.aws_world import World, product, small_world
 from tests.clouds.hostile_server import Attack, attacking
-from tests.end_to_end.cli import Shell
+from tests.end_to_end.cli import ALL_REGIONS, Shell
 from tests.unit.pricing.sources.aws.conftest import Start, start  # noqa: F401 - a fixture
 
 # Attacks go on for ever, and so did the calls. However busy a machine is, this is far above their limits.
@@ -157,7 +157,7 @@ def test_one_region_that_drips_leaves_the_others_alone(
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell(folder=tmp_path)
+    return Shell(folder=tmp_path, regions=ALL_REGIONS)
 
 
 @pytest.fixture

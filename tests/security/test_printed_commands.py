@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from advisor.formats.trace_files import write_trace
-from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.cli import ALL_REGIONS, Answer, Shell, assert_plain_error
 from tests.security.hostile import ATTACK, assert_is_text, trace_with
 
 NAMED = ATTACK.replace("\x00", "")
@@ -24,7 +24,7 @@ def shell(tmp_path: Path) -> Shell:
         "provider": f"lab {ATTACK}", "instance_type": ATTACK, "region": ATTACK, "zone": ATTACK, "gpu": "L4",
         "num_gpus": 8, "usd_per_h": 1.0, "as_of": "2026-11-01", "note": ATTACK,
     }  # fmt: skip
-    shell = Shell(folder=tmp_path)
+    shell = Shell(folder=tmp_path, regions=ALL_REGIONS)
     rates = shell.write("rates.yaml", yaml.safe_dump([rate]))
     settings = {"clusters": [cluster], "prices": {"options": {"custom": {"files": [str(rates)]}}}}
     shell.write(".config/advisor/config.yaml", yaml.safe_dump(settings))

@@ -84,8 +84,8 @@ def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     answer = RecommendAnswer(recommendation=recommendation, best_what_if=None, entry_id=None)
     explained = text if output in (Format.TABLE, Format.JSON) else None
     hand_out = partial(print_document, output=output)
-    yield lambda: show(answer, ViewOptions(), output, hand_out)
-    yield lambda: show(answer, ViewOptions(explain=explained, all_=True), output, hand_out)
+    yield lambda: show(answer, ViewOptions(), hand_out)
+    yield lambda: show(answer, ViewOptions(explain=explained, all_=True), hand_out)
     yield lambda: print_document(
         estimates_document(trace, [option.estimate for option in recommendation.options]), output
     )

@@ -41,6 +41,23 @@ class LeakIdle(Caution):
     num_runs: int
 
 
+class LeakUnused(Caution):
+    usd: float
+    share: float
+    num: int
+    names: Sequence[str]
+
+
+class SpendJump(Caution):
+    project: str
+    day: str
+    usd: float
+    usual_usd: float
+    maker: str
+    maker_usd: float
+    is_run: bool
+
+
 # What a report does not know, or counts nowhere.
 
 
@@ -48,6 +65,8 @@ class LeftOut(Caution):
     where: str
     num_left_out: int
     num_read: int | None
+    usd: float | None = None
+    num_unknown: int = 0
     first: Sequence[str]
 
 
@@ -63,7 +82,16 @@ class ChargesUntagged(Caution):
 
 class ReportGap(Note):
     what: Literal[
-        "estimated", "forecast", "long-charges", "machines", "prices", "runs", "tax", "unpriced-jobs"
+        "bill",
+        "estimated",
+        "forecast",
+        "long-charges",
+        "machines",
+        "odd-cells",
+        "prices",
+        "runs",
+        "tax",
+        "unpriced-jobs",
     ]
     num: int = 0
     names: Sequence[str] = ()

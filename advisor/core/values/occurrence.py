@@ -14,6 +14,7 @@ class DeliverWhen(StrEnum):
     OK = "ok"
     FAILS = "fails"
     CHANGES = "changes"
+    OVER = "over"
 
 
 class Scheduler(StrEnum):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from ..protocol import Gpu, Notice, Warned, notice
 
@@ -29,6 +32,45 @@ class PretendedGpu:
             num_sms=facts["num_sms"],
             memory_bytes=facts["memory_bytes"],
         )
+
+
+# Which device a script means; each process has one GPU.
+
+CUDA = torch.device("cuda", 0)
+
+
+class SecondGpuError(RuntimeError):
+    """The process uses another GPU beside its own."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"it uses a second GPU in one process, cuda:{index}")
+
+
+def plain_device(device: object) -> Any:
+    """The process's GPU for any way to name it; an integer is a CUDA index.
+
+    Raises:
+        SecondGpuError: another GPU is meant.
+    """
+    if isinstance(device, int) and not isinstance(device, bool):
+        check_index(device)
+        return CUDA
+    if isinstance(device, (str, torch.device)):
+        named = torch.device(device)
+        if named.type == "cuda":
+            check_index(named.index)
+            return CUDA
+    return device
+
+
+def check_index(index: int | None) -> None:
+    """Find out whether this is the process's GPU.
+
+    Raises:
+        SecondGpuError: it is not.
+    """
+    if index is not None and index > 0:
+        raise SecondGpuError(index)
 
 
 # The processes that the script believes to be one of.

@@ -15,6 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from . import values
+from .gpu import CUDA
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ..composite import Args, Kwargs, Types
     from ..recording.recorder import Description
 
-CUDA = torch.device("cuda", 0)
 # Numbers that change with each step, such as a learning rate, make forms that never come back.
 _MOST_FORMS = 50_000
 _PLAIN_VALUES = frozenset((

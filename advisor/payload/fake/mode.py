@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import math
-import mmap
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -18,8 +16,9 @@ from ..composite import is_composite, take_apart
 from ..progress import Stopper
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
-from . import rescue, sparse, values
+from . import rescue, sparse, untouched, values
 from .collectives import Collectives
+from .gpu import CUDA, check_index
 from .known_forms import KnownCall, KnownForms
 
 if TYPE_CHECKING:
@@ -28,31 +27,7 @@ if TYPE_CHECKING:
     from ..composite import Args, Kwargs, Types
 
 
-# Zeros in main memory that stand for values of the GPU and take room only where they are written.
-
-# A private mapping is read without taking memory, and promises none that a machine may not have.
-_FLAGS = ("MAP_PRIVATE", "MAP_ANONYMOUS", "MAP_NORESERVE")
-# Below it, ordinary zeros are faster and can be resized.
-_SMALL_BYTES = 2**20
-
-
-def untouched_zeros(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Zeros of this form: pages of a fresh mapping if they are many."""
-    num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
-        return torch.empty_strided(shape, stride, dtype=dtype).zero_()
-    pages = _map(num_elements * dtype.itemsize)
-    return torch.frombuffer(pages, dtype=torch.uint8).view(dtype).as_strided(shape, stride)
-
-
-def _map(num_bytes: int) -> mmap.mmap:
-    # Windows has no such flags, and others not all of them.
-    flags = sum(getattr(mmap, name, 0) for name in _FLAGS)
-    return mmap.mmap(-1, num_bytes, flags=flags) if flags else mmap.mmap(-1, num_bytes)
-
-
 aten = torch.ops.aten
-CUDA = torch.device("cuda", 0)
 # In inference mode torch does not take aten::item apart.
 _READS_VALUE = (
     aten._local_scalar_dense.default, aten.item.default, aten.equal.default, aten.is_nonzero.default,
@@ -101,6 +76,7 @@ class HybridMode(TorchDispatchMode):
         self.collectives = collectives
         self.fake_mode = _CudaFakeMode()
         self._meta = threading.local()
+        self._lock = threading.RLock()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
         self.has_made_up = False  # the script read a value that was never computed
@@ -124,6 +100,8 @@ class HybridMode(TorchDispatchMode):
         has_fake = _has_fake(args) or (bool(kwargs) and _has_fake(tuple(kwargs.values())))
         device = _device_of(kwargs)
         kind = None if device is None else device.type
+        if device is not None and kind == "cuda":
+            check_index(device.index)
         if kind == "cuda" or (kind == "meta" and not self._keeps_meta()):
             # Composite C++ code says meta for our CUDA tensors.
             device = CUDA
@@ -132,11 +110,13 @@ class HybridMode(TorchDispatchMode):
             self.recorder.making.add_operator()
             return _real(func, args, kwargs)
         try:
-            if func not in _READS_VALUE and is_composite(func):
-                return take_apart(self, func, args, kwargs)
-            if has_fake:
-                return self._fake(func, types, args, kwargs, device)
-            return self._create(func, types, args, kwargs)
+            # FakeTensorMode and the recorder keep account of one thread; loaders of weights have several.
+            with self._lock:
+                if func not in _READS_VALUE and is_composite(func):
+                    return take_apart(self, func, args, kwargs)
+                if has_fake:
+                    return self._fake(func, types, args, kwargs, device)
+                return self._create(func, types, args, kwargs)
         finally:
             self.recorder.making.resume()
 
@@ -210,7 +190,7 @@ class HybridMode(TorchDispatchMode):
         if known is not None:
             return known.to(dtype, copy=True)
         # A whole model may come, of which nothing is looked at.
-        return untouched_zeros(source.shape, torch.empty(source.shape, device="meta").stride(), dtype)
+        return untouched.zeros(source.shape, torch.empty(source.shape, device="meta").stride(), dtype)
 
     def _compute(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
         if "generator" in kwargs:
@@ -272,7 +252,7 @@ class HybridMode(TorchDispatchMode):
 def desugars_itself(kind: type) -> bool:
     """Whether a tensor subclass takes operators apart itself before plain tensors see them."""
     # A subclass may have it from another one.
-    if kind in _PLAIN_TYPES or not issubclass(kind, torch.Tensor):
+    if kind in _PLAIN_TYPES or not issubclass(kind, torch.Tensor) or issubclass(kind, FakeTensor):
         return False
     return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
@@ -303,7 +283,10 @@ def _real(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         return False
     if kwargs.get("pin_memory"):
         kwargs = {**kwargs, "pin_memory": False}
-    return func(*args, **kwargs)
+    result = untouched.answer(func, args, kwargs)
+    if result is None:
+        return func(*args, **kwargs)
+    return None if result == () else result
 
 
 def _made_up_value(func: OpOverload, tensor: torch.Tensor) -> object:

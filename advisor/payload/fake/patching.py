@@ -10,20 +10,22 @@ if TYPE_CHECKING:
 
 # Patch -> its file in `patches`, in the order of application; its function is `install_PATCH`.
 PATCHES = {
-    "subclass": "cuda_device", "device": "cuda_device", "streams": "cuda_device",
-    "accelerator": "cuda_device", "factories": "tensors", "tensor_device": "tensors",
-    "tensor_values": "tensors", "conversion": "tensors", "lazy_modules": "tensors",
+    "subclass": "cuda_device", "device_type": "cuda_device", "device": "cuda_device",
+    "streams": "cuda_device", "accelerator": "cuda_device", "factories": "tensors",
+    "tensor_device": "tensors", "tensor_values": "tensors", "conversion": "tensors",
+    "lazy_modules": "tensors",
     "autocast": "autocast", "scaler": "autocast", "dropout": "kernels", "single_kernels": "kernels",
     "attention": "kernels", "ctc_loss": "kernels", "batch_norm": "kernels", "memory_format": "kernels",
     "rnn": "kernels", "rnn_cells": "kernels", "optimizers": "kernels", "initialisation": "kernels",
     "compiling": "compiling", "exporting": "exporting", "fake_data": "loaders", "data_loader": "loaders",
     "data_parallel": "distributed", "process_group": "distributed", "object_collectives": "distributed",
     "spawning": "distributed", "distributed_data_parallel": "distributed",
-    "fully_sharded": "distributed", "dtensor": "distributed", "storage": "tensors", "saving": "saving",
+    "dtensor": "distributed", "storage": "tensors", "saving": "saving",
     "restoring": "saving", "saved_paths": "file_system", "removed_paths": "file_system",
     "saving_libraries": "saving", "safetensors_files": "saving", "distributed_checkpoint": "saving",
     "loggers": "loggers", "downloads": "downloads", "threads": "cuda_device", "legacy_types": "tensors",
-    "torchvision_ops": "libraries", "transformers_tracing": "libraries", "deepspeed": "libraries",
+    "torchvision_ops": "libraries", "transformers_tracing": "libraries", "bitsandbytes": "libraries",
+    "deepspeed": "libraries",
 }  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.

@@ -8,6 +8,7 @@ more steps are recorded: the one nearest to their mean is the trace, and what th
 from __future__ import annotations
 
 import math
+import pickle
 import random
 import statistics
 import sys
@@ -57,7 +58,8 @@ def _random_states() -> tuple[object, ...] | None:
             drawn = bytes(torch.default_generator.get_state().numpy())
     except RuntimeError:  # inside of torch.func no tensor has storage
         return None
-    return hash(random.getstate()), hash(drawn), None if numpy is None else hash(str(numpy.get_state()))
+    of_numpy = None if numpy is None else hash(pickle.dumps(numpy.get_state()))
+    return hash(random.getstate()), hash(drawn), of_numpy
 
 
 def seed_all() -> None:

@@ -16,6 +16,7 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
+from advisor.pricing.expected_prices import PriceList
 from advisor.pricing.instance_types import (
     INSTANCE_FILE,
     InstanceKey,
@@ -27,7 +28,6 @@ from advisor.pricing.instance_types import (
     read_rows,
 )
 from advisor.pricing.price_checks import JUMP
-from advisor.pricing.price_lists import PriceList
 from advisor.pricing.sources.protocol import (
     DERIVED,
     Capabilities,

@@ -63,6 +63,27 @@ def _(it: about_reports.LeakIdle) -> str:
 
 
 @in_names.register
+def _(it: about_reports.LeakUnused) -> str:
+    names = (
+        f" ({', '.join(it.names)}{f' and {it.num - len(it.names)} more' if it.num > len(it.names) else ''})"
+    )
+    return (
+        f"{format_usd(it.usd)} of commitments was paid and not used, {it.share:.0%} of"
+        f" them{names if it.names else ''}: move steady jobs onto them, or let them expire"
+    )
+
+
+@in_names.register
+def _(it: about_reports.SpendJump) -> str:
+    whose = it.project or "what names no project"
+    made = f"run {it.maker}" if it.is_run else f"billed for {it.maker}"
+    return (
+        f"{it.day}: {format_usd(it.usd)} for {whose}, more than twice any of the 28 days before (usually"
+        f" {format_usd(it.usual_usd)}); most of it {made}, {format_usd(it.maker_usd)}"
+    )
+
+
+@in_names.register
 def _(it: about_reports.LeftOut) -> str:
     num_more = it.num_left_out - len(it.first)
     more = f"; and {num_more:,} more" if num_more else ""
@@ -70,7 +91,11 @@ def _(it: about_reports.LeftOut) -> str:
         ("record", "cannot be true") if it.num_read is None
         else ("row", f"cannot be read, beside {it.num_read:,} that could")
     )  # fmt: skip
-    return f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}: {'; '.join(it.first)}{more}"
+    unknown = f", {it.num_unknown:,} of unknown amount" if it.num_unknown else ""
+    amount = "" if it.usd is None else f" ({'-' if it.usd < 0 else ''}${abs(it.usd):,.2f} in all{unknown})"
+    return (
+        f"{it.where}: {_runs(it.num_left_out, what)} left out that {why}{amount}: {'; '.join(it.first)}{more}"
+    )
 
 
 @in_names.register
@@ -101,12 +126,15 @@ def _were(num: int) -> str:
 
 
 TEXTS[about_reports.ReportGap] = {
+    "bill": "{names}: what it would tell is missing in this report",
     "estimated": "some costs are price x time, and no bill (runs: {num:,})",
     "forecast": "how the month will end is not known: a forecast draws from at least {num} weeks of recorded"
     " runs",
     "long-charges": "charges that cover more than a day count whole on the first of it (charges: {num:,})",
     "machines": "runs on billed clouds that name no instance type explain no charge (runs: {num:,}):"
     " `advisor run -- COMMAND` records it",
+    "odd-cells": "charges count although one of their cells is unreadable (charges: {num:,}, such as"
+    " {names})",
     "prices": "no price of {names} is remembered for this period: `advisor prices refresh` pulls them",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",

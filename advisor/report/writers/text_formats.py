@@ -73,6 +73,8 @@ def to_csv(document: Document) -> Shown:
 
 
 def _inert(cell: Cell, kind: Kind) -> str:
+    if cell is None:  # a spreadsheet adds up numbers, and a dash is none
+        return ""
     lines = cell_lines(cell, kind)
     text = "\n".join(lines)
     is_run = text.startswith(_RUNS) and not _NEGATIVE.fullmatch(text)

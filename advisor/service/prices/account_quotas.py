@@ -97,7 +97,7 @@ def _regions_of_aws(store: Store) -> Sequence[str]:
 
 def _of_gcp(pricing: PricingSettings, store: Store) -> dict[tuple[str, str, str], int]:  # noqa: ARG001
     from advisor.pricing.sources.gcp.client import has_login
-    from advisor.pricing.sources.gcp.quotas import endpoint, project_quotas
+    from advisor.pricing.sources.gcp.source import endpoint, project_quotas
 
     if not (has_login() or endpoint()):  # an API key opens the price list, and no project
         return {}

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 _STORES = {"s3": "aws", "gs": "gcp"}
-_FORMS = "s3://BUCKET@REGION, gs://BUCKET@REGION, a region such as us-east-1, or local"
+# A name before @ would be printed as ***: it could be a password.
+_FORMS = "s3:// or gs:// with a bucket, @ and its region, a region such as us-east-1, or local"
 
 
 def data_set_of(pricing: PricingSettings, listener: Listener) -> tuple[DataSet | None, tuple[Finding, ...]]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.config.layers import environment_variable
 from advisor.core import processes
-from advisor.core.errors import InputError, did_you_mean
+from advisor.core.errors import AdvisorError, InputError, did_you_mean
 from advisor.core.files import write_atomically
 from advisor.core.values import DeliverWhen, Occurrence, Schedule, Scheduler
 from advisor.schedule.recurrence import next_after
@@ -22,8 +26,8 @@ from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings
-    from advisor.config.settings import ScheduleSettings, StoreSettings
-    from advisor.schedule.exports import ExportedFile
+    from advisor.config.settings import Settings, StoreSettings
+    from advisor.schedule.exports import ExportedFile, WorkflowPlan
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
 
@@ -215,23 +219,18 @@ class ExportRequest:
     image: str | None = None
 
 
-def schedule_files(
-    request: ExportRequest, database: StoreSettings, delivery: DeliverySettings, limits: ScheduleSettings
-) -> tuple[ExportedFile, ...]:
-    """Files for another scheduler.
-
-    Args:
-        request: which schedules, and for which scheduler.
-        database: where they are kept.
-        delivery: whose channels say which secrets a command needs.
-        limits: how long a command may take, and how late it may begin.
+def schedule_files(request: ExportRequest, settings: Settings) -> tuple[ExportedFile, ...]:
+    """Files for another scheduler; those that run elsewhere have the channels and teams in them.
 
     Raises:
-        InputError: neither a name nor all were asked for, there is none, or the scheduler cannot have it.
+        ConfigError: a schedule names a channel that there is not.
+        InputError: a channel needs a file of this machine, neither a name nor all
+            were asked for, there is none, or the scheduler cannot have it.
         StoreError: the database cannot be read.
     """
-    from advisor.schedule.exports import WorkflowPlan, cron_jobs, crontab, systemd_units, workflow
+    from advisor.schedule.exports import cron_jobs, crontab, systemd_units, workflow
 
+    database = settings.store
     if (request.name is None) is not request.is_all:
         raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
     if request.name is None:
@@ -242,33 +241,79 @@ def schedule_files(
         raise InputError("there are no schedules to export: see `advisor schedule add --help`.")
     # By its path: cron and systemd know few folders.
     program = processes.ADVISOR
-    timeout_s = limits.timeout
+    timeout_s, catch_up_s = settings.schedule.timeout, settings.schedule.catch_up
     match request.scheduler:
         case Scheduler.CRON:
             return crontab(wanted, program)
         case Scheduler.SYSTEMD:
             return systemd_units(wanted, program=program, timeout_s=timeout_s)
         case Scheduler.GITHUB_ACTIONS:
-            return tuple(
-                workflow(one, WorkflowPlan(secrets=_secrets(one, delivery), timeout_s=timeout_s, now=now()))
-                for one in wanted
-            )
+            return tuple(workflow(one, _plan(one, settings)) for one in wanted)
         case Scheduler.KUBERNETES:
             if request.image is None:
                 raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
-            return cron_jobs(wanted, image=request.image, timeout_s=timeout_s, catch_up_s=limits.catch_up)
+            carried = partial(_carried, settings=settings)
+            return cron_jobs(
+                wanted, image=request.image, timeout_s=timeout_s, catch_up_s=catch_up_s, settings=carried
+            )
+
+
+def _plan(schedule: Schedule, settings: Settings) -> WorkflowPlan:
+    from advisor.schedule.exports import WorkflowPlan
+
+    return WorkflowPlan(
+        secrets=_secrets(schedule, settings.delivery),
+        timeout_s=settings.schedule.timeout,
+        now=now(),
+        settings=_carried(schedule, settings),
+    )
+
+
+def _channels(schedule: Schedule, delivery: DeliverySettings) -> dict[str, dict[str, object]]:
+    """The settings of its channels, which name secrets and hold none."""
+    names = dict.fromkeys((*channels_in(schedule.command), *filter(None, (schedule.channel,))))
+    check_channels(tuple(names), delivery)
+    return {
+        name: delivery.channels[name].model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for name in names
+    }
 
 
 def _secrets(schedule: Schedule, delivery: DeliverySettings) -> tuple[str, ...]:
-    """The variables that hold secrets of its channels, and the address of the shared database."""
-    names = {*channels_in(schedule.command), schedule.channel}
-    channels = (one for name, one in delivery.channels.items() if name in names)
-    values = (value for channel in channels for value in channel.model_dump(mode="json").values())
-    variables = {
-        text.removeprefix(_ENV) for text in values if isinstance(text, str) and text.startswith(_ENV)
-    }
-    shared = {environment_variable("store.url")} if schedule.channel is not None else set()
+    """The variables that hold secrets of its channels, and the address of a database that it needs."""
+    channels = _channels(schedule, delivery).values()
+    texts = [text for channel in channels for text in channel.values() if isinstance(text, str)]
+    variables = {text.removeprefix(_ENV) for text in texts if text.startswith(_ENV)}
+    needs_store = schedule.channel is not None or schedule.command[0] == "report"
+    shared = {environment_variable("store.url")} if needs_store else set()
     return tuple(sorted(variables | shared))
+
+
+# Bills and policies are files of this machine; the others say how a report is divided.
+_OF_REPORTS = ("organisation", "teams", "shared", "shared_by", "tags", "tokens_per_step", "project_tag")
+
+
+def _carried(schedule: Schedule, settings: Settings) -> dict[str, str]:
+    """Settings that a command needs where ours are not, as variables.
+
+    Raises:
+        InputError: a channel needs a file of this machine.
+    """
+    channels = _channels(schedule, settings.delivery)
+    for name, channel in channels.items():
+        for key, value in channel.items():
+            if key == "ca_file" or (isinstance(value, str) and value.startswith("file:")):
+                raise InputError(
+                    f"the channel {name} reads {key} from a file of this machine, which is not there: name a"
+                    " secret as env:NAME, or export to systemd."
+                )
+    carried: dict[str, object] = {"delivery.channels": channels} if channels else {}
+    if schedule.command[0] == "report":
+        report = settings.report.model_dump(mode="json", exclude_defaults=True)
+        carried |= {f"report.{name}": report[name] for name in _OF_REPORTS if name in report}
+    return {
+        environment_variable(name): json.dumps(value, ensure_ascii=False) for name, value in carried.items()
+    }
 
 
 def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]:
@@ -286,3 +331,33 @@ def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]
             f"cannot write to {folder}: {error.strerror or error}: choose another folder."
         ) from error
     return tuple(folder / file.name for file in files)
+
+
+def install_service() -> Path:
+    """Let systemd run all schedules from now on, as the user's own service; written anew, it starts anew.
+
+    Raises:
+        AdvisorError: systemd refuses; the unit is written.
+        InputError: there is no systemd here, or the unit cannot be written.
+    """
+    from advisor.schedule.exports import service_unit
+
+    configured = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    folder = Path(configured).expanduser() / "systemd/user"
+    file = service_unit(processes.ADVISOR)
+    (path,) = write_files((file,), folder)
+    for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
+        command = ("systemctl", "--user", *words)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            raise InputError(
+                f"there is no systemctl here, so nothing starts the unit ({path}): let cron run the schedules"
+                " (advisor schedule export --all --to cron)."
+            ) from None
+        if done.returncode:
+            raise AdvisorError(
+                f"{' '.join(command)} failed: {done.stderr.strip()[:500] or done.returncode}. The unit is"
+                f" written ({path}): run this command again in a session of your own, not by sudo."
+            )
+    return path

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock as ThreadLock
 
-from advisor.core.errors import AdvisorError, DeliveryError, InputError, LockedError
+from advisor.core.errors import (
+    AdvisorError,
+    DeliveryError,
+    InputError,
+    LockedError,
+    ThresholdExceededError,
+)
 from advisor.core.redaction import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
@@ -424,6 +430,9 @@ def _why_not(schedule: Schedule, ended: Occurrence, before: Occurrence | None) -
             return None if ended.exit_code == 0 else "wanted only with exit code 0"
         case DeliverWhen.FAILS:
             return None if ended.exit_code != 0 else "wanted only with another exit code than 0"
+        case DeliverWhen.OVER:
+            is_over = ended.exit_code == ThresholdExceededError.exit_code
+            return None if is_over else "wanted only above the threshold"
         case DeliverWhen.CHANGES:
             if before is None or _answer(before) != _answer(ended):
                 return None

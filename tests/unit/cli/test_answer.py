@@ -86,7 +86,7 @@ def shown(
 ) -> tuple[str, str]:
     given = RecommendAnswer(recommendation=recommendation, best_what_if=best, entry_id=None)
     view = {"all_": view.get("top") is None, **view}
-    show(given, ViewOptions(**view), output, partial(print_document, output=output))
+    show(given, ViewOptions(**view), partial(print_document, output=output))
     captured = capsys.readouterr()
     return captured.out, captured.err
 
@@ -205,13 +205,6 @@ def test_a_row_in_full_as_json(capsys):
     assert json.loads(out)["option"]["id"] == "CHEAP"
 
 
-@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_a_row_in_full_is_no_table(output, capsys):
-    with pytest.raises(InputError, match="--explain"):
-        shown(capsys, answer(), explain="CHEAP", output=output)
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize(("wanted", "hint"), [("CHEEP", "Did you mean 'CHEAP'"), ("0", ""), ("4", "")])
 def test_an_unknown_row_is_refused_with_what_is_near(wanted, hint, capsys):
     with pytest.raises(InputError, match=f"'{wanted}'.*{hint}"):
@@ -225,11 +218,19 @@ def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
     assert "keep in mind" in err
 
 
-@pytest.mark.parametrize("change", [{"output": Format.JSON}, {"output": Format.CSV}, {"explain": "CHEAP"}])
-def test_a_plot_is_for_the_terminal_alone(change, capsys):
-    with pytest.raises(InputError, match="--plot"):
-        shown(capsys, answer(), plot=True, **change)
-    assert capsys.readouterr().out == ""
+@pytest.mark.parametrize(
+    ("view", "output", "words"),
+    [
+        ({"plot": True}, Format.JSON, "--plot"),
+        ({"plot": True}, Format.CSV, "--plot"),
+        ({"plot": True, "explain": "CHEAP"}, Format.TABLE, "--plot"),
+        ({"explain": "CHEAP"}, Format.CSV, "--explain prints text"),
+        ({"explain": "CHEAP"}, Format.MARKDOWN, "--explain prints text"),
+    ],
+)
+def test_what_has_no_place_in_an_answer_is_refused_before_there_is_one(view, output, words):
+    with pytest.raises(InputError, match=words):
+        ViewOptions(**view).check(output)
 
 
 # --- Nothing is feasible ----------------------------------------------------------------------------
@@ -364,6 +365,12 @@ def test_an_unknown_cost_saves_time_alone(capsys):
     free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
     (line,) = lines_of(capsys, answer(FAST, free, CHEAP), what_if())
     assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if all).")
+
+
+def test_what_costs_more_is_not_called_less(capsys):
+    slower = replace(make_option("MIDDLE", 3, 8), plan=replace(MIDDLE.plan, id="MIDDLE+bf16"), what_if="bf16")
+    (line,) = lines_of(capsys, answer(), what_if(same=slower))
+    assert line.endswith("3 h for $8.00 instead of 2 h for $20.00: $12.00 less and 1 h more (--what-if all).")
 
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from advisor.core.processes import STEPS_FOLDER_VARIABLE
 from advisor.payload.receipt.steps import StepClock
-from advisor.receipt.receipt_files import FOLDER_VARIABLE, steps_environment
+from advisor.receipt.receipt_files import steps_environment
 
 # As much of torch as counting needs, for Pythons and cases where the real one would only take time.
 TORCH = """
@@ -219,7 +220,7 @@ def test_a_real_training_counts_its_iterations(tmp_path: Path) -> None:
     """Twelve batches in pairs are six iterations, one of which overflows; workers do not count."""
     pytest.importorskip("torch")
     (tmp_path / "steps").mkdir()
-    environment = {name: value for name, value in os.environ.items() if name != FOLDER_VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != STEPS_FOLDER_VARIABLE}
     done = subprocess.run(
         [sys.executable, "-c", REAL], env=steps_environment(environment, tmp_path / "steps"),
         capture_output=True, text=True,

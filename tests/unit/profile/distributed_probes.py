@@ -54,21 +54,6 @@ result = session.collectives.entries()
 """,
         [{"kind": "all_reduce", "num_bytes": 4 * 10_010, "world_size": 4, "count": 1}],
     ),
-    "fully_sharded": (
-        """
-import torch.distributed as dist
-from torch.distributed.fsdp import FullyShardedDataParallel
-dist.init_process_group("nccl")
-layer = nn.Linear(100, 4, bias=False)
-# The device by its place, and an outer wrapper with no parameters of its own.
-inner = FullyShardedDataParallel(layer, *[None] * 8, torch.cuda.current_device())
-model = FullyShardedDataParallel(nn.Sequential(inner))
-session.collectives.start_span()
-model(torch.zeros(2, 100, device="cuda")).sum().backward()
-result = [[entry["kind"], entry["num_bytes"]] for entry in session.collectives.entries()]
-""",
-        [["all_gather", 1600], ["reduce_scatter", 1600]],
-    ),
     "dtensor": (
         """
 import torch.distributed as dist

@@ -31,6 +31,37 @@ result = sorted(name for name in ops() if "attention" in name)
 """,
         ["aten::_scaled_dot_product_flash_attention"],
     ),
+    # The operators as the library declares them, which is in tests/compatibility.
+    "bitsandbytes": (
+        """
+import importlib, pathlib, sys, tempfile
+folder = pathlib.Path(tempfile.mkdtemp(), "bitsandbytes")
+folder.mkdir()
+sys.path.insert(0, str(folder.parent))
+(folder / "__init__.py").touch()
+(folder / "_ops.py").write_text('''
+import torch
+def define(name, schema, rule):
+    torch.library.define("bitsandbytes::" + name, schema)
+    torch.library.register_fake("bitsandbytes::" + name)(rule)
+define("gemm_4bit", "(Tensor A, Tensor B, int[] shapeB, Tensor absmax, int blocksize, str quant_type,"
+       "Tensor? bias=None, Tensor? absmax_8bit=None, Tensor? absmax_code=None, Tensor? absmax_offset=None)"
+       " -> Tensor", lambda A, B, shape, *_, **__: A.new_empty(A.shape[0], shape[0]))
+define("dequantize_4bit", "(Tensor A, Tensor s, int block, str kind, int[] shape, ScalarType dtype)"
+       " -> Tensor", lambda A, s, block, kind, shape, dtype: A.new_empty(shape, dtype=dtype))
+define("int8_vectorwise_quant", "(Tensor A, float threshold=0.0) -> (Tensor, Tensor, Tensor?)",
+       lambda A, threshold=0.0: (A, A, A.new_empty(torch.library.get_ctx().new_dynamic_size())))
+''')
+importlib.import_module("bitsandbytes._ops")
+bits = torch.ops.bitsandbytes
+rows, packed, scales = (torch.zeros(size, device="cuda") for size in ((32, 64), (1024, 1), (32,)))
+made = bits.gemm_4bit(rows, packed, [32, 64], scales, 64, "nf4")
+integers, sums, outliers = bits.int8_vectorwise_quant(rows, 6.0)
+result = [list(made.shape), sorted(ops() & {"aten::mm", "bitsandbytes::gemm_4bit"}), str(integers.dtype),
+          outliers.numel(), list(session.mode.assumptions)]
+""",
+        [[32, 32], ["aten::mm"], "torch.int8", 0, ["no column of a product of 8 bits is an outlier"]],
+    ),
     # What the patch changes of it, and no more: DeepSpeed itself is in tests/end_to_end/test_deepspeed.py.
     "deepspeed": (
         """

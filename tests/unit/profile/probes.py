@@ -16,6 +16,24 @@ result = [str(weight.grad.device), weight.is_cuda, weight.is_meta]
 """,
         ["cuda:0", True, False],
     ),
+    "device_type": (
+        """
+import torch.distributed as dist
+from torch.distributed.fsdp import FullyShardedDataParallel
+dist.init_process_group("nccl")
+layer = nn.Linear(100, 4, bias=False)
+# The device by its place, and an outer wrapper with no parameters of its own.
+inner = FullyShardedDataParallel(layer, *[None] * 8, torch.cuda.current_device())
+model = FullyShardedDataParallel(nn.Sequential(inner))
+session.collectives.start_span()
+model(torch.zeros(2, 100, device="cuda")).sum().backward()
+first = torch.device(0)
+assert torch.jit._builtins._find_builtin(torch.device) == "aten::device"
+assert isinstance(first, torch.device) and {torch.device: 1}[type(first)] and first == torch.device("cuda:0")
+result = [[entry["kind"], entry["num_bytes"]] for entry in session.collectives.entries()]
+""",
+        [["all_gather", 1600], ["reduce_scatter", 1600]],
+    ),
     "device": (
         """
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -244,13 +262,14 @@ result = sorted(name for name in ops() if name in ("aten::_foreach_norm", "aten:
     ),
     "initialisation": (
         """
-weight, bias = torch.zeros(64, 64), torch.zeros(64)
-nn.init.normal_(weight)
-nn.init.kaiming_uniform_(weight)
+many, few, bias = torch.zeros(512, 512), torch.full((64, 64), 9.0), torch.zeros(64)
+for fill in (nn.init.normal_, nn.init.kaiming_uniform_):
+    for weight in (many, few):
+        fill(weight)
 nn.init.ones_(bias)
-result = [weight.abs().max().item(), bias.sum().item()]
+result = [many.abs().max().item(), 0 < few.abs().max().item() < 1, bias.sum().item()]
 """,
-        [0.0, 64.0],
+        [0.0, True, 64.0],
     ),
     "compiling": (
         """
@@ -520,10 +539,12 @@ from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 same = torch._dynamo.assume_constant_result(len) is len
 placed = nn.Linear(1, 1, device="meta").to_empty(device="cuda").weight.device.type
 compiled = isinstance(nn.Linear(1, 1), torch._dynamo.eval_frame.OptimizedModule)
+reduces = torch._dynamo.utils.get_optimize_ddp_mode()
 light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
 rules = torch._dynamo.trace_rules.lookup.__module__
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex as again
-result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex]
+agrees = torch._dynamo.utils.get_optimize_ddp_mode() == reduces
+result = [same, placed, compiled, light < 7, rules, again is TransformGetItemToIndex, agrees]
 """,
     "real dynamo for a name of its tools": """
 from torch._dynamo.utils import counters

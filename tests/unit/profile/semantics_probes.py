@@ -43,6 +43,81 @@ for kind in (Outer, Inherited):
     torch.mm(kind(torch.zeros(4, 4, device="cuda")), kind(torch.zeros(4, 4, device="cuda")))
 result = sum(e["count"] for e in session.recorder.operators() if e["name"] == "aten::mm")
 """,
+    "weights in main memory": """
+import copy
+def held_bytes():
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+before = held_bytes()
+model = nn.Linear(16384, 16384)
+nn.init.trunc_normal_(model.weight)
+model.weight.data.normal_(0, 0.02).mul_(0.5)
+average = copy.deepcopy(model)
+for kept, new in zip(average.parameters(), model.parameters()):
+    kept.data.mul_(0.9).add_(new.data, alpha=0.1)
+model.load_state_dict(copy.deepcopy(model.state_dict()))
+half = torch.cat([model.to(torch.bfloat16).weight, average.bfloat16().weight])
+model.cuda()
+result = [held_bytes() - before < 64 * 2**20, list(half.shape), str(half.dtype), str(model.weight.device)]
+""",
+    "data in main memory": """
+import copy
+data = torch.empty(1024, 1024)
+first = data.clone()
+data.copy_(torch.ones(1024, 1024))
+second, as_numpy = data.clone(), torch.zeros(1024, 1024)
+as_numpy.numpy()[0, 0] = 3
+third, row = as_numpy.clone(), torch.zeros(1024, 1024)
+row[5].fill_(2)
+fourth, moved = copy.deepcopy(row), torch.zeros(1024, 1024)
+moved += 1
+shared = torch.zeros(1024, 1024).share_memory_()
+shared[0] = 1
+made = nn.Parameter(torch.zeros(1024, 1024))
+made.data.fill_(7)
+result = [tensor.sum().item() for tensor in (first, second, third, fourth, moved, shared, made.clone())]
+""",
+    "a parameter of a class of its own": """
+class Packed(nn.Parameter):
+    def __new__(cls, data, requires_grad=False, state=None):
+        made = torch.Tensor._make_subclass(cls, data, requires_grad)
+        made.state, made.data = state, data
+        return made
+    def to(self, *args, **kwargs):
+        if self.state is None and torch.device(args[0]).type == "cuda":
+            self.data, self.state = self.data.to(*args, **kwargs).to(torch.uint8), "packed"
+            return self
+        return Packed(super().to(*args, **kwargs), state=self.state)
+    def cuda(self, device=None):
+        return self.to("cuda")
+layer = nn.Linear(8, 8, bias=False)
+layer.weight = Packed(layer.weight.data)
+layer.cuda()
+again = layer.to(0).weight
+product = F.linear(torch.zeros(2, 8, device="cuda"), again.float())
+result = [type(again).__name__, isinstance(again, Packed), isinstance(again, nn.Parameter), again.state,
+          str(again.dtype), again.requires_grad, list(layer.state_dict()), list(product.shape)]
+""",
+    "threads at once": """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+sys.setswitchinterval(1e-6)
+def work(size):
+    return sum(torch.zeros(4, size + step).to(0, torch.bfloat16).sum(0).shape[0] for step in range(1, 200))
+with ThreadPoolExecutor(4) as pool:
+    result = sum(pool.map(work, range(0, 800, 200)))
+""",
+    "a second GPU": """
+def refused(use):
+    try:
+        use()
+    except RuntimeError as error:
+        return str(error)
+result = [refused(use) for use in (
+    lambda: nn.Linear(2, 2).to("cuda:1"), lambda: torch.zeros(2, device="cuda:1"),
+    lambda: torch.zeros(2).cuda(1),
+    lambda: torch.zeros(2, device=1), lambda: torch.cuda.set_device(1), lambda: nn.Linear(2, 2).cuda(0))]
+""",
     "meta in a thread": """
 import threading
 found = []

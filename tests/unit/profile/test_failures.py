@@ -126,7 +126,7 @@ def test_a_sentence_does_not_end_twice():
         ("ValueError: torch.distributed is not initialised", "`world_size` N"),
         ("ValueError: Default process group has not been initialized", "`world_size` N"),
         ("KeyError: 'WORLD_SIZE'", "`world_size` N"),
-        ("RuntimeError: Cannot access accelerator device when none is available.", "torch.device('cuda', 0)"),
+        ("SecondGpuError: it uses a second GPU in one process, cuda:1", "one process for each GPU"),
         ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "CPU tensors are real"),
         ("MemoryError", "load less"),
         ("RuntimeError: Tried to instantiate dummy base class CUDAGraph", "CUDA graphs cannot"),

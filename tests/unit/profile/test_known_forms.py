@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
 
 from advisor.payload.fake import known_forms  # noqa: E402 - needs torch
-from advisor.payload.fake.known_forms import CUDA, KnownForms  # noqa: E402
+from advisor.payload.fake.gpu import CUDA  # noqa: E402
+from advisor.payload.fake.known_forms import KnownForms  # noqa: E402
 
 pytestmark = pytest.mark.torch
 aten = torch.ops.aten

@@ -73,7 +73,7 @@ def test_memory_by_kind(probe):
 def test_the_real_dynamo_comes_when_asked_for(probe):
     assert probe("real dynamo on demand") == [True, "torch._dynamo.trace_rules", "module", True]
     assert probe("real dynamo for a function") == [True, True, "defaultdict", "module"]
-    expected = [True, "cuda", False, True, "torch._dynamo.trace_rules", True]
+    expected = [True, "cuda", False, True, "torch._dynamo.trace_rules", True, True]
     assert probe("no real dynamo for what models ask") == expected
     assert probe("real dynamo for a name of its tools") == ["defaultdict", "module", "module"]
 

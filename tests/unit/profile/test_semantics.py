@@ -54,6 +54,31 @@ def test_a_subclass_may_inherit_how_it_takes_operators_apart(probe):
     assert probe("inherited dispatch") == 2
 
 
+def test_weights_in_main_memory_take_no_room(probe):
+    assert probe("weights in main memory") == [True, [32768, 16384], "torch.bfloat16", "cuda:0"]
+
+
+def test_what_is_written_to_main_memory_is_kept(probe):
+    million = 2**20
+    assert probe("data in main memory") == [0, million, 3, 2048, million, 1024, 7 * million]
+
+
+def test_a_parameter_keeps_its_own_class_and_what_it_notes(probe):
+    assert probe("a parameter of a class of its own") == [
+        *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8]),
+    ]
+
+
+def test_threads_may_use_the_gpu_at_once(probe):
+    assert probe("threads at once") == 4 * sum(range(1, 200)) + 199 * (200 + 400 + 600)
+
+
+def test_another_gpu_than_the_own_is_refused(probe):
+    *others, own = probe("a second GPU")
+    assert others == ["it uses a second GPU in one process, cuda:1"] * 5
+    assert own is None
+
+
 def test_a_thread_may_ask_for_the_meta_device(probe):
     assert probe("meta in a thread") == ["meta", "cuda"]
 

@@ -13,7 +13,6 @@ from advisor.payload.torch_names import (  # noqa: E402 - needs torch
     GROUP_NAMES,
     MESH_NAMES,
     NAMES,
-    SHARDED_NAMES,
     MissingNameError,
     check,
     check_all,
@@ -29,13 +28,12 @@ NOT_NEEDED = {
     # Asked for by hasattr.
     "torch.ops.aten._grouped_mm", "torch.ops.aten._grouped_mm.default",
 }  # fmt: skip
-ALL_NAMES = {**NAMES, **GROUP_NAMES, **MESH_NAMES, **SHARDED_NAMES}
+ALL_NAMES = {**NAMES, **GROUP_NAMES, **MESH_NAMES}
 
 
 def test_this_torch_has_all_names():
     check_all()
     check(MESH_NAMES)
-    check(SHARDED_NAMES)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 from advisor.core.findings.about_options import RateUnknown, WaitAssumed, WaitOfStarts
 from advisor.core.findings.about_traces import LengthUnknown, ProfileLacks
 from advisor.core.values import Job, Plan, Recommendation, Scaling, Tier, Trace
-from recommender.queue.assumed import assumed_wait
+from recommender.queue.waits import assumed_wait
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said, sample
 from tests.recommending import recommend

@@ -158,3 +158,11 @@ def test_what_never_ends_is_in_the_table_and_not_drawn() -> None:
     text = curve_text([*CURVE[:2], endless], Format.TABLE)
     assert "8 x L4 |" not in text
     assert "never" in text
+
+
+def test_in_a_notebook_it_is_a_table_with_what_decides() -> None:
+    html = pair(FAST, SLOW)._repr_html_()
+    assert html is not None
+    assert "<table" in html
+    assert "What decides" in html
+    assert "PlanComparison(" not in html

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.findings.about_estimates import OtherWorld
+from advisor.core.findings.about_estimates import AttentionUnfused, OtherWorld
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method, StepWork
 from advisor.report.document import Block, Chart, Section
@@ -159,13 +159,41 @@ def test_it_fits_the_terminal_and_tells_how(
 ) -> None:
     lines = printed_table(capsys, monkeypatch, columns, *WORDY)
     assert max(map(len, lines)) <= columns
-    text = " ".join(" ".join(lines).split())
-    assert "How" in text
-    assert "100% learned" in text
-    for word in ("A100-PCIE-40GB", "60%", "30%", "10%", "101 ms"):
+    table = lines[: lines.index("What the estimates rest on")]
+    # A line for each GPU where there is no room for more: how comes after the share of the first method.
+    assert len([line for line in table if line.strip()]) == 4 or columns > 100
+    text = " ".join(" ".join(table).split())
+    for word in ("A100-PCIE-40GB", "How", "60% learned", "100% learned", "101"):
         assert word in text, text
+    assert ("30%" in text) == (columns > 80)
     # On a narrow terminal the shares give way.
     assert ("Largest shares" in text) == (columns > 100)
+
+
+def test_a_long_name_leaves_no_room_for_how(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = make_estimate(
+        "RTX-PRO-6000-Workstation-of-a-long-name", num_gpus=16, by_method={Method.LEARNED: 0.1}
+    )
+    heading, _, row = printed_table(capsys, monkeypatch, 80, long)[1:4]
+    assert heading.split()[-2:] == ["Memory", "Fits"]
+    assert row.split()[0] == "RTX-PRO-6000-Workstation-of-a-long-name:16"
+
+
+def test_what_differs_in_the_gpu_alone_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"T{number}" for number in range(9)]
+    estimates = [
+        make_estimate(name, assumptions=(AttentionUnfused(gpu=name, dtype="bfloat16", head_size=128),))
+        for name in names
+    ]
+    text = " ".join(" ".join(printed_table(capsys, monkeypatch, 100, *estimates)).split())
+    assert text.count("no fused kernel runs the script's attention on these GPUs (bfloat16") == 1
+    assert text.endswith("[T0, T1, T2, T3, T4, T5, 3 more]")
+    alone = " ".join(printed_table(capsys, monkeypatch, 100, *estimates[:1]))
+    assert "attention on T0 (bfloat16" in alone
 
 
 def test_assumptions_are_below_the_table_once(

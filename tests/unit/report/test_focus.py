@@ -9,13 +9,16 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from advisor.core.values import CostKind, Market
-from advisor.report.focus import COLUMNS, OWN_COLUMNS, focus_document
+from advisor.report.focus import COLUMNS, OWN_COLUMNS, focus_document, to_parquet
 from advisor.report.printing import Format, text_of
-from advisor.spend.charges import Charge
+from advisor.report.review import review_document
+from advisor.spend.bill_files import read_bill
+from advisor.spend.charges import Charge, ChargeCategory
 from advisor.store.ledger import Run
 from tests.team import make_bill, make_charge, make_run
 from tests.unit.review.test_unknowns import reviewed
@@ -127,3 +130,38 @@ def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out() -> None:
     ]  # fmt: skip
     assert [row["PricingCategory"] for row in rows] == ["Standard", "Dynamic", "Other"]
     assert [row["ConsumedQuantity"] for row in rows] == ["2.000000", "2.000000", ""]
+
+
+def test_what_is_bought_used_corrected_and_taxed_stays_what_it_is(tmp_path: Path) -> None:
+    plan = {"CommitmentDiscountId": "sp-1", "CommitmentDiscountType": "Savings Plan"}
+    zero = {"effective_cost": Decimal(0)}
+    charges = (
+        make_charge(usd="90", category=ChargeCategory.PURCHASE, details=plan, **zero),
+        make_charge(usd="0", details=plan | {"CommitmentDiscountStatus": "Unused"}),
+        make_charge(usd="-2", details={"ChargeClass": "Correction", "PricingCategory": "Standard"}),
+        make_charge(usd="7", category=ChargeCategory.TAX, details={"PricingCategory": "Other"}),
+        make_charge(usd="3", currency="EUR", tags={"cost-center": "7"}, service=""),
+    )
+    bought, unused, corrected, tax, euros = rows_of(charges=charges)
+    assert (bought["ChargeCategory"], bought["ChargeFrequency"]) == ("Purchase", "One-Time")
+    assert (bought["BilledCost"], bought["EffectiveCost"]) == ("90", "0")
+    assert (unused["CommitmentDiscountId"], unused["CommitmentDiscountStatus"]) == ("sp-1", "Unused")
+    assert (corrected["ChargeClass"], corrected["BilledCost"]) == ("Correction", "-2")
+    assert (tax["ChargeCategory"], tax["PricingCategory"], tax["BilledCost"]) == ("Tax", "", "7")
+    assert (euros["BillingCurrency"], json.loads(euros["Tags"])) == ("EUR", {"cost-center": "7"})
+    document = focus_document(reviewed(bills=(make_bill(*charges),)))
+    (tmp_path / "focus.parquet").write_bytes(to_parquet(document))
+    again = read_bill(tmp_path / "focus.parquet", "project")
+    assert again.faults == ()
+    assert [charge.billed_cost for charge in again.charges] == [90, 0, -2, 7, 3]
+    assert [charge.category for charge in again.charges] == [charge.category for charge in charges[:4]] + [
+        ChargeCategory.USAGE
+    ]
+    assert again.charges[1].is_unused
+    assert again.charges[4].tags == {"cost-center": "7"}
+
+
+def test_a_spreadsheet_gets_no_dash_for_a_number_that_nobody_knows() -> None:
+    text = text_of(review_document(reviewed(make_run(usd=None))), Format.CSV)
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["cost_usd"], row["predicted_p50_usd"]) == ("", "")

@@ -32,10 +32,10 @@ def test_units_of_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_what_a_gpu_lacks_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_gpu_lacks_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     print_document(gpus_document([PLAIN]), Format.CSV)
     (row,) = read_csv(capsys)
-    assert [row[c] for c in ("FP32", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["10", "-", "-", "-", "-"]
+    assert [row[c] for c in ("FP32", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["10", "", "", "", ""]
 
 
 def test_multiples_of_another_gpu(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,18 +48,18 @@ def test_multiples_of_another_gpu(capsys: pytest.CaptureFixture[str]) -> None:
         "Memory": "0.50 x",
         "GB/s": "2.50 x",
         "FP32": "1.00 x",
-        "TF32": "-",
-        "FP16": "-",
-        "BF16": "-",
-        "NVLink GB/s": "-",
+        "TF32": "",
+        "FP16": "",
+        "BF16": "",
+        "NVLink GB/s": "",
     }
     assert {itself[column] for column in (column.name for column in COLUMNS[2:])} == {"1.00 x"}
 
 
-def test_a_multiple_of_nothing_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_multiple_of_nothing_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
     print_document(gpus_document([BASE], base=PLAIN), Format.CSV)
     (row,) = read_csv(capsys)
-    assert [row[c] for c in ("SMs", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["2.00 x", "-", "-", "-", "-"]
+    assert [row[c] for c in ("SMs", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["2.00 x", "", "", "", ""]
 
 
 def test_json_carries_the_facts_whatever_the_base(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,9 @@ def test_a_program_reads_every_field(capsys) -> None:
         "usd_per_h": None,
         "price_retrieved_at": None,
         "num_nodes": None,
+        "gpu_busy_share": None,
+        "gpu_mean_w": None,
+        "gpu_peak_bytes": None,
     }
     assert document["runs"][1]["market"] is None
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from advisor.core.findings.about_estimates import NoGain
 from advisor.core.values import ChangeGain, Interval, Recommendation
 from advisor.report.document import Tone
@@ -44,15 +48,26 @@ def recommendation(*gains: ChangeGain) -> Recommendation:
     )
 
 
-def test_a_row_says_what_is_saved_how_surely_and_what_would_be_taken() -> None:
+def test_a_row_says_what_changes_and_how_surely() -> None:
     table = gains_table(recommendation(SURE, UNSURE, NONE))
-    assert [row.tone for row in table.rows] == [Tone.GOOD, Tone.PLAIN, Tone.FAINT]
-    change, time, usd, share, odds, then = table.rows[0].cells
-    assert (change, usd, then) == ("bf16", 2.5, "")
-    assert [getattr(cell, "text", None) for cell in (time, share, odds)] == ["1 h", "30 % (20 .. 40)", "99%"]
-    assert getattr(table.rows[1].cells[1], "text", None) == "-30 s"
-    assert str(table.rows[1].cells[-1]).startswith("would be recommended: ")
-    assert table.rows[2].cells == ("flash", None, None, None, None, "the script has no attention")
+    assert [row.tone for row in table.rows] == [Tone.GOOD, Tone.PLAIN]
+    texts = [[getattr(cell, "text", cell) for cell in row.cells] for row in table.rows]
+    assert texts == [
+        ["bf16", "1 h less", "$2.50 less", "30 % less (20 .. 40)", "99%"],
+        ["fused", "30 s more", None, "0 % less (-10 .. 10)", "50%"],
+    ]
+
+
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_what_has_no_figures_is_told_in_whole_lines(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    unlike = replace(NONE, change="packed")
+    slower = replace(UNSURE, change="tf32", saved_share=Interval(p10=-0.3, p50=-0.2, p90=-0.1))
+    asked = recommendation_document(recommendation(SURE, UNSURE, NONE, unlike, slower), top=None)
+    text = text_of(asked, Format.TABLE)
+    assert "20 % more (10 .. 30)" in text
+    assert "\n  fused: aws " in text
+    assert "  flash, packed: the script has no attention\n" in f"{text}\n"
 
 
 def test_facts_are_null_where_a_change_brings_nothing() -> None:
@@ -68,7 +83,7 @@ def test_facts_are_null_where_a_change_brings_nothing() -> None:
 
 def test_the_table_stands_below_an_answer_that_was_asked_for_it() -> None:
     asked = recommendation_document(recommendation(SURE), top=None)
-    assert "30 % (20 .. 40)" in text_of(asked, Format.TABLE)
-    assert "30 % (20 .. 40)" in text_of(asked, Format.HTML)
+    assert "30 % less (20 .. 40)" in text_of(asked, Format.TABLE)
+    assert "30 % less (20 .. 40)" in text_of(asked, Format.HTML)
     plain = recommendation_document(recommendation(), top=None)
     assert "Odds" not in text_of(plain, Format.TABLE)

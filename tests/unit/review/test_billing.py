@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.report.words import sentence
 from advisor.review.period import Scope
-from advisor.review.spending import Billing, billing_of
+from advisor.review.spending import Billing, billing_of, leaks_of
 from advisor.spend.charges import Bill, Charge, ChargeCategory
 from advisor.store.ledger import Run
 from tests.team import WEEK, at, make_bill, make_charge, make_run
@@ -119,3 +121,38 @@ def test_every_charge_is_somewhere_once(charges: list[Charge]) -> None:
     inside = [charge for charge in charges if WEEK.holds(charge.start)]
     dollars = [charge.billed_cost for charge in inside if charge.currency == "USD"]
     assert billing.usd + billing.tax_usd == sum(dollars)
+
+
+def plan(status: str, usd: str, **changes: object) -> Charge:
+    """An hour that a savings plan paid, or that nobody used of it."""
+    told = {"CommitmentDiscountId": "sp-1", "CommitmentDiscountName": "ml plan"}
+    told |= {"CommitmentDiscountStatus": status} if status else {}
+    return make_charge(usd="0", effective_cost=Decimal(usd), details=told, **changes)
+
+
+def test_a_commitment_that_was_used_is_no_zero_and_one_that_was_not_leaks() -> None:
+    bought = make_charge(
+        usd="8000", effective_cost=Decimal(0), category=ChargeCategory.PURCHASE, instance_type="p5.48xlarge",
+        details={"CommitmentDiscountId": "sp-1"},
+    )  # fmt: skip
+    used = plan("Used", "1392", contracted_cost=Decimal(2000))
+    rent = make_charge(usd="500", effective_cost=Decimal(500), contracted_cost=Decimal(500))
+    unused = plan("Unused", "6583", project=None, instance_type=None)
+    billing = billed(bought, used, rent, unused, runs=(make_run(usd=710.0),))
+    assert (billing.usd, billing.amortised_usd) == (8500, 8475)
+    (machine,) = billing.machines
+    assert (machine.billed_usd, machine.amortised_usd, machine.idle_usd) == (500, 1892, 1182)
+    (one,) = billing.commitments
+    assert (one.name, one.used_usd, one.unused_usd) == ("ml plan", 1392, 6583)
+    assert one.utilisation == pytest.approx(1392 / 7975)
+    assert billing.coverage == pytest.approx(2000 / 2500)
+    leak = next(iter(leaks_of((), (), billing, lambda _: True)))
+    assert leak.facts["usd"] == 6583
+    assert "$6,583 of commitments was paid and not used, 83% of them (ml plan)" in sentence(leak)
+    team = billed(bought, used, rent, unused, scope=RESNET)
+    assert team.amortised_usd == 1892
+
+
+def test_spot_cannot_be_covered() -> None:
+    spot = make_charge(details={"PricingCategory": "Dynamic"})
+    assert billed(spot).coverage is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from advisor.review.budgets import Budget, BudgetState, Owner, budget_states
+import pytest
+
+from advisor.review.budgets import Budget, BudgetState, Owner, budget_states, spent_of
 from advisor.review.period import Scope
-from tests.team import make_run
+from tests.team import make_charge, make_run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RUNS = tuple(
@@ -22,7 +25,7 @@ def limit(usd: float, owner: Owner) -> Budget:
 
 
 def states(*budgets: Budget, scope: Scope = Scope()) -> list[BudgetState]:  # noqa: B008
-    return list(budget_states(budgets, RUNS, scope, NOW))
+    return list(budget_states(budgets, RUNS, scope, NOW, spent=spent_of(RUNS, (), NOW)))
 
 
 def test_an_organisation_counts_everybody_whoever_asks() -> None:
@@ -35,14 +38,14 @@ def test_an_organisation_counts_everybody_whoever_asks() -> None:
 def test_a_team_counts_its_own_where_it_is_asked_for() -> None:
     (state,) = states(limit(301, Owner.TEAM), scope=VISION)
     assert (state.month.spent_usd, state.p_over) == (210, 0)
-    (state,) = states(limit(301, Owner.TEAM))
-    assert state.month.spent_usd == 21 * 14
+    everybody, state = states(limit(301, Owner.TEAM))
+    assert everybody.month.spent_usd == state.month.spent_usd == 21 * 14
 
 
 def test_a_projects_limit_counts_where_one_project_is_asked_for() -> None:
     budgets = limit(250, Owner.PROJECT), limit(9000, Owner.EVERYBODY)
     assert [state.budget.owner for state in states(*budgets)] == [Owner.EVERYBODY]
-    project, _ = states(*budgets, scope=Scope(projects=frozenset({"bert"})))
+    _, project = states(*budgets, scope=Scope(projects=frozenset({"bert"})))
     assert project.month.spent_usd == 84
 
 
@@ -54,10 +57,40 @@ def test_without_a_limit_the_month_is_shown_all_the_same() -> None:
 def test_runs_of_unknown_cost_are_counted_beside_it() -> None:
     unknown = make_run(started_at=NOW - timedelta(days=1), usd=None)
     old = make_run(started_at=NOW - timedelta(days=40), usd=None)
-    (state,) = budget_states((), [*RUNS, unknown, old], Scope(), NOW)
+    (state,) = budget_states((), [*RUNS, unknown, old], Scope(), NOW, spent=spent_of(RUNS, (), NOW))
     assert state.num_unknown == 1
 
 
 def test_of_a_short_past_no_odds_are_told() -> None:
-    (state,) = budget_states([limit(1, Owner.EVERYBODY)], RUNS[:4], Scope(), NOW)
+    spent = spent_of(RUNS[:4], (), NOW)
+    (state,) = budget_states([limit(1, Owner.EVERYBODY)], RUNS[:4], Scope(), NOW, spent=spent)
     assert state.p_over is None
+
+
+def test_every_teams_limit_and_the_organisations_have_a_row() -> None:
+    teams = {"vision": frozenset({"resnet"}), "language": frozenset({"bert"})}
+    budgets = [limit(1000, Owner.EVERYBODY)]
+    budgets += [replace(limit(100, Owner.TEAM), name=name, projects=of) for name, of in teams.items()]
+    rows = states(*budgets)
+    assert [(state.budget.name, float(state.month.spent_usd)) for state in rows] == [
+        ("", 294.0), ("language", 84.0), ("vision", 210.0),
+    ]  # fmt: skip
+    assert rows[1].used == pytest.approx(0.84)
+    assert [state.budget.name for state in states(*budgets, scope=VISION)] == ["", "vision"]
+
+
+def test_bills_and_runs_count_together_and_each_dollar_once() -> None:
+    day = NOW - timedelta(days=3)
+    bill = [
+        make_charge(start=day, end=day + timedelta(hours=1), usd="50", project=None),
+        make_charge(start=day, end=day, usd="7", project="bert"),
+    ]
+    runs = [
+        make_run(started_at=day, project="resnet", usd=30.0),  # in the untagged 50
+        make_run(started_at=day, project="bert", usd=9.0),  # in the 7
+        make_run(started_at=day + timedelta(days=1), project="resnet", usd=4.0),  # not billed yet
+        make_run(started_at=day, project="resnet", usd=2.0, provider="lambda"),  # no bill of that cloud
+    ]
+    budgets = [limit(1000, Owner.EVERYBODY), replace(limit(9, Owner.TEAM), projects=frozenset({"resnet"}))]
+    whole, team = budget_states(budgets, runs, Scope(), NOW, spent=spent_of(runs, bill, NOW))
+    assert (whole.month.spent_usd, team.month.spent_usd) == (63, 36)

@@ -24,6 +24,15 @@ CONTAINER = {
         "image": {"type": "string", "minLength": 1},
         "command": {"type": "array", "items": {"type": "string"}},
         "args": {"type": "array", "items": {"type": "string"}},
+        "env": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "value"],
+                "additionalProperties": False,
+                "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
+            },
+        },
         "envFrom": {
             "type": "array",
             "items": {

@@ -65,6 +65,37 @@ def script_in(folder: Path) -> Path:
     return script
 
 
+@pytest.mark.parametrize(
+    ("text", "is_set"),
+    [
+        (f'parser.add_argument("-b", "--batch-size", type=int, default={BATCH})', True),
+        (f'@click.option("--train-batch", default={BATCH})\ndef main(): pass', True),
+        (f'parser.add_argument("--batch-size", default={BATCH + 1})', False),
+        (
+            f'p.add_argument("--batch-a", default={BATCH})\np.add_argument("--batch-b", default={BATCH})',
+            False,
+        ),
+        ("x = [", False),
+    ],
+)
+def test_a_batch_that_is_a_default_is_set_by_its_option(
+    text: str, is_set: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = profiling(monkeypatch, replace(trace_at(BATCH), arguments=("--lr", "0.1")))
+    script_in(tmp_path).write_text(text)
+    source = TraceRequest(source=tmp_path / "train.py", arguments=("--lr", "0.1"))
+    request = PredictRequest(trace=source, gpus=("L4",), confirm=True)
+    if not is_set:
+        with pytest.raises(InputError, match="cannot be set: no argument or option"):
+            predict(request, CONFIG, Heard())
+        return
+    largest = predict(request, CONFIG, Heard()).estimates[0].largest_batch
+    assert largest is not None
+    assert asked[1].arguments[:2] == ("--lr", "0.1")
+    assert asked[1].arguments[2] in text
+    assert asked[1].arguments[3] == str(largest.likely)
+
+
 def test_the_script_is_profiled_again_with_its_largest_batch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -371,7 +371,10 @@ def test_runs_since_a_time_of_a_project(config: Config) -> None:
     assert ids("2026-11-10") == ids("12d") == ["speech10", "vision19"]
     assert ids("1000000w") == ids()
     assert ids("2026-11-02", "vision") == ["vision19"]
-    assert ids(None, "nobody's") == []
+    with pytest.raises(InputError, match=r"of a project 'visoin'. Did you mean 'vision'\?"):
+        ids(None, "visoin")
+    with pytest.raises(InputError, match=r"of a project 'other'. There are speech, vision\."):
+        ids(None, "other")
     with pytest.raises(InputError, match="--since: 'soon' is no time"):
         ids("soon")
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from advisor.config.layers import Config, load_config
-from advisor.core.errors import InputError, PolicyError
+from advisor.core.errors import InputError, PolicyError, ThresholdExceededError
 from advisor.core.values import Market, Quantiles
+from advisor.report.words import sentence
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
 from advisor.service.listening import Silence
-from advisor.service.reporting import ReportRequest, report_of, todays_prices_for
+from advisor.service.reporting import ReportRequest, check_budgets, report_of, todays_prices_for
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
@@ -120,6 +121,43 @@ def test_monthly_limits_are_budgets_of_their_layer(config: Config, tmp_path: Pat
     assert (state.budget.owner, state.budget.most_usd) == (owner, 50)
     assert state.budget.rule == f"{path}:4"
     assert state.month.spent_usd == (10 if layer == "project" else 20)
+
+
+def test_no_limit_hides_another_and_a_threshold_names_those_above(config: Config, tmp_path: Path) -> None:
+    fill(config, make_run(), make_run(project="bert"))
+    files = []
+    for name, layer, most in (
+        ("Acme", "organisation", 400),
+        ("vision", "team", 12),
+        ("resnet", "project", 9),
+    ):
+        files.append(tmp_path / f"{name}.yaml")
+        text = f"version: 1\nname: {name}\nlayer: {layer}\nlimits: {{usd_per_month: {most}}}\n"
+        files[-1].write_text(text)
+    found = report(config, policies=tuple(files))
+    rows = [(state.budget.name, float(state.month.spent_usd)) for state in found.budgets]
+    assert rows == [("Acme", 20.0), ("vision", 10.0), ("resnet", 10.0)]
+    assert found.organisation == "Acme"
+    check_budgets(found.budgets, 1.2)
+    with pytest.raises(ThresholdExceededError) as caught:
+        check_budgets(found.budgets, 0.8)
+    words = "vision spent $10.00 of $12.00 (83%); resnet spent $10.00 of $9.00 (111%)"
+    assert str(caught.value) == f"above 80% of the monthly limit: {words}."
+
+
+def test_a_cost_explorer_that_is_down_costs_one_note(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(config, make_run())
+    monkeypatch.setenv("AWS_ENDPOINT_URL_COST_EXPLORER", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    options = {"report.cost_explorer": True, "prices.options": {"aws": {"max_attempts": 1}}}
+    found = report(config_with(tmp_path, **options))
+    assert found.billing is None
+    assert found.showback.usd == 10
+    (note,) = [one for one in found.unknown if one.facts.get("what") == "bill"]
+    assert sentence(note).startswith("AWS Cost Explorer, the endpoint of ce:GetCostAndUsage cannot be")
 
 
 def test_rules_that_runs_did_not_keep_are_named_once_each(config: Config, tmp_path: Path) -> None:

@@ -407,6 +407,7 @@ def test_a_zone_that_this_machine_does_not_know_stops_no_other_schedule(store: S
         (DeliverWhen.OK, [4, 0, 1, 0], [1, 3]),
         (DeliverWhen.FAILS, [0, 1, 4, 0], [1, 2]),
         (DeliverWhen.CHANGES, [4, 4, 0, 0, 4], [0, 2, 4]),
+        (DeliverWhen.OVER, [0, 5, 1, 5], [1, 3]),
     ],
 )
 def test_when_it_is_delivered(store: Store, when: DeliverWhen, codes: list[int], sent: list[int]) -> None:

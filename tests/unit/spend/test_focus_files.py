@@ -47,6 +47,7 @@ def test_every_column_finds_its_place(tmp_path: Path) -> None:
         contracted_cost=Decimal("1.30"),
         list_cost=Decimal("1.50"),
         currency="USD",
+        tags={"project": "resnet"},
     )
 
 
@@ -70,6 +71,11 @@ def test_costs_are_exact(tmp_path: Path) -> None:
         ({"x_UsageType": "EBS:VolumeUsage.gp3"}, None),
         ({"SkuPriceDetails": '{"InstanceType": "a2-highgpu-1g"}'}, "a2-highgpu-1g"),
         ({"x_InstanceType": "g6.xlarge", "x_UsageType": ""}, "g6.xlarge"),
+        ({"x_UsageType": "USE1-UnusedBox:p4d.24xlarge"}, "p4d.24xlarge"),
+        ({"x_UsageType": "USE1-Train:ml.p4d.24xlarge"}, "ml.p4d.24xlarge"),
+        ({"x_UsageType": "USW2-ml.g5.xlarge-Hosting"}, "ml.g5.xlarge"),
+        ({"x_SkuDetails": '{"ServiceType": "Standard_ND96asr_v4"}'}, "Standard_ND96asr_v4"),
+        ({"x_SkuDetails": '{"ServiceType": "Premium SSD"}', "x_UsageType": ""}, None),
     ],
 )
 def test_machines_are_named_in_several_ways(
@@ -103,7 +109,6 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"BilledCost": ""}, "BilledCost is empty"),
     ({"BilledCost": "NaN"}, "BilledCost is 'NaN': no charge is that large"),
     ({"BilledCost": "1e40"}, "BilledCost is '1e40': no charge is that large"),
-    ({"ListCost": "$3"}, "ListCost is '$3', which is no number"),
     ({"BillingCurrency": ""}, "BillingCurrency is empty"),
     ({"BillingCurrency": "dollars"}, "BillingCurrency is 'DOLLARS', which is no currency: such as USD"),
     (
@@ -112,9 +117,6 @@ BAD: list[tuple[dict[str, str], str]] = [
     ),
     ({"ChargePeriodStart": "yesterday"}, "ChargePeriodStart is 'yesterday', which is no time"),
     ({"ChargePeriodEnd": "2026-11-01T00:00:00Z"}, "ChargePeriodEnd lies before ChargePeriodStart"),
-    ({"ServiceName": " "}, "ServiceName is empty"),
-    ({"ProviderName": ""}, "ProviderName is empty"),
-    ({"Tags": "{project"}, "'{project' is no JSON"),
 ]
 
 
@@ -124,7 +126,32 @@ def test_a_row_that_cannot_be_true_is_left_out_with_its_line(
 ) -> None:
     bill = read(write_focus(tmp_path / "bill.csv", {}, change, {}))
     assert len(bill.charges) == 2
-    assert bill.faults == (RowFault(line=3, reason=reason),)
+    (fault,) = bill.faults
+    assert (fault.line, fault.reason) == (3, reason)
+    # What is left out is told in dollars where the row says how many.
+    says_usd = not {"BilledCost", "BillingCurrency"} & change.keys()
+    assert fault.usd == (Decimal("1.25") if says_usd else None)
+    starts = datetime(2026, 11, 2, tzinfo=UTC)
+    assert fault.start == (None if "ChargePeriodStart" in change else starts)
+
+
+@pytest.mark.parametrize(
+    ("change", "odd"),
+    [
+        ({"Tags": "{project"}, "Tags is '{project', which is no JSON"),
+        ({"Tags": "NULL", "SkuPriceDetails": "null"}, ""),
+        ({"SkuPriceDetails": "A10G"}, "SkuPriceDetails is 'A10G', which is no JSON"),
+        ({"ListCost": "$3"}, "ListCost is '$3', which is no number"),
+        ({"EffectiveCost": "NULL", "ContractedCost": "n/a"}, "ContractedCost is 'n/a', which is no number"),
+        ({"ServiceName": " ", "RegionId": "NULL"}, ""),
+        ({"ProviderName": ""}, ""),
+    ],
+)
+def test_an_odd_cell_that_a_charge_can_do_without_costs_no_money(
+    tmp_path: Path, change: dict[str, str], odd: str
+) -> None:
+    charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"SkuPriceDetails": ""} | change))
+    assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), odd)
 
 
 def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
@@ -209,7 +236,8 @@ def test_parquet_holds_the_same_as_csv(tmp_path: Path) -> None:
 
 def test_faults_of_parquet_are_named_by_their_row(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "b.parquet", dict(FOCUS_ROW), dict(FOCUS_ROW) | {"BilledCost": None})
-    assert read(path).faults == (RowFault(line=2, reason="BilledCost is empty"),)
+    starts = datetime(2026, 11, 2, tzinfo=UTC)
+    assert read(path).faults == (RowFault(line=2, reason="BilledCost is empty", start=starts),)
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.core.errors import BillError
 from advisor.spend.bill_files import read_bill
-from advisor.spend.charges import Charge, ChargeCategory, RowFault
+from advisor.spend.charges import Charge, ChargeCategory
 from tests.unit.spend.bills import GCP_ROW, focus_text, without, write_gcp
 
 CHARGE = Charge(
@@ -30,6 +30,7 @@ CHARGE = Charge(
     contracted_cost=Decimal("3.5"),
     list_cost=Decimal("4.0"),
     currency="USD",
+    tags={"project": "bert"},
 )
 
 
@@ -86,7 +87,6 @@ def test_kinds_of_costs(tmp_path: Path, cost_type: str | None, category: ChargeC
     ("change", "reason"),
     [
         ({"cost": None}, "cost is empty"),
-        ({"service": {"id": "6F81"}}, "service.description is empty"),
         ({"cost_type": "gift"}, "cost_type is 'gift': Google has regular, tax, adjustment, rounding_error"),
         ({"credits": [{"name": "x"}]}, "amount is empty"),
         ({"credits": 3}, "credits is no list of credits"),
@@ -99,7 +99,15 @@ def test_rows_that_cannot_be_true_are_left_out(
 ) -> None:
     bill = read_bill(write_gcp(tmp_path / "e.jsonl", {}, change), "project")
     assert bill.charges == (CHARGE,)
-    assert bill.faults == (RowFault(line=2, reason=reason),)
+    (fault,) = bill.faults
+    assert (fault.line, fault.reason) == (2, reason)
+    assert fault.usd == (Decimal("2.75") if {"cost_type", "usage_start_time"} & change.keys() else None)
+
+
+def test_a_service_that_is_not_told_and_torn_labels_cost_no_money(tmp_path: Path) -> None:
+    charge = only(write_gcp(tmp_path / "e.jsonl", {"service": {"id": "6F81"}, "labels": "[{"}))
+    assert (charge.billed_cost, charge.service, charge.project) == (Decimal("2.75"), "", None)
+    assert charge.odd == "labels is '[{', which is no JSON"
 
 
 def test_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:

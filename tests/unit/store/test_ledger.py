@@ -169,6 +169,9 @@ WHOLE_ENTRY = {
 }
 WHOLE_RUN = {
     "num_nodes": 2,
+    "gpu_busy_share": 0.57,
+    "gpu_mean_w": 61.5,
+    "gpu_peak_bytes": 2**33,
     "recommendation_id": "r1",
     "note": "a note",
     "instance_type": "p4d.24xlarge",

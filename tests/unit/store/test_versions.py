@@ -19,7 +19,12 @@ from tests.builders import make_offer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 # What version 8 had and this one has not.
+# What this version has more than those, undone.
+VERSION_9 = tuple(
+    f"ALTER TABLE runs DROP COLUMN {name}" for name in ("gpu_busy_share", "gpu_mean_w", "gpu_peak_bytes")
+)
 VERSION_8 = (
+    *VERSION_9,
     "CREATE TABLE leases (name TEXT PRIMARY KEY, token TEXT NOT NULL)",
     "INSERT INTO leases VALUES ('prices refresh', 'ab')",
     "ALTER TABLE occurrences ADD COLUMN token TEXT NOT NULL DEFAULT ''",
@@ -37,9 +42,9 @@ INSERT INTO runs (id, recommendation_id, project, script, provider, gpu, num_gpu
 INSERT INTO schedules (id, name, cron, zone, command, folder, channel, "when", added_at, settled_until) VALUES
   ('s1', 'weekly', '0 8 * * MON', 'UTC', '["prices", "refresh"]', '/home/ann', NULL, 'always',
    '2026-11-01 12:00:00.000000', '2026-11-01 12:00:00.000000');
-INSERT INTO occurrences (schedule_id, due_at, state, holder, token, expires_at, attempts, outcome, delivery,
+INSERT INTO occurrences (schedule_id, due_at, state, holder, expires_at, attempts, outcome, delivery,
   output) VALUES
-  ('s1', '2026-11-01 12:00:00.000000', 'running', 'ann', 'ab', '2026-11-01 12:02:00.000000', 1, '', '', '')
+  ('s1', '2026-11-01 12:00:00.000000', 'running', 'ann', '2026-11-01 12:02:00.000000', 1, '', '', '')
 """
 
 
@@ -55,18 +60,23 @@ def tables(store: Store) -> dict[str, set[str]]:
     return {name: {column["name"] for column in inspector.get_columns(name)} for name in names}
 
 
-def make_version_8(url: str) -> None:
+OLDER = {"0008": VERSION_8, "0009": VERSION_9}
+
+
+def make_older(url: str, version: str) -> None:
     with open_store(url) as store:
         with writing(store) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("SET LOCAL TIME ZONE 'UTC'"))
-            for statement in (*VERSION_8, *ROWS.split(";")):
+            for statement in (*OLDER[version], *ROWS.split(";")):
                 connection.exec_driver_sql(statement)
-        set_version(store, "0008")
+        set_version(store, version)
 
 
-def test_a_database_of_version_8_is_upgraded_with_its_rows(store_url: str) -> None:
-    make_version_8(store_url)
+@pytest.mark.parametrize("version", OLDER)
+def test_a_database_of_an_older_version_is_upgraded_with_its_rows(store_url: str, version: str) -> None:
+    assert {*OLDER} == {*schema.UPGRADES}
+    make_older(store_url, version)
     with open_store(store_url) as store:
         assert tables(store) == {table.name: set(table.c.keys()) for table in schema.metadata.sorted_tables}
         (entry,) = ledger.recommendations(store, since=AT)
@@ -85,7 +95,7 @@ def test_a_database_of_version_8_is_upgraded_with_its_rows(store_url: str) -> No
 
 def test_a_failed_upgrade_changes_nothing(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On SQLite, too."""
-    make_version_8(store_url)
+    make_older(store_url, "0008")
     upgrade = (*schema.UPGRADES["0008"], "SELECT * FROM not_there")
     monkeypatch.setattr(schema, "UPGRADES", {"0008": upgrade})
     with pytest.raises(StoreError, match="not_there"):

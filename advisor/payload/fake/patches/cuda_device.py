@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,37 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...replacing import Original, replace, wrap
+from ..gpu import plain_device
+from ..untouched import become_weight
 
 if TYPE_CHECKING:
     from ...session import Session
     from ..gpu import PretendedGpu
+
+
+def become(tensor: torch.Tensor, kind: Any) -> torch.Tensor:
+    """Give the tensor the methods of a parameter's or tensor's own class, as a quantised weight has one."""
+    if kind not in _PLAIN and not issubclass(kind, FakeTensor):
+        tensor.__class__ = _both(kind)
+    if issubclass(kind, torch.nn.Parameter):
+        replace(tensor, _is_param=True)
+    return tensor
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@functools.cache
+def _both(kind: Any) -> Any:
+    return type(kind.__name__, (kind, FakeTensor), {"__module__": kind.__module__, "detach": _detach})
+
+
+def _detach(tensor: torch.Tensor) -> torch.Tensor:
+    """As ``torch.nn.Parameter`` asks of a class of its own: of the same class, with what is noted on it."""
+    detached = torch.Tensor.detach(tensor)
+    detached.__class__ = type(tensor)
+    vars(detached).update({name: value for name, value in vars(tensor).items() if name not in vars(detached)})
+    return detached
 
 
 def install_subclass(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
@@ -32,10 +60,14 @@ def install_subclass(session: Session) -> None:  # noqa: ARG001 - all patches ha
     original: Callable[..., object] = torch.Tensor._make_subclass
 
     # torch._dynamo wants this very signature.
-    def make_subclass(cls: object, data: object, requires_grad: bool = False, **kwargs: object) -> object:
+    def make_subclass(cls: type, data: object, requires_grad: bool = False, **kwargs: object) -> object:
         device: Any = kwargs.get("device_for_backend_keys")
         if device is not None and torch.device(device).type == "cuda":
             kwargs["dispatch_device"] = False
+        if isinstance(data, FakeTensor) and cls is not FakeTensor:
+            return become(data.detach().requires_grad_(requires_grad), cls)
+        if isinstance(data, torch.Tensor) and issubclass(cls, torch.nn.Parameter):
+            become_weight(data)
         return original(cls, data, requires_grad, **kwargs)
 
     replace(torch.Tensor, _make_subclass=staticmethod(make_subclass))
@@ -48,8 +80,49 @@ def install_subclass(session: Session) -> None:  # noqa: ARG001 - all patches ha
     )
 
 
+_device = torch.device
+
+
+class _DeviceType(type):
+    """``torch.device``, to which an integer is a CUDA device; what it makes is an ordinary device."""
+
+    def __call__(cls, *given: object, **named: object) -> torch.device:
+        if len(given) == 1 and isinstance(given[0], int):
+            return _device("cuda", given[0])
+        make: Callable[..., torch.device] = _device
+        return make(*given, **named)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, _device)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, _device)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _device
+
+    def __hash__(cls) -> int:
+        return hash(_device)
+
+    def __getattr__(cls, name: str) -> object:
+        return getattr(_device, name)
+
+
+def install_device_type(session: Session) -> None:  # noqa: ARG001
+    """``torch.device(0)``, as device maps and distributed scripts write it.
+
+    C++ asks which accelerator the number belongs to; a build without one raises.
+
+    Replace ``torch.device``, which no subclass can be made of, by a type that counts as the same.
+    """
+    kind = _DeviceType("device", (), {"__module__": "torch", "__doc__": _device.__doc__})
+    # TorchScript is to see the operator that it knows.
+    torch.jit._builtins._register_builtin(kind, torch.jit._builtins._find_builtin(_device))
+    replace(torch, device=kind)
+
+
 _NOTHING = (
-    "init", "_lazy_init", "synchronize", "empty_cache", "set_device", "ipc_collect", "manual_seed",
+    "init", "_lazy_init", "synchronize", "empty_cache", "ipc_collect", "manual_seed",
     "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all",
     "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
     "reset_accumulated_memory_stats", "set_per_process_memory_fraction",
@@ -61,6 +134,7 @@ class _DeviceContext:
 
     def __init__(self, device: object = None) -> None:
         self.idx = 0 if device is None else device
+        plain_device(device)
 
     def __enter__(self) -> None:
         pass
@@ -114,6 +188,7 @@ def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
         "is_tf32_supported": lambda: gpu.major >= 8,
         "device_count": lambda: num_devices,
         "current_device": lambda: 0,
+        "set_device": _set_device,
         "get_device_name": lambda device=None: gpu.name,  # noqa: ARG005
         "get_device_properties": lambda device=None: properties,  # noqa: ARG005
         "get_device_capability": lambda device=None: (gpu.major, gpu.minor),  # noqa: ARG005
@@ -123,6 +198,10 @@ def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
         "utilization": lambda device=None: 0,  # noqa: ARG005
         "cudart": lambda: SimpleNamespace(cudaProfilerStart=_do_nothing(), cudaProfilerStop=_do_nothing()),
     }
+
+
+def _set_device(device: object) -> None:
+    plain_device(device)
 
 
 def _memory_answers(session: Session) -> dict[str, object]:
@@ -281,8 +360,8 @@ def install_accelerator(session: Session) -> None:
         "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,
-        "set_device_index": lambda device: None,  # noqa: ARG005
-        "set_device_idx": lambda device: None,  # noqa: ARG005
+        "set_device_index": _set_device,
+        "set_device_idx": _set_device,
         "current_stream": lambda device=None: Stream(),  # noqa: ARG005
         "set_stream": lambda stream: None,  # noqa: ARG005
         "synchronize": lambda device=None: None,  # noqa: ARG005

@@ -6,7 +6,7 @@ import functools
 import os
 import urllib.request
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
@@ -99,6 +99,7 @@ def install_downloads(session: Session) -> None:
         "huggingface_hub._snapshot_download", functools.partial(_name, session, "snapshot_download")
     )
     when_imported("timm.models._builder", functools.partial(_keep_initial_weights, session))
+    when_imported("transformers.modeling_utils", functools.partial(_make_weights, session))
     for name, uploads in _UPLOADS.items():
         when_imported(name, functools.partial(_drop, session, uploads))
 
@@ -138,6 +139,41 @@ def _keep_initial_weights(session: Session, module: ModuleType) -> None:
             session.warn(Warned.NOT_DONE, what="download", name=name)
 
     wrap(module, "load_pretrained", load_pretrained)
+
+
+def _make_weights(session: Session, module: ModuleType) -> None:
+    """A model of transformers of which only the configuration is here gets weights of its own.
+
+    They take the way that published ones take, where they are cast, quantised and put on devices.
+    """
+
+    def find_files(original: Original, *args: object, **kwargs: object) -> object:
+        refused = dict(session.refused)
+        try:
+            return original(*args, **kwargs)
+        except OSError:
+            name = args[0] if args else kwargs["pretrained_model_name_or_path"]
+            session.refused.clear()
+            session.refused.update(refused)
+            session.warn(Warned.NOT_DONE, what="download", name=f"{name}/model.safetensors")
+            return [], {"dtype": "float32"}  # of them, if the configuration names no other
+
+    def load(
+        original: Original, model: Any, state: object, files: object, *args: object, **kwargs: object
+    ) -> object:
+        if state is None and files == []:
+            state, files = {name: make(like) for name, like in model.state_dict().items()}, None
+        return original(model, state, files, *args, **kwargs)
+
+    def make(like: torch.Tensor) -> torch.Tensor:
+        made = torch.zeros(like.shape, dtype=like.dtype)
+        # A real GPU is faster with zeros.
+        is_random = session.backend != "fake" and made.is_floating_point()
+        return made.normal_(std=0.02) if is_random else made
+
+    if hasattr(module, "_get_resolved_checkpoint_files"):
+        wrap(module, "_get_resolved_checkpoint_files", find_files)
+        wrap(module.PreTrainedModel, "_load_pretrained_model", load)
 
 
 def _name(session: Session, name: str, module: ModuleType) -> None:

@@ -411,15 +411,27 @@ _RANDOM = (
 )  # fmt: skip
 
 
-def install_initialisation(session: Session) -> None:  # noqa: ARG001
-    """Random initial weights are not drawn.
+# Values of a small tensor may be used on the CPU, as those of a policy, and take no time.
+_MOST_DRAWN = 2**16
 
-    The values do not matter, drawing them takes seconds, and memory that nobody wrote to costs nothing.
-    Constants are still filled in: scripts may use them.
 
-    Replace the random fillers of ``torch.nn.init``.
+def install_initialisation(session: Session) -> None:
+    """Random initial weights are not drawn where they are many.
+
+    The values do not matter and drawing them takes seconds. Few are drawn, since a script may compute with
+    them on the CPU; many are zeros there, which memory that nobody wrote to is not always.
+
+    Wrap the random fillers of ``torch.nn.init``.
     """
+
+    def fill(original: Original, tensor: Any, *args: object, **kwargs: object) -> object:
+        if session.is_fake(tensor) or tensor.device.type != "cpu":
+            return tensor
+        if tensor.numel() <= _MOST_DRAWN:
+            return original(tensor, *args, **kwargs)
+        with torch.no_grad():
+            return tensor.zero_()
+
     for name in _RANDOM:
-        # A function for each name: torch._dynamo refuses to load if two of torch's are the same.
         if hasattr(torch.nn.init, name):
-            setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
+            wrap(torch.nn.init, name, fill)

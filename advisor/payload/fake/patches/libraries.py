@@ -1,4 +1,4 @@
-"""torchvision, transformers and DeepSpeed beside the fake GPU."""
+"""torchvision, transformers, bitsandbytes and DeepSpeed beside the fake GPU."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...composite import PARTS
 from ...protocol import Warned
 from ...replacing import Original, attribute, replace, when_imported, wrap
+from ..rescue import SHAPE_RULES
 
 if TYPE_CHECKING:
     from ...session import Session
+    from ..mode import HybridMode
 
 
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
@@ -101,6 +104,56 @@ def install_transformers_tracing(session: Session) -> None:  # noqa: ARG001
 def _never_tracing(module: ModuleType) -> None:
     if hasattr(module, "is_fake_tensor"):
         module.__dict__["is_fake_tensor"] = lambda x: False  # noqa: ARG005
+
+
+def install_bitsandbytes(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """Products with weights of four and eight bits count as the products that they are.
+
+    For as many rows as a training step has, the kernel of four bits makes weights of 16 bits and multiplies
+    by those, and that of eight bits multiplies integers and scales the result; how many columns it takes out
+    as too large follows from values, so none are.
+
+    Take its operators apart once the script imports it.
+    """
+
+    def no_outliers(mode: HybridMode, source: torch.Tensor, threshold: float = 0.0) -> object:
+        if threshold:
+            mode.assumptions["no column of a product of 8 bits is an outlier"] = None
+        outliers = mode.empty((0,), torch.int64) if threshold else None
+        rows = source.numel() // source.shape[-1]
+        return mode.empty(source.shape, torch.int8), mode.empty((rows,), torch.float32), outliers
+
+    def install(_: ModuleType) -> None:
+        operators = torch.ops.bitsandbytes
+        for name, parts in (("gemm_4bit", _product_of_4_bits), ("int8_mixed_scaled_mm", _product_of_8_bits)):
+            if hasattr(operators, name):
+                PARTS[getattr(operators, name).default] = parts
+        if hasattr(operators, "int8_vectorwise_quant"):
+            SHAPE_RULES[operators.int8_vectorwise_quant.default] = no_outliers
+
+    when_imported("bitsandbytes._ops", install)
+
+
+def _product_of_4_bits(
+    rows: torch.Tensor, packed: torch.Tensor, shape: list[int], scales: torch.Tensor, block: int, kind: str,
+    bias: torch.Tensor | None = None, packed_scales: torch.Tensor | None = None,
+    code: torch.Tensor | None = None, offset: torch.Tensor | None = None,
+) -> object:  # fmt: skip
+    operators = torch.ops.bitsandbytes
+    if packed_scales is not None:
+        scales = operators.dequantize_blockwise(packed_scales, scales, code, 256, torch.float32) + offset
+    weight = operators.dequantize_4bit(packed, scales, block, kind, shape, rows.dtype)
+    return torch.nn.functional.linear(rows, weight, bias)
+
+
+def _product_of_8_bits(
+    rows: torch.Tensor, quantised: torch.Tensor, weight: torch.Tensor, row_scales: torch.Tensor,
+    scales: torch.Tensor, outliers: torch.Tensor | None = None, bias: torch.Tensor | None = None,
+) -> object:  # fmt: skip
+    integers = torch._int_mm(quantised.reshape(-1, quantised.shape[-1]), weight.t())
+    dequantise = torch.ops.bitsandbytes.int8_mm_dequant
+    product = dequantise(integers, row_scales, scales, dtype=rows.dtype, bias=bias)
+    return product.view(*quantised.shape[:-1], weight.shape[0]), outliers
 
 
 Tensors = list[torch.Tensor]

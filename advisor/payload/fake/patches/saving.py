@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ...protocol import Warned
 from ...replacing import Original, attribute, replace, when_imported, wrap
-from ..mode import untouched_zeros
+from ..untouched import zeros
 
 if TYPE_CHECKING:
     from ...session import Session
@@ -52,7 +52,7 @@ def install_saving(session: Session) -> None:
         if session.restores_to_gpu:
             tensor = session.pretending.empty(shape, dtype, stride)
         else:
-            tensor = untouched_zeros(shape, stride, dtype)
+            tensor = zeros(shape, stride, dtype)
         if is_parameter:
             return torch.nn.Parameter(tensor, requires_grad)
         return tensor.requires_grad_(requires_grad)

@@ -15,8 +15,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ...replacing import Original, replace, wrap, wrapped
+from ..gpu import plain_device
 from ..sparse import CompressedLayoutError
+from ..untouched import clone_storage, touch
 from ..values import of as known_values
+from .cuda_device import become
 
 if TYPE_CHECKING:
     from ...composite import Args, Kwargs
@@ -67,19 +70,10 @@ def _replace(name: str, ours: Callable[..., object]) -> None:
     torch.jit._builtins._register_builtin(replacement, torch.jit._builtins._find_builtin(original))
 
 
-def plain_device(device: object) -> Any:
-    """Any CUDA device is the only one there is; an integer is a CUDA index."""
-    if isinstance(device, int) and not isinstance(device, bool):
-        return _CUDA
-    if isinstance(device, (str, torch.device)) and torch.device(device).type == "cuda":
-        return _CUDA
-    return device
-
-
 def _with_plain_device(session: Session, original: Original, *args: object, **kwargs: object) -> object:
     device: Any = kwargs.get("device")
     if isinstance(device, int):
-        kwargs["device"] = _CUDA
+        kwargs["device"] = plain_device(device)
     elif torch.device(_default_device() if device is None else device).type == "meta":
         with session.pretending.keep_meta():
             return original(*args, **kwargs)
@@ -198,11 +192,12 @@ def install_tensor_device(session: Session) -> None:
 
     def cuda(
         tensor: torch.Tensor,
-        device: object = None,  # noqa: ARG001
+        device: object = None,
         non_blocking: bool = False,
         memory_format: object = torch.preserve_format,
     ) -> object:
         move: Original = tensor.to
+        plain_device(device)
         return move(_CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
     replace(
@@ -263,6 +258,8 @@ def _read(
     session: Session, name: str, original: Original, tensor: torch.Tensor, *args: object, **kwargs: object
 ) -> object:
     if not session.is_fake(tensor):
+        if name in ("numpy", "__array__"):
+            touch(tensor)
         return original(tensor, *args, **kwargs)
     if name in ("numpy", "__array__"):
         # The real one refuses, too: the script would fail on a GPU.
@@ -308,6 +305,9 @@ def install_conversion(session: Session) -> None:
     exchange = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
 
     def swap(tensor: torch.Tensor, fresh: torch.Tensor) -> None:
+        if tensor is fresh:
+            return  # a quantised weight moves itself
+        kind = type(tensor)
         noted = {} if session.is_fake(tensor) else dict(vars(tensor))
         # Of one that was frozen after a backward pass the swap asks for a node that it no longer finds.
         is_frozen = _may_have_been_trained(tensor)
@@ -317,6 +317,8 @@ def install_conversion(session: Session) -> None:
         if is_frozen:
             fresh.requires_grad_(False)
         vars(tensor).update({name: value for name, value in noted.items() if name not in vars(tensor)})
+        if session.is_fake(tensor):
+            become(tensor, kind)
 
     torch.utils.swap_tensors = swap
     data: Any = torch._C.TensorBase.data
@@ -405,7 +407,9 @@ def install_storage(session: Session) -> None:
     FSDP frees a gathered layer by ``storage.resize_(0)`` and brings it back by another resize; seen only as
     tensors that live on, every layer of the model would count as gathered all the time.
 
-    Wrap ``UntypedStorage.resize_``.
+    A copy of weights that nothing was written to takes no room either.
+
+    Wrap ``UntypedStorage.resize_`` and ``clone``.
     """
 
     def resize(original: Original, storage: torch.UntypedStorage, size: int) -> object:
@@ -413,7 +417,11 @@ def install_storage(session: Session) -> None:
         session.memory.resize(storage)
         return result
 
+    def clone(original: Original, storage: torch.UntypedStorage) -> object:
+        return clone_storage(storage) or original(storage)
+
     wrap(torch.UntypedStorage, "resize_", resize)
+    wrap(torch.UntypedStorage, "clone", clone)
 
 
 _DTYPES = {

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.core.findings.about_options import HostMemoryTight, RemovedByHostMemory
 from advisor.core.values import InputWork, Interval, IterationEstimate, MemoryEstimate, MemoryPart
-from recommender.outcome.host_memory import host_bytes, host_memory_notes
+from recommender.outcome.reasons import host_bytes, host_memory_notes
 from tests.builders import make_estimate
 from tests.unit.recommender.outcome.test_reading import machine
 

@@ -30,7 +30,7 @@ from recommender.plans.candidates import (
     with_known_gpu,
 )
 from recommender.plans.extras import CloudTerms
-from recommender.queue.assumed import assumed_wait
+from recommender.queue.waits import assumed_wait
 from tests.builders import make_offer, make_plan, make_price
 from tests.findings import said, sample
 

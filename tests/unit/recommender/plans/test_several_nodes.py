@@ -12,7 +12,7 @@ from advisor.pricing.node_counts import NodeLimits
 from recommender.outcome.nodes import slowest_boot, times_of_one
 from recommender.plans.candidates import Machine, Quota, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.queue.assumed import assumed_wait
+from recommender.queue.waits import assumed_wait
 from tests.builders import make_offer, make_price
 
 P4D = make_offer(

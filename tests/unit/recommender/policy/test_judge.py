@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -125,6 +126,7 @@ LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
         ("spot: {preemptions_per_h_at_most: 0.2}", rented(**SPOT), "0.3 preemptions per hour are assumed"),
         ("spot: {preemptions_per_h_at_most: 0.3}", rented(**SPOT), None),
         ("spot: {preemptions_per_h_at_most: 0}", rented(), None),
+        ("spot: {jobs_under: 1h}", rented(**SPOT), None),
         ("limits: {usd_per_job: 0, usd_per_month: 0}", rented(), None),  # nothing is computed yet
         ("prefer: {tier: local}\napproval: [{over_usd_per_job: 0, by: me}]", rented(), None),
         ("objective: {pick: safest}", rented(), None),
@@ -138,6 +140,23 @@ def test_plans(tmp_path: Path, body: str, plan: Plan, detail: str | None) -> Non
         return
     (rule,) = policy.rules
     assert removals == (RemovedByPolicy(rule=rule.text, file=f"{tmp_path / 'org'}.yaml:4", detail=detail),)
+
+
+@pytest.mark.parametrize(
+    ("plan", "train_s", "detail"),
+    [
+        (rented(**SPOT), 24 * HOUR_S - 1, None),
+        (rented(**SPOT), 24 * HOUR_S, "it trains for 1 d there"),
+        (rented(**SPOT), math.inf, "it never ends"),
+        (rented(), 48 * HOUR_S, None),
+        (LAB, 48 * HOUR_S, None),
+    ],
+)
+def test_long_jobs_are_kept_off_spot(tmp_path: Path, plan: Plan, train_s: float, detail: str | None) -> None:
+    policy = policy_of(tmp_path, org="spot: {jobs_under: 24h}")
+    long = replace(option(plan), train_s=Quantiles(p50=train_s, p90=train_s))
+    removals = judge_option(long, policy, NOTHING_SPENT).removals
+    assert [removal.facts["detail"] for removal in removals] == ([] if detail is None else [detail])
 
 
 def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path) -> None:

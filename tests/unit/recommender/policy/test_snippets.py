@@ -29,8 +29,9 @@ GOOD = {
     "a million is not 1e+06": ("limits: {usd_per_month: 1_000_000}", ["limits.usd_per_month: 1000000"]),
     "nothing may be spent": ("limits: {usd_per_month: 0}", ["limits.usd_per_month: 0"]),
     "spot": (
-        "spot: {allowed: yes, needs_checkpoints: true, preemptions_per_h_at_most: 0.5}",
-        ["spot.allowed: true", "spot.needs_checkpoints: true", "spot.preemptions_per_h_at_most: 0.5"],
+        "spot: {allowed: yes, needs_checkpoints: true, preemptions_per_h_at_most: 0.5, jobs_under: 36h}",
+        ["spot.allowed: true", "spot.needs_checkpoints: true", "spot.preemptions_per_h_at_most: 0.5",
+         "spot.jobs_under: 1d12h"],
     ),
     "a preference": ("prefer: {tier: local}", ["prefer: local"]),
     "a condition": (
@@ -71,6 +72,7 @@ BAD = {
     "without end": ("limits: {usd_per_job: .inf}", 4, ["finite"]),
     "a rate without end": ("spot: {preemptions_per_h_at_most: .inf}", 4, ["finite"]),
     "a rate below nothing": ("spot: {preemptions_per_h_at_most: -0.1}", 4, ["greater than or equal to 0"]),
+    "a length without unit": ("spot: {jobs_under: 24}", 4, ["has no unit", "12h"]),
     "not a number": ("limits: {usd_per_job: .nan}", 4, ["limits.usd_per_job"]),
     "beyond a float": (f"limits: {{usd_per_job: 1{'0' * 400}}}", 4, ["limits.usd_per_job"]),
     "true is no amount": ("limits: {usd_per_job: true}", 4, ["write a number"]),

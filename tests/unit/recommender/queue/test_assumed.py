@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
-from recommender.queue.assumed import COLUMNS, WAITS_FILE, assumed_wait, class_of, read_waits
+from recommender.queue.waits import COLUMNS, WAITS_FILE, assumed_wait, class_of, read_waits
 
 HOUR_S = 3600.0
 

@@ -14,7 +14,7 @@ import pytest
 
 from advisor.core.errors import InputError
 from advisor.report.document import BLANK, Document, Lines, Section
-from advisor.report.printing import Format, check_page_path, text_of, write_page
+from advisor.report.printing import Format, text_of, write_page
 from advisor.report.writers import html as page
 from advisor.report.writers import pictures
 from tests.pages import EVIL, answer_page, burn_down, estimates_page, history_page, team_page
@@ -161,13 +161,6 @@ def test_a_page_is_written_whole_over_the_old_one(tmp_path) -> None:
     write_page(WORDS, path)
     assert path.read_text("utf-8") == text_of(WORDS, Format.HTML)
     assert [one.name for one in tmp_path.iterdir()] == ["a page.html"]
-
-
-@pytest.mark.parametrize("name", ["missing/x.html", "."])
-def test_where_no_page_can_be_is_known_before_there_is_one(tmp_path, name) -> None:
-    with pytest.raises(InputError, match="a file in a folder that exists"):
-        check_page_path(tmp_path / name)
-    check_page_path(tmp_path / "x.html")
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path) -> None:

@@ -56,7 +56,7 @@ def test_a_cell_of_two_lines_stays_one_row_of_markdown() -> None:
 
 def test_cells_are_written_by_the_kind_of_their_column() -> None:
     document = of(money(8.333, Quantiles(p50=1.0, p90=2.0), None, "unknown"))
-    assert to_csv(document).splitlines() == ["Cost", "$8.33", "$1.00 ($2.00)", "-", "unknown"]
+    assert to_csv(document).splitlines() == ["Cost", "$8.33", "$1.00 ($2.00)", '""', "unknown"]
 
 
 def test_json_has_a_version_first_and_no_infinities() -> None:

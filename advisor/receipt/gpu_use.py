@@ -1,0 +1,120 @@
+"""What a command did with its GPUs, sampled once a second while it ran: busy, memory, watts.
+
+One nvidia-smi runs beside the command and tells each second; nothing is added to the command itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Thread
+
+from advisor.core.devices import parse_devices
+from advisor.receipt.command import VARIABLE
+
+_QUERY = "name,memory.total,memory.used,utilization.gpu,power.draw"
+_EVERY_S = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """Of all GPUs that the command had, from its start to its end.
+
+    Attributes:
+        busy_share: of the time in which some kernel ran.
+        peak_bytes: of memory, on the fullest GPU.
+        mean_w: that one GPU drew; None where the driver does not tell.
+    """
+
+    busy_share: float
+    peak_bytes: int
+    mean_w: float | None
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Over samples; a month of eight GPUs is as small as a second of one."""
+
+    num: int = 0
+    busy: float = 0.0
+    peak_bytes: int = 0
+    num_w: int = 0
+    watts: float = 0.0
+
+    def add(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            # The last field is a limit in the parser's words, and the present draw here.
+            for device in parse_devices(line):
+                if device.utilization is None or device.used_bytes is None:
+                    continue
+                self.num += 1
+                self.busy += device.utilization
+                self.peak_bytes = max(self.peak_bytes, device.used_bytes)
+                if device.power_limit_w is not None:
+                    self.num_w += 1
+                    self.watts += device.power_limit_w
+
+
+@dataclass(slots=True)
+class GpuSampler:
+    """Samples while its context lasts."""
+
+    _sums: _Sums = field(default_factory=_Sums)
+
+    @property
+    def use(self) -> GpuUse | None:
+        """What was seen so far; None where nothing was."""
+        sums = self._sums
+        if not sums.num:
+            return None
+        return GpuUse(
+            busy_share=sums.busy / sums.num,
+            peak_bytes=sums.peak_bytes,
+            mean_w=sums.watts / sums.num_w if sums.num_w else None,
+        )
+
+
+@contextmanager
+def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
+    """Sample the GPUs that a command with this environment gets; without a driver nothing is seen."""
+    sampler = GpuSampler()
+    visible = environment.get(VARIABLE)
+    process = None if visible == "" else _started(visible)
+    if process is None:
+        yield sampler
+        return
+    assert process.stdout is not None  # noqa: S101 - it is a pipe
+    reader = Thread(target=sampler._sums.add, args=(process.stdout,), daemon=True)
+    reader.start()
+    try:
+        yield sampler
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+        process.stdout.close()
+
+
+def _started(visible: str | None) -> subprocess.Popen[str] | None:
+    """In a session of its own: what is typed at the terminal is for the command."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    command = ["nvidia-smi", f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits", f"--loop={_EVERY_S}"]
+    if visible is not None:
+        command.append(f"--id={visible}")
+    with suppress(OSError):
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(os.environ),
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    return None

@@ -1,0 +1,243 @@
+"""Who spent the money of a period, and what a run, an epoch and a million tokens cost."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from advisor.core.units import HOUR_S
+from advisor.core.values import RunStatus
+from advisor.review.period import NOTHING, Period, Scope, exact, total
+from advisor.spend.charges import USD, Charge, ChargeCategory
+from advisor.spend.showback import Jump, Part, Sharing, jumps_of, parts_of
+
+if TYPE_CHECKING:
+    from advisor.spend.outlays import Outlay
+    from advisor.store.ledger import LedgerEntry, Run
+
+OTHER = "(no team)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How spending is divided.
+
+    Attributes:
+        teams: projects of each team.
+        shared: projects whose cost all teams share.
+        shared_by: the key.
+        tags: names of tags that have a table each.
+        tokens_per_step: of scripts, an optimizer step.
+    """
+
+    teams: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shared: Sequence[str] = ()
+    shared_by: Literal["spend", "evenly", "gpu-hours"] = "spend"
+    tags: Sequence[str] = ()
+    tokens_per_step: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitCost:
+    """What the runs of a script cost on average.
+
+    Attributes:
+        num_runs: of known cost.
+        per_epoch_usd: None where no run tells how many epochs it did.
+        per_million_tokens_usd: None where nobody said how many tokens a step has.
+    """
+
+    project: str
+    script: str
+    num_runs: int
+    per_run_usd: Decimal
+    per_epoch_usd: Decimal | None
+    per_million_tokens_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showback:
+    """Who spent it; bills and runs together, each dollar once.
+
+    Attributes:
+        before_usd: in as long a time before; None where a cloud's bill does not reach back so far.
+        unallocated_usd: of ``usd``, what names no project.
+        by_team: empty without teams.
+        by_tag: amortised dollars by tag and value; "" is a charge without it.
+    """
+
+    usd: Decimal
+    before_usd: Decimal | None
+    unallocated_usd: Decimal
+    by_team: tuple[Part, ...]
+    by_project: tuple[Part, ...]
+    by_tag: Mapping[str, Mapping[str, Decimal]]
+    jumps: tuple[Jump, ...]
+    unit_costs: tuple[UnitCost, ...]
+
+
+def before(period: Period) -> Period:
+    """As long a time before."""
+    return Period(since=period.since - (period.until - period.since), until=period.since)
+
+
+def showback_of(
+    spent: Sequence[Outlay],
+    charges: Sequence[Charge],
+    runs: Sequence[Run],
+    *,
+    advised: Mapping[str, LedgerEntry],
+    period: Period,
+    scope: Scope,
+    division: Division,
+) -> Showback:
+    """Divide what was spent.
+
+    Args:
+        spent: of everybody, over the period and the time before.
+        charges: of all bills, of everybody.
+        runs: of everybody, in the period.
+        advised: recommendations by id.
+        period: of the report.
+        scope: whose spending counts.
+        division: how it is divided.
+    """
+    last = before(period)
+    is_known = _reaches(charges, period, last)
+    whole = [one for one in spent if period.holds(one.at)]
+    earlier = [one for one in spent if last.holds(one.at)] if is_known else None
+    ours = [one for one in whole if scope.holds(one.project)]
+    ours_before = None if earlier is None else [one for one in earlier if scope.holds(one.project)]
+    team_of = {project: team for team, projects in division.teams.items() for project in projects}
+    sharing = Sharing(projects=frozenset(division.shared), weights=_weights(division, team_of, runs))
+    by_team = parts_of(whole, earlier, lambda name: team_of.get(name, OTHER if name else ""), sharing)
+    return Showback(
+        usd=total(one.usd for one in ours),
+        before_usd=None if ours_before is None else total(one.usd for one in ours_before),
+        unallocated_usd=total(one.usd for one in ours if not one.project),
+        by_team=tuple(part for part in by_team if scope.team in (None, part.name)) if division.teams else (),
+        by_project=parts_of(ours, ours_before, lambda name: name),
+        by_tag={tag: _by_tag(charges, tag, period, scope) for tag in division.tags},
+        jumps=jumps_of((one for one in spent if scope.holds(one.project)), period.since, period.until),
+        unit_costs=unit_costs_of(
+            (run for run in runs if scope.holds(run.project)), advised, division.tokens_per_step
+        ),
+    )
+
+
+def _reaches(charges: Iterable[Charge], period: Period, last: Period) -> bool:
+    """Whether bills tell of the period before, too, at each cloud of which they tell now."""
+    now: set[str] = set()
+    then: set[str] = set()
+    for charge in charges:
+        if period.holds(charge.start):
+            now.add(charge.provider)
+        elif last.holds(charge.start):
+            then.add(charge.provider)
+    return now <= then
+
+
+def _weights(
+    division: Division, team_of: Mapping[str, str], runs: Iterable[Run]
+) -> Callable[[Mapping[str, Decimal]], Mapping[str, Decimal]]:
+    """Weights of teams by the key of a division, from what each spent of its own."""
+    match division.shared_by:
+        case "evenly":
+            return lambda _: dict.fromkeys(division.teams, Decimal(1))
+        case "gpu-hours":
+            hours = _gpu_hours((run for run in runs if run.project not in division.shared), team_of)
+            return lambda _: hours
+        case "spend":
+            return lambda spent: spent
+
+
+def _gpu_hours(runs: Iterable[Run], team_of: Mapping[str, str]) -> Mapping[str, Decimal]:
+    hours: dict[str, Decimal] = {}
+    for run in runs:
+        if run.project and run.num_gpus and run.duration_s:
+            team = team_of.get(run.project, OTHER)
+            hours[team] = hours.get(team, NOTHING) + exact(run.num_gpus * run.duration_s / HOUR_S)
+    return hours
+
+
+def _by_tag(charges: Iterable[Charge], tag: str, period: Period, scope: Scope) -> Mapping[str, Decimal]:
+    sums: dict[str, Decimal] = {}
+    for charge in charges:
+        counts = charge.currency == USD and charge.category is not ChargeCategory.TAX
+        if counts and period.holds(charge.start) and scope.holds(charge.project):
+            value = charge.tags.get(tag, "")
+            sums[value] = sums.get(value, NOTHING) + charge.amortised_cost
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+# --- What a unit costs ------------------------------------------------------------------------------------
+
+
+def unit_costs_of(
+    runs: Iterable[Run], advised: Mapping[str, LedgerEntry], tokens_per_step: Mapping[str, int]
+) -> tuple[UnitCost, ...]:
+    """Averages by script, the dearest run first; a unit counts over the runs that tell how many they did."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.script and run.cost_usd is not None:
+            groups.setdefault((run.project, run.script), []).append(run)
+    costs = []
+    for (project, script), group in groups.items():
+        entries = [advised.get(run.recommendation_id or "") for run in group]
+        epochs = [_epochs(run, entry) for run, entry in zip(group, entries, strict=True)]
+        per_step = tokens_per_step.get(script)
+        steps = [_steps(run, entry) for run, entry in zip(group, entries, strict=True)]
+        tokens = [None if per_step is None or num is None else num * per_step / 1e6 for num in steps]
+        cost = UnitCost(
+            project=project,
+            script=script,
+            num_runs=len(group),
+            per_run_usd=total(map(_usd, group)) / len(group),
+            per_epoch_usd=_per(group, epochs),
+            per_million_tokens_usd=_per(group, tokens),
+        )
+        costs.append(cost)
+    return tuple(sorted(costs, key=lambda cost: (-cost.per_run_usd, cost.project, cost.script)))
+
+
+def _usd(run: Run) -> Decimal:
+    return exact(run.cost_usd or 0.0)
+
+
+def _per(runs: Sequence[Run], units: Sequence[float | None]) -> Decimal | None:
+    told = [(run, unit) for run, unit in zip(runs, units, strict=True) if unit]
+    if not told:
+        return None
+    return total(_usd(run) for run, _ in told) / total(exact(unit) for _, unit in told)
+
+
+def _steps(run: Run, entry: LedgerEntry | None) -> float | None:
+    """Optimizer steps that a run did: those seen, else all of the job if it finished."""
+    if run.num_steps is not None:
+        return run.num_steps
+    return entry.num_iterations if entry is not None and run.status is RunStatus.FINISHED else None
+
+
+def _epochs(run: Run, entry: LedgerEntry | None) -> float | None:
+    steps = _steps(run, entry)
+    if entry is None or steps is None or not entry.num_iterations or entry.command is None:
+        return None
+    asked = asked_epochs(entry.command)
+    return None if asked is None else asked * steps / entry.num_iterations
+
+
+def asked_epochs(command: str) -> float | None:
+    """How many epochs a recommendation was asked for.
+
+    >>> asked_epochs("advisor recommend train.py --epochs 90 -- --lr 0.1"), asked_epochs("advisor prices")
+    (90.0, None)
+    """
+    try:
+        words = shlex.split(command.partition(" -- ")[0])
+        place = words.index("--epochs")
+        return float(words[place + 1])
+    except (ValueError, IndexError):
+        return None

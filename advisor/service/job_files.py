@@ -1,0 +1,296 @@
+"""From the answer to the run: an option as a file that another tool starts.
+
+A kind is an entry of `KINDS`: how the file is written, and the command that starts it. Each file begins with
+comments for people and one line for `advisor launch`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from advisor.core.errors import InputError
+from advisor.core.units import format_duration, format_usd
+from advisor.core.values import Market, Offer, Option, Tier
+
+MARK = "# advisor launch: "
+_PORT = "--master-port=29500"
+# As SkyPilot calls what GCP's machines have; on AWS the instance type says it.
+_SKY_GPUS = {
+    "P100-PCIE-16GB": "P100", "V100-SXM-16GB": "V100", "A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100-80GB",
+    "H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200",
+    "RTX-PRO-6000-Server": "RTXPRO6000",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handoff:
+    """What is to be started.
+
+    Attributes:
+        command: the script and its arguments, as Python gets them.
+        option: where, with its time and cost.
+        packages: with their versions, as the script was profiled with.
+        requirements: the user's own file of packages, which comes before that; None without one.
+        checkpoint_interval_s: between checkpoints; None where the script is to save none.
+        budget_usd: at which the run is stopped; None for no limit.
+        recommendation: id in the database; None where it was not recorded.
+        to_do: what must be done to the script first, in sentences.
+    """
+
+    command: tuple[str, ...]
+    option: Option
+    packages: Mapping[str, str]
+    requirements: str | None
+    checkpoint_interval_s: float | None
+    budget_usd: float | None
+    recommendation: str | None
+    to_do: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The script's, as names of jobs may be."""
+        stem = PurePath(self.command[0]).stem.lower()
+        return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:40] or "training"
+
+    @property
+    def limit_s(self) -> int:
+        """After which a run that hangs is stopped: twice its p90, in whole minutes."""
+        option = self.option
+        return max(
+            600, round(2 * (option.time_s.p90 - (option.wait_s.p90 if option.wait_s else 0)) / 60) * 60
+        )
+
+    def python(self, *meeting: str) -> str:
+        """The training's own command line: python alone for one GPU, torchrun for several.
+
+        Args:
+            meeting: how several nodes find each other, as words of a shell.
+        """
+        layout, command = self.option.plan.layout, shlex.join(self.command)
+        if layout.num_gpus == 1:
+            return f"python {command}"
+        several = (f"--nnodes={layout.num_nodes}", *meeting)
+        nodes = several if layout.num_nodes > 1 else ("--standalone",)
+        return " ".join(["torchrun", *nodes, f"--nproc-per-node={layout.gpus_per_node}", command])
+
+    @property
+    def install(self) -> str:
+        """What installs the packages."""
+        if self.requirements is not None:
+            return f"pip install -r {shlex.quote(self.requirements)}"
+        versions = {name: version.partition("+")[0] for name, version in self.packages.items()}
+        return "pip install " + " ".join(f"{name}=={version}" for name, version in sorted(versions.items()))
+
+    def watched(self, line: str) -> str:
+        """The command under a guard, where advisor is at hand."""
+        words = ["advisor run", f"--plan {shlex.quote(self.option.plan.id)}"]
+        if self.recommendation is not None:
+            words += [f"--recommendation {self.recommendation}", "--canary go-on"]
+        if self.budget_usd is not None and self.option.plan.usd_per_h is not None:
+            words.append(f"--max-cost {self.budget_usd:g}")
+        return " ".join([*words, f"--max-time {self.limit_s // 60}m", "--", line])
+
+    def limited(self, line: str) -> str:
+        """The command with a limit that any Linux knows: SIGUSR1 would end a script that does not save."""
+        return f"timeout --signal=TERM --kill-after=120 {self.limit_s} {line}"
+
+
+def job_file(handoff: Handoff, kind: str) -> str:
+    """The file of one kind.
+
+    Raises:
+        InputError: this kind cannot start what was chosen.
+    """
+    plan = handoff.option.plan
+    chosen = KINDS[kind]
+    if plan.tier not in chosen.tiers:
+        others = ", ".join(name for name, one in KINDS.items() if plan.tier in one.tiers)
+        raise InputError(f"{kind} cannot start a job on {plan.id} ({plan.tier.value}): use one of {others}.")
+    first, *lines = chosen.text(handoff).splitlines()
+    comments = [f"# {' '.join(text.split())}" for text in _comments(handoff)]
+    mark = MARK + json.dumps({"kind": kind, "plan": plan.id, "recommendation": handoff.recommendation})
+    # A shell's first line must stay the first.
+    is_shell = first.startswith("#!")
+    begin = [first, *comments, mark] if is_shell else [*comments, mark, first]
+    return "\n".join([*begin, *lines]) + "\n"
+
+
+def _comments(handoff: Handoff) -> Iterator[str]:
+    option, plan = handoff.option, handoff.option.plan
+    cost = f"{format_usd(option.cost_usd.p50)}, {format_usd(option.cost_usd.p90)} at p90"
+    yield f"{plan.id}: {cost}"
+    yield f"Done after {format_duration(option.time_s.p50)}, {format_duration(option.time_s.p90)} at p90."
+    yield from (f"Do first: {sentence}" for sentence in handoff.to_do)
+    if plan.offer is not None and plan.offer.market is Market.SPOT and handoff.checkpoint_interval_s:
+        every = format_duration(handoff.checkpoint_interval_s)
+        yield f"Counted on: a checkpoint every {every}, kept where the machine's end does not reach it."
+    if gib := plan.transfer_gib or plan.read_gib:
+        yield f"The data set ({gib:,.0f} GiB) must be where the script reads it."
+    if "***" in handoff.command:
+        yield "A secret was left out of the arguments (***): give it in a variable of the environment."
+
+
+def _yaml(*documents: Mapping[str, object]) -> str:
+    import yaml
+
+    return yaml.safe_dump_all(documents, sort_keys=False, width=1000)
+
+
+def _rented(handoff: Handoff) -> Offer:
+    offer = handoff.option.plan.offer
+    assert offer is not None  # noqa: S101 - `Kind.tiers` lets only rented machines come here
+    return offer
+
+
+def _sky(handoff: Handoff) -> str:
+    """https://docs.skypilot.co/en/latest/reference/yaml-spec.html."""
+    plan, offer = handoff.option.plan, _rented(handoff)
+    is_gcp = plan.provider == "gcp"
+    # Zones of AWS have another name in each account; its types alone say which GPU.
+    place = (plan.provider, offer.region, *((offer.zone,) if is_gcp and offer.zone else ()))
+    gpu = {_SKY_GPUS.get(plan.gpu, plan.gpu): plan.layout.gpus_per_node}
+    first = '--node-rank="$SKYPILOT_NODE_RANK" --master-addr="$(echo "$SKYPILOT_NODE_IPS" | head -n1)"'
+    return _yaml(
+        {
+            "name": handoff.name,
+            "num_nodes": plan.num_nodes,
+            "resources": {
+                "infra": "/".join(place),
+                "instance_type": offer.instance_type.partition("+")[0],
+                **({"accelerators": gpu} if is_gcp else {}),
+                "use_spot": offer.market is Market.SPOT,
+            },
+            "workdir": ".",
+            "setup": handoff.install,
+            "run": handoff.limited(handoff.python(first, _PORT)),
+        }
+    )
+
+
+def _dstack(handoff: Handoff) -> str:
+    """https://dstack.ai/docs/reference/dstack.yml/task/."""
+    plan, offer = handoff.option.plan, _rented(handoff)
+    first = '--node-rank="$DSTACK_NODE_RANK" --master-addr="$DSTACK_MASTER_NODE_IP"'
+    # Of one machine, with room for a price that moves within the day.
+    price = None if plan.usd_per_h is None else round(1.1 * plan.usd_per_h / plan.num_nodes, 2)
+    return _yaml(
+        {
+            "type": "task",
+            "name": handoff.name,
+            "nodes": plan.num_nodes,
+            "python": "3.12",
+            "files": ["."],
+            "commands": [handoff.install, handoff.python(first, _PORT)],
+            "backends": [plan.provider],
+            "regions": [offer.region],
+            "instance_types": [offer.instance_type.partition("+")[0]],
+            "resources": {"gpu": plan.layout.gpus_per_node},
+            "spot_policy": "spot" if offer.market is Market.SPOT else "on-demand",
+            **({} if price is None else {"max_price": price}),
+            "max_duration": f"{handoff.limit_s}s",
+        }
+    )
+
+
+def _kubernetes(handoff: Handoff) -> str:
+    """A Job of batch/v1; several nodes are an indexed one, with a service that names its pods."""
+    plan, name = handoff.option.plan, handoff.name
+    first = f'--node-rank="$JOB_COMPLETION_INDEX" --master-addr={name}-0.{name}'
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"clusterIP": "None", "selector": {"app": name}},
+    }
+    container = {
+        "name": name,
+        # Nobody but its owner knows the image that has the script and its packages.
+        "image": "IMAGE",
+        "command": ["sh", "-c", handoff.python(first, _PORT)],
+        "resources": {"limits": {"nvidia.com/gpu": plan.layout.gpus_per_node}},
+    }
+    pod: dict[str, object] = {"subdomain": name, "restartPolicy": "Never", "containers": [container]}
+    if plan.offer is not None:
+        pod["nodeSelector"] = {
+            "node.kubernetes.io/instance-type": plan.offer.instance_type.partition("+")[0],
+            "topology.kubernetes.io/region": plan.offer.region,
+        }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "completions": plan.num_nodes,
+            "parallelism": plan.num_nodes,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": handoff.limit_s,
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        },
+    }
+    return f"# Set image to one with the script and: {handoff.install}\n" + _yaml(
+        *((service,) if plan.num_nodes > 1 else ()), job
+    )
+
+
+def _sbatch(handoff: Handoff) -> str:
+    """https://slurm.schedmd.com/sbatch.html; each node runs one torchrun."""
+    plan, minutes = handoff.option.plan, handoff.limit_s // 60
+    head = '"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)":29500'
+    meeting = ("--rdzv-backend=c10d", '--rdzv-id="$SLURM_JOB_ID"', f"--rdzv-endpoint={head}")
+    return f"""#!/bin/bash
+#SBATCH --job-name={handoff.name}
+#SBATCH --nodes={plan.num_nodes}
+#SBATCH --ntasks-per-node=1
+#SBATCH --gres=gpu:{plan.layout.gpus_per_node}
+#SBATCH --time={minutes // 60}:{minutes % 60:02d}:00
+#SBATCH --output={handoff.name}-%j.log
+srun {handoff.watched(handoff.python(*meeting))}
+"""
+
+
+def _shell(handoff: Handoff) -> str:
+    first = '--node-rank="$NODE_RANK" --master-addr="$MASTER_ADDR"'
+    line = handoff.python(first, _PORT)
+    if handoff.option.plan.tier is Tier.LOCAL:
+        return f"#!/bin/sh\nexec {handoff.watched(line)}\n"
+    several = "# On each machine: NODE_RANK is 0, 1, ...; MASTER_ADDR is the address of the first.\n"
+    meet = several if handoff.option.plan.num_nodes > 1 else ""
+    return f"#!/bin/sh\nset -e\n{meet}{handoff.install}\nexec {handoff.limited(line)}\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A tool that starts jobs.
+
+    Attributes:
+        text: of the file, without its comments.
+        tiers: of the machines that it can start a job on.
+        start: the command that starts the file.
+        is_attached: whether that command ends when the job does, so that its time is the job's.
+    """
+
+    text: Callable[[Handoff], str]
+    tiers: tuple[Tier, ...]
+    start: tuple[str, ...]
+    is_attached: bool = True
+
+
+_RENTED = (Tier.CLOUD,)
+KINDS: dict[str, Kind] = {
+    "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down")),
+    "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f")),
+    "kubernetes": Kind(
+        text=_kubernetes,
+        tiers=(Tier.CLOUD, Tier.CLUSTER),
+        start=("kubectl", "apply", "-f"),
+        is_attached=False,
+    ),
+    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), is_attached=False),
+    "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",)),
+}

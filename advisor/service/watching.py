@@ -1,0 +1,219 @@
+"""What watches a command while it runs: a guard of its limits, and a canary of its first steps."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError
+from advisor.core.limits import MAX_PLANNED_S, MAX_USD
+from advisor.core.units import exact_duration, format_duration, format_usd
+from advisor.receipt.canary import Canary, Expected, Pace, pace_of
+from advisor.receipt.guard import Guard, Limits
+
+if TYPE_CHECKING:
+    from advisor.service.listening import Listener
+    from advisor.service.plan_facts import Place
+    from advisor.store.ledger import LedgerEntry
+
+NODES_VARIABLE = "SLURM_JOB_NUM_NODES"
+LOOK_EVERY_S = 2.0
+_ANSWER_WITHIN_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRequest:
+    """What to watch a command for; None is no limit.
+
+    Attributes:
+        max_usd: of rent, of all its machines.
+        max_s: from its start.
+        canary: what to do where its first steps are slower than predicted.
+        num_nodes: machines that train together and are paid for; None for what Slurm says, else one.
+    """
+
+    max_usd: float | None = None
+    max_s: float | None = None
+    canary: Canary | None = None
+    num_nodes: int | None = None
+
+    def check(self, listener: Listener, *, has_recommendation: bool) -> None:
+        """Refuse what cannot be meant, before anything runs.
+
+        Raises:
+            InputError: a limit that is none, or nothing to compare the first steps with.
+        """
+        named = listener.name_of
+        if self.max_usd is not None and not 0 < self.max_usd <= MAX_USD:
+            raise InputError(
+                f"{named('max_usd')} must be above 0 and at most {MAX_USD:,.0f} US dollars, got"
+                f" {self.max_usd:g}."
+            )
+        if self.max_s is not None and not 0 < self.max_s <= MAX_PLANNED_S:
+            raise InputError(
+                f"{named('max_s')} must be above 0 and at most {exact_duration(MAX_PLANNED_S)}, got"
+                f" {exact_duration(self.max_s)}."
+            )
+        if self.canary is not None and not has_recommendation:
+            raise InputError(
+                f"{named('canary')} compares the first steps with a prediction: give"
+                f" {named('recommendation')} ID, which `advisor recommend --record` prints."
+            )
+
+    def nodes(self, environment: Mapping[str, str]) -> int:
+        """Machines that are paid for together."""
+        stated = environment.get(NODES_VARIABLE, "")
+        return self.num_nodes or (int(stated) if stated.isdigit() and int(stated) else 1)
+
+
+def expected_of(advised: LedgerEntry | None, place: Place) -> Expected | None:
+    """What a recommendation says of a job on the GPUs here; None where it says nothing of them."""
+    if advised is None or advised.iteration_s is None:
+        return None
+    if (advised.gpu, advised.num_gpus) != (place.gpu, place.num_gpus):
+        return None
+    return Expected(
+        step_s=advised.iteration_s,
+        time_s=advised.time_s,
+        cost_usd=advised.cost_usd,
+        num_steps=advised.num_iterations,
+        usd_per_h=advised.usd_per_h,
+    )
+
+
+class Watch:
+    """Looks at one command again and again; it never raises.
+
+    Args:
+        request: what to look for.
+        grace_s: what a command gets to save a checkpoint.
+        usd_per_h: gives the present price of all machines.
+        expected: gives what was predicted, once the machine is known.
+        folder: in which the command's processes count their steps.
+        listener: hears what happens.
+    """
+
+    def __init__(
+        self,
+        request: WatchRequest,
+        *,
+        grace_s: float,
+        usd_per_h: Callable[[], float | None],
+        expected: Callable[[], Expected | None],
+        folder: Path,
+        listener: Listener,
+    ) -> None:
+        limits = Limits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
+        self.guard = Guard(limits=limits, usd_per_h=usd_per_h, say=listener.note)
+        self._canary = request.canary
+        self._stopped_by = "its limit"
+        self._expected, self._folder, self._listener = expected, folder, listener
+        self._looked_s = 0.0
+        self._question: _Question | None = None
+        self._has_failed = False
+
+    def look(self, elapsed_s: float, pid: int) -> None:
+        """What `run_command` calls while the command runs."""
+        if self._has_failed:
+            return
+        try:
+            self.guard.look(elapsed_s, pid)
+            self._listen(elapsed_s)
+            if self._canary is not None and elapsed_s - self._looked_s >= LOOK_EVERY_S:
+                self._looked_s = elapsed_s
+                self._compare(elapsed_s)
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends no training
+            self._has_failed = True
+            self._listener.warn(
+                [f"nobody watches the command any more ({type(error).__name__}: {error}): it goes on"]
+            )
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Why the command was asked to end, for its receipt; None if it was not."""
+        return self._stopped_by if self.guard.has_stopped_it else None
+
+    def _compare(self, elapsed_s: float) -> None:
+        from advisor.receipt.receipt_files import read_steps
+
+        expected = self._expected()
+        if expected is None:
+            return
+        steps, _ = read_steps(self._folder, elapsed_s)
+        pace = None if steps is None else pace_of(expected, steps.step_s, steps.num_steps)
+        if pace is None:
+            return
+        wanted, self._canary = self._canary, None
+        self._listener.note(words_of(pace))
+        if not pace.is_slower:
+            return
+        if wanted is Canary.STOP:
+            self._stop(elapsed_s)
+        elif wanted is Canary.ASK:
+            self._question = _Question.at_terminal(elapsed_s)
+            if self._question is None:
+                self._listener.note("there is no terminal to ask at: the command goes on")
+
+    def _listen(self, elapsed_s: float) -> None:
+        """For an answer at the terminal; none within five minutes lets the command go on."""
+        if self._question is None:
+            return
+        answer = self._question.answer()
+        if answer is not None or elapsed_s - self._question.asked_s > _ANSWER_WITHIN_S:
+            self._question.close()
+            self._question = None
+            if answer is not None and answer.strip().lower() in ("y", "yes"):
+                self._stop(elapsed_s)
+
+    def _stop(self, elapsed_s: float) -> None:
+        if not self.guard.has_stopped_it:
+            self._stopped_by = "its canary: steps were slower than predicted"
+            self.guard.stop(elapsed_s)
+
+
+def words_of(pace: Pace) -> str:
+    """What the first steps show, in a sentence."""
+    expected = pace.expected
+    off = pace.step_s / expected.step_s.p50 - 1
+    than = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than predicted"
+    text = f"the first {pace.num_steps:,} steps take {format_duration(pace.step_s)} each, {than}"
+    if pace.held:
+        return f"{text}: within p10..p90"
+    if pace.job_s is None:
+        return text
+    job = f"{format_duration(pace.job_s)}, not {format_duration(expected.time_s.p50)}"
+    if pace.job_usd is not None:
+        job += f", and {format_usd(pace.job_usd)}, not {format_usd(expected.cost_usd.p50)}"
+    return f"{text}: the job takes {job}"
+
+
+@dataclass(slots=True)
+class _Question:
+    """Whether to stop, asked at the terminal; the command keeps its standard input."""
+
+    handle: int
+    asked_s: float
+
+    @classmethod
+    def at_terminal(cls, asked_s: float) -> _Question | None:
+        """Ask; None where there is no terminal."""
+        try:
+            handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        except OSError:
+            return None
+        os.write(handle, b"Stop the command? [y/N] ")
+        return cls(handle, asked_s)
+
+    def answer(self) -> str | None:
+        """The line that was typed; None while there is none."""
+        if not select.select([self.handle], [], [], 0)[0]:
+            return None
+        return os.read(self.handle, 1000).decode(errors="replace")
+
+    def close(self) -> None:
+        """Ask no more."""
+        os.close(self.handle)

@@ -1,0 +1,169 @@
+"""Who spent it: direct and shared cost by name, its change, and days that stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from statistics import median
+
+from advisor.spend.outlays import Outlay
+
+_NOTHING = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one name spent.
+
+    Attributes:
+        name: of a team or project; "" is nobody's.
+        usd: of its own.
+        shared_usd: its part of what all share.
+        before_usd: both in the period before; None where that is not known.
+    """
+
+    name: str
+    usd: Decimal
+    shared_usd: Decimal
+    before_usd: Decimal | None
+
+    @property
+    def total_usd(self) -> Decimal:
+        """Its own and its part of what is shared."""
+        return self.usd + self.shared_usd
+
+    @property
+    def change(self) -> float | None:
+        """Against the period before; None where nothing was spent then, or it is not known."""
+        return change_of(self.total_usd, self.before_usd)
+
+
+def change_of(now_usd: Decimal, before_usd: Decimal | None) -> float | None:
+    """How much more is spent than before, as a share of that.
+
+    >>> change_of(Decimal(120), Decimal(100)), change_of(Decimal(1), Decimal(0))
+    (0.2, None)
+    """
+    return float(now_usd / before_usd - 1) if before_usd is not None and before_usd > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Projects whose cost all others share, and by which key.
+
+    Attributes:
+        weights: of names from what each spent of its own; a name without one gets no part.
+    """
+
+    projects: Collection[str] = ()
+    weights: Callable[[Mapping[str, Decimal]], Mapping[str, Decimal]] = dict
+
+
+def parts_of(
+    spent: Sequence[Outlay],
+    before: Sequence[Outlay] | None,
+    name_of: Callable[[str], str],
+    sharing: Sharing | None = None,
+) -> tuple[Part, ...]:
+    """Parts by name, which add up to the whole; the dearest first.
+
+    Args:
+        spent: in the period.
+        before: in the one before; None where that is not known.
+        name_of: a project.
+        sharing: what is split among the others.
+    """
+    sharing = sharing or Sharing()
+    own, shared = _split(spent, name_of, sharing)
+    then: dict[str, Decimal] = {}
+    for sums in () if before is None else _split(before, name_of, sharing):
+        for name, usd in sums.items():
+            then[name] = then.get(name, _NOTHING) + usd
+    parts = (
+        Part(
+            name=name,
+            usd=own.get(name, _NOTHING),
+            shared_usd=shared.get(name, _NOTHING),
+            before_usd=None if before is None else then.get(name, _NOTHING),
+        )
+        for name in {*own, *shared, *then}
+    )
+    return tuple(sorted(parts, key=lambda part: (-part.total_usd, part.name)))
+
+
+def _split(
+    spent: Iterable[Outlay], name_of: Callable[[str], str], sharing: Sharing
+) -> tuple[dict[str, Decimal], dict[str, Decimal]]:
+    own: dict[str, Decimal] = {}
+    common: dict[str, Decimal] = {}
+    for one in spent:
+        sums = common if one.project in sharing.projects else own
+        name = name_of(one.project)
+        sums[name] = sums.get(name, _NOTHING) + one.usd
+    weights = sharing.weights({name: usd for name, usd in own.items() if name and usd > 0}) if common else {}
+    whole = sum(weights.values(), _NOTHING)
+    if not whole:  # nobody to share it with: it stays where it was spent
+        return {name: own.get(name, _NOTHING) + common.get(name, _NOTHING) for name in {*own, *common}}, {}
+    left_usd = shared_usd = sum(common.values(), _NOTHING)
+    shared: dict[str, Decimal] = {}
+    for number, (name, weight) in enumerate(sorted(weights.items()), start=1):
+        # The last one takes what is left, so that no part of a cent is lost.
+        shared[name] = left_usd if number == len(weights) else shared_usd * weight / whole
+        left_usd -= shared[name]
+    return own, shared
+
+
+# --- Days that stand out ----------------------------------------------------------------------------------
+
+DAYS_BEFORE = 28
+LEAST_DAYS = 7
+"""Days with spending among those before, without which nothing is unusual."""
+TIMES = 2
+LEAST_USD = Decimal(10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jump:
+    """A day on which a project spent more than twice what it spent on any of the 28 days before.
+
+    Attributes:
+        usual_usd: the median of those of these days on which it spent anything.
+        maker: the dearest run or charge of the day.
+    """
+
+    project: str
+    day: date
+    usd: Decimal
+    usual_usd: Decimal
+    maker: Outlay
+
+
+def jumps_of(spent: Iterable[Outlay], since: datetime, until: datetime) -> tuple[Jump, ...]:
+    """The days of a period that stand out, the dearest first.
+
+    Args:
+        spent: over the period and the four weeks before.
+        since: the begin of the period.
+        until: its end.
+    """
+    days: dict[str, dict[date, list[Outlay]]] = {}
+    for one in spent:
+        if one.at < until:
+            day = one.at.astimezone(UTC).date()
+            days.setdefault(one.project, {}).setdefault(day, []).append(one)
+    jumps = (jump for project, by_day in days.items() for jump in _jumps(project, by_day, since.date()))
+    return tuple(sorted(jumps, key=lambda jump: (jump.usual_usd - jump.usd, jump.project, jump.day)))
+
+
+def _jumps(project: str, by_day: Mapping[date, Sequence[Outlay]], first: date) -> Iterator[Jump]:
+    sums = {day: sum((one.usd for one in of_day), _NOTHING) for day, of_day in by_day.items()}
+    for day, usd in sums.items():
+        if day < first:
+            continue
+        ago = (day - timedelta(days=number) for number in range(1, DAYS_BEFORE + 1))
+        earlier = [sums[one] for one in ago if sums.get(one, _NOTHING) > 0]
+        if len(earlier) >= LEAST_DAYS and usd > TIMES * max(earlier) and usd - max(earlier) >= LEAST_USD:
+            maker = max(by_day[day], key=lambda one: one.usd)
+            yield Jump(project=project, day=day, usd=usd, usual_usd=median(earlier), maker=maker)

@@ -1,0 +1,158 @@
+"""``advisor run`` with limits and a canary: the budget holds, and no fault ends a job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.formats.trace_files import write_trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+RUN = ("run", "--no-metadata")
+# As the processes of a training do it, but at once: 60 steps and more of ten seconds each.
+COUNTS = """
+import json, os
+record = {"version": 1, "pid": os.getpid(), "rank": 0, "num_steps": 100, "span_s": 0.0, "blocks": [[230, 99]],
+          "failure": None}
+with open(os.path.join(os.environ["ADVISOR_STEPS_FOLDER"], "1.json"), "w") as file:
+    json.dump(record, file)
+"""
+SAVES = """
+import signal, sys
+def save(*_):
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGUSR1, save)
+"""
+NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with a script that ends by a signal alone, and one that ends once its steps were seen."""
+    shell = Shell(folder=tmp_path)
+    shell.write("saves.py", SAVES + COUNTS + "while True: signal.pause()\n")
+    shell.write("reads.py", COUNTS + "input()\n")
+    return shell
+
+
+def only_run(shell: Shell) -> dict[str, object]:
+    (run,) = shell.run("run", "list", "--json").document["runs"]
+    return dict(run)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [("--max-time", "1ms"), ("--max-cost", "1e-9", "--usd-per-hour", "3.6")],
+    ids=["time", "cost"],
+)
+def test_the_limit_ends_what_would_run_for_ever(limit: tuple[str, ...], shell: Shell) -> None:
+    """The job is not finished, and its receipt says who ended it."""
+    answer = shell.run(*RUN, *limit, "--", "sh", "-c", "read line < /dev/zero")
+    assert answer.code == 128 + signal.SIGKILL
+    assert "used: the command did not end and is killed" in answer.err
+    run = only_run(shell)
+    assert (run["status"], run["note"]) == ("interrupted", "stopped by its limit")
+
+
+def test_a_command_that_is_quick_meets_no_guard(shell: Shell) -> None:
+    answer = shell.run(*RUN, "--max-time", "20h", "--", "sh", "-c", "exit 3")
+    assert answer.code == 3
+    assert "used:" not in answer.err
+    assert only_run(shell)["status"] == "failed"
+
+
+def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
+    """The command outlives its limit then: better than half a job."""
+    command = [sys.executable, "-m", "advisor", *RUN, "--max-time", "1h", "--"]
+    command += ["sh", "-c", "echo $$; read line; echo $line"]
+    with subprocess.Popen(
+        command,
+        cwd=shell.folder,
+        env=shell.environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        process.stdin.write("alive\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "alive\n"
+
+
+@pytest.fixture
+def advised(shell: Shell) -> dict[str, str]:
+    """A recommendation for the one L4 of this machine; what commands need to see it."""
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
+    smi.chmod(0o755)
+    asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", "--provider", "gcp")
+    assert shell.run(*asked, "--gpu", "L4:1", "--market", "spot").code == 0
+    return {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
+
+
+def test_a_canary_that_is_too_slow_stops_the_job(shell: Shell, advised: dict[str, str]) -> None:
+    """The script listens before its steps are seen, and has two minutes to save."""
+    options = ("--recommendation", "last", "--canary", "stop")
+    answer = shell.run_process(*RUN, *options, "--", sys.executable, "saves.py", **advised)
+    assert answer.out == "saved\n"
+    (line,) = [line for line in answer.err.splitlines() if "the first 100 steps take" in line]
+    assert "slower than predicted: the job takes" in line
+    assert only_run(shell)["note"] == "stopped by its canary: steps were slower than predicted"
+    assert only_run(shell)["num_steps"] == 100
+
+
+@pytest.mark.parametrize("what", ["go-on", "ask"])
+def test_a_canary_that_may_go_on_says_it_and_goes_on(
+    what: str, shell: Shell, advised: dict[str, str]
+) -> None:
+    """Its standard input is the script's own: there is no terminal to ask at."""
+    command = [sys.executable, "-m", "advisor", *RUN, "--recommendation", "last", "--canary", what]
+    with subprocess.Popen(
+        [*command, "--", sys.executable, "reads.py"],
+        cwd=shell.folder,
+        env=shell.environ(**advised),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        last = "slower than predicted" if what == "go-on" else "there is no terminal to ask at"
+        while last not in process.stderr.readline():
+            assert process.poll() is None
+        process.stdin.write("\n")
+        process.stdin.close()
+        assert process.wait() == 0
+    assert (only_run(shell)["status"], only_run(shell)["note"]) == ("finished", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--max-cost", "10"), ("--max-cost needs the price of this machine", "--usd-per-hour")),
+        (("--max-cost", "0"), ("--max-cost must be above 0",)),
+        (("--max-cost", "nan", "--usd-per-hour", "1"), ("--max-cost must be above 0",)),
+        (("--max-time", "soon"), ("--max-time", "soon")),
+        (("--max-time", "0s"), ("--max-time must be above 0",)),
+        (("--max-time", "1h", "--nodes", "0"), ("--nodes",)),
+        (("--canary", "stop"), ("--canary compares", "--recommendation ID")),
+        (("--canary", "perhaps"), ("go-on", "ask", "stop")),
+    ],
+)
+def test_limits_that_cannot_be_meant_run_nothing(
+    options: tuple[str, ...], words: tuple[str, ...], shell: Shell
+) -> None:
+    assert_plain_error(shell.run(*RUN, *options, "--", "touch", "ran"), 2, *words)
+    assert not (shell.folder / "ran").exists()

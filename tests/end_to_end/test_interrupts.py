@@ -1,0 +1,131 @@
+"""Ctrl-C at thirty moments of commands: one word, exit code 130, and every file as it was.
+
+The signal is a real one, which arrives in the call that is named: no test waits for a moment to come. What a
+script or a command that we started does with it is told in `tests/end_to_end/test_no_trace.py`,
+`test_run_command.py` and `test_measure.py`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import tempfile
+import threading
+from typing import Any
+
+import pytest
+
+from advisor.formats.trace_files import write_trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell
+from tests.end_to_end.test_misuse import FILES, files_of
+
+JOB = "t.json --epochs 1 --gpu L4 --offline"
+CONFIG = """
+delivery: {channels: {box: {kind: file, path: box.txt}}}
+"""
+TRAIN = """
+import torch
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(100):
+    model(torch.randn(4, 8).cuda()).sum().backward()
+    optimizer.step()
+"""
+REPLACING = "pathlib.Path.replace"
+LOG = "submit,start,gpus,walltime,queue,user\n" + "".join(
+    f"2026-01-{1 + n // 24:02}T{n % 24:02}:00:00,2026-01-{1 + n // 24:02}T{n % 24:02}:30:00,1,3600,gpu,ann\n"
+    for n in range(200)
+)
+SPOT_LOG = "time,event,machine,zone\n" + "".join(
+    f"2026-01-{1 + n:02}T{hour}:00:00Z,{event},g5.xlarge,us-east-1a\n"
+    for n in range(28)
+    for hour, event in (("01", "up"), ("20", "down"))
+)
+
+# What is typed, and the call in which the signal arrives.
+MOMENTS = [
+    ("gpus", "advisor.report.writers.terminal.to_terminal"),
+    ("config show", "advisor.config.layers.load_config"),
+    ("doctor", "advisor.service.health.run_checks"),
+    ("init --project", REPLACING),
+    ("init --force", REPLACING),
+    ("trust project", REPLACING),
+    ("prices", "advisor.pricing.answers.load_offers"),
+    ("prices refresh", "requests.get"),
+    ("prices refresh", "advisor.pricing.refresh._keep"),
+    ("prices history --gpu L4", "advisor.service.prices.history.price_history"),
+    (f"recommend {JOB}", "advisor.service.recommend.plan_sources.plans_of"),
+    (f"recommend {JOB}", "recommender.engine.evaluate_ways"),
+    (f"recommend {JOB} --html mine.html", REPLACING),
+    (f"recommend {JOB} --record", "advisor.store.ledger.insert_into"),
+    (f"recommend {JOB} --to box", "advisor.delivery.posting.attempt"),
+    ("recommend train.py --epochs 1 --offline", "advisor.profile.attempt._wait"),
+    ("profile train.py --out mine.json", "advisor.profile.attempt._wait"),
+    ("profile train.py --out mine.json", REPLACING),
+    ("predict t.json", "advisor.formats.trace_files.read_trace"),
+    ("predict t.json --gpu L4", "advisor.predict.iteration.predict_counts"),
+    ("compare t.json L4:1 A10G:1 --epochs 1 --offline", "recommender.engine.evaluate_ways"),
+    ("diff t.json t.json --epochs 1 --offline", "recommender.engine.evaluate_ways"),
+    ("report --bills bill.csv", "advisor.spend.bill_files.read_bill"),
+    ("report --out mine.html", "advisor.report.writers.html.to_page"),
+    ("report --out mine.html", REPLACING),
+    ("queue fit jobs.csv --out mine.json", REPLACING),
+    ("spot fit spot.csv --out mine.json", REPLACING),
+    ("recipe write lora lora.py", REPLACING),
+    ("policy check policy.yaml", "advisor.site_files.policy_files.check_policies"),
+    ("schedule add '0 8 * * MON' -- report", "advisor.store.schedules.add_schedule"),
+    ("schedule run-now gpus", "advisor.service.schedule.serving.run_command"),
+    ("schedule export --to cron --all --out folder", REPLACING),
+    ("deliver test box", "advisor.delivery.posting.attempt"),
+    ("run record --receipt mine.json", "advisor.receipt.receipt_files.read_receipt"),
+    ("run list", "advisor.service.ledger.recorded_runs"),
+]
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """One folder for all: nothing that is interrupted changes it."""
+    shell = Shell(folder=tmp_path_factory.mktemp("interrupted"))
+    more = {
+        "train.py": TRAIN,
+        "jobs.csv": LOG,
+        "spot.csv": SPOT_LOG,
+        "bill.csv": "",
+        "project/.advisor.yaml": "cloud: {max_gpus: 2}\n",
+        ".config/advisor/config.yaml": CONFIG,
+    }
+    for name, text in {**FILES, **more}.items():
+        shell.write(name, text)
+    write_trace(make_trace(), shell.folder / "t.json")
+    (shell.folder / "temporary").mkdir()
+    added = shell.run("schedule", "add", "0 8 * * MON", "--name", "gpus", "--", "prices")
+    assert added.code == 0, added
+    return shell
+
+
+@pytest.mark.parametrize(("typed", "call"), MOMENTS, ids=[f"{typed} in {call}" for typed, call in MOMENTS])
+def test_ctrl_c_is_one_word_and_leaves_all_files_as_they_were(
+    shell: Shell, typed: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came = []
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        came.append(call)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(call, interrupted)
+    monkeypatch.setattr(tempfile, "tempdir", str(shell.folder / "temporary"))
+    before, threads = files_of(shell), set(threading.enumerate())
+    answer = shell.run(*shlex.split(typed))
+    # A process would end with them; here a download that was under way goes on to its end.
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(timeout=30)
+    assert came, answer
+    assert answer.code == 130, answer
+    assert answer.err.splitlines()[-1] == "interrupted"
+    assert not [words for words in ("Traceback", "KeyboardInterrupt") if words in answer.err], answer.err
+    assert files_of(shell) == before
+    assert not list((shell.folder / "temporary").iterdir())

@@ -1,0 +1,193 @@
+"""A guard decides by numbers alone, never goes back, and signals those that listen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.receipt import guard as guarding
+from advisor.receipt.command import run_command
+from advisor.receipt.guard import Guard, Limits, Phase, Process, processes, tree_of
+
+USR1, TERM, KILL = signal.SIGUSR1, signal.SIGTERM, signal.SIGKILL
+TIMES = st.lists(st.floats(0, 1e6), max_size=30).map(sorted)
+
+
+def mask(*numbers: int) -> int:
+    return sum(1 << (number - 1) for number in numbers)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Signals in place of processes that get them."""
+    signals: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: signals.append((pid, number)))
+    return signals
+
+
+def alive(monkeypatch: pytest.MonkeyPatch, *known: Process) -> None:
+    monkeypatch.setattr(guarding, "processes", lambda: {process.pid: process for process in known})
+
+
+def guard_of(usd_per_h: float | None = None, **limits: float) -> tuple[Guard, list[str]]:
+    said: list[str] = []
+    return Guard(limits=Limits(**limits), usd_per_h=lambda: usd_per_h, say=said.append), said
+
+
+@given(TIMES, st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0.01, 1e3), st.floats(1, 1e4))
+def test_more_time_or_rent_is_never_an_earlier_phase(
+    times: list[float], max_s: float, max_usd: float, usd_per_h: float, grace_s: float
+) -> None:
+    limits = Limits(max_s=max_s, max_usd=max_usd, grace_s=grace_s)
+    phases = [limits.phase(s, s * usd_per_h / 3600, usd_per_h) for s in times]
+    assert phases == sorted(phases)
+    for s, phase in zip(times, phases, strict=True):
+        over = s >= max_s or s * usd_per_h / 3600 >= max_usd
+        assert (phase is Phase.KILLED) == over
+        if max(s / max_s, s * usd_per_h / 3600 / max_usd) < 0.8:
+            assert phase is Phase.FREE
+
+
+def test_no_limit_is_no_reason_to_end() -> None:
+    assert Limits().phase(1e9, 1e9, 1e9) is Phase.FREE
+
+
+@given(TIMES, st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=5))
+def test_rent_is_price_times_time_of_each_price(times: list[float], prices: list[float | None]) -> None:
+    """The slow sum beside it: each look pays the time since the last one at the price known then."""
+    left = iter(prices)
+    guard = Guard(limits=Limits(max_usd=1e12), usd_per_h=lambda: next(left, None), say=lambda _: None)
+    seen, price, priced_s, due = 0.0, 0.0, -600.0, iter(prices)
+    total = 0.0
+    for s in times:
+        guard.look(s, 1)
+        total += (s - seen) * price / 3600
+        seen = s
+        if s - priced_s >= 600:
+            priced_s = s
+            found = next(due, None)
+            price = price if found is None else found
+    assert guard.spent_usd == pytest.approx(total)
+
+
+def test_who_saves_on_a_signal_gets_it_first_and_once(
+    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
+) -> None:
+    """A shell, a training that saves, and its data loader, which is its own to end."""
+    alive(
+        monkeypatch,
+        Process(1),
+        Process(2, 1, mask(USR1, TERM)),
+        Process(3, 2, mask(USR1, TERM)),
+        Process(9, 0, mask(USR1)),
+    )
+    guard, said = guard_of(max_s=1000.0)
+    for s in (0.0, 799.0, 800.0, 899.0):
+        guard.look(s, 1)
+    assert (sent, said) == ([], ["13 min of 17 min used: the command goes on until the limit"])
+    for s in (900.0, 950.0):
+        guard.look(s, 1)
+    assert sent == [(2, USR1)]
+    guard.look(975.0, 1)
+    assert sent[1:] == [(2, TERM)]
+    guard.look(1000.0, 1)
+    guard.look(1001.0, 1)
+    assert sent[2:] == [(1, KILL), (2, KILL), (3, KILL)]
+    assert len(said) == 4
+
+
+def test_what_does_not_listen_is_told_to_end_at_once(
+    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
+) -> None:
+    alive(monkeypatch, Process(1), Process(2, 1))
+    guard, _ = guard_of(max_s=1000.0)
+    guard.look(950.0, 1)
+    assert sent == [(1, TERM), (2, TERM)]
+
+
+def test_stopping_without_a_limit_takes_the_grace(
+    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
+) -> None:
+    alive(monkeypatch, Process(1, 0, mask(USR1)))
+    guard, said = guard_of(grace_s=100.0)
+    guard.look(5.0, 1)
+    assert not guard.has_stopped_it
+    guard.stop(5.0)
+    for s in (5.2, 79.0, 81.0, 105.0):
+        guard.look(s, 1)
+    assert sent == [(1, USR1), (1, TERM), (1, KILL)]
+    assert said[0] == "the command is asked for a checkpoint and to end"
+
+
+def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(
+    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
+) -> None:
+    """As on macOS."""
+    alive(monkeypatch)
+    guard, _ = guard_of(max_s=10.0)
+    guard.look(9.5, 77)
+    assert sent == [(77, TERM)]
+
+
+def test_a_process_that_has_just_ended_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive(monkeypatch)
+    guard, _ = guard_of(max_s=1.0)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    guard.look(2.0, process.pid)
+    assert guard.has_stopped_it
+
+
+@pytest.fixture
+def listens() -> Iterator[subprocess.Popen[bytes]]:
+    """A real process with a handler for SIGUSR1."""
+    code = "import signal; signal.signal(signal.SIGUSR1, print); print(1, flush=True); signal.pause()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def test_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
+    """A shell and its training, both deaf: the guard's clock runs on when they are ready, not before."""
+    ready = tmp_path / "ready"
+    deaf = "import signal, sys; [signal.signal(n, print) for n in (10, 15)]"
+    code = f"{deaf}; open(sys.argv[1], 'w').write(str(__import__('os').getpid())); signal.pause()"
+    guard, _ = guard_of(max_s=100.0)
+    pids: list[int] = []
+
+    def look(_: float, pid: int) -> None:
+        if ready.exists() and ready.read_text():
+            pids.append(int(ready.read_text()))
+            guard.look(100.0, pid)
+
+    command = ["sh", "-c", f'"{sys.executable}" -c "{code}" {ready}; true']
+    ending, _ = run_command(command, os.environ, str, look)
+    assert ending.returncode == -KILL
+    status = Path(f"/proc/{pids[0]}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
+def test_handlers_of_a_real_process_are_seen(listens: subprocess.Popen[bytes]) -> None:
+    (seen,) = tree_of(listens.pid, processes())
+    assert seen.catches(USR1)
+    assert not seen.catches(TERM)
+
+
+def test_files_of_processes_may_be_cut_off_or_gone(tmp_path: Path) -> None:
+    for pid, status in {"1": "PPid:\t0\nSigCgt:\t0000000000000200\n", "2": "PPid:\t1\n", "3": ""}.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "status").write_text(status)
+    (tmp_path / "4").mkdir()
+    assert processes(tmp_path) == {1: Process(1, 0, mask(USR1))}
+    assert processes(tmp_path / "nowhere") == {}

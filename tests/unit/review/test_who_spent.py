@@ -1,0 +1,151 @@
+"""Who spent it: teams and their part of what is shared, change, unusual days, and what a unit costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import RunStatus
+from advisor.report.review_tables import jump_finding
+from advisor.report.words import sentence
+from advisor.review.budgets import spent_of
+from advisor.review.period import Scope
+from advisor.review.who_spent import Division, Showback, before, showback_of, unit_costs_of
+from advisor.spend.charges import Charge
+from advisor.spend.outlays import Outlay
+from advisor.spend.showback import Sharing, parts_of
+from advisor.store.ledger import Run
+from tests.team import MONDAY, WEEK, make_charge, make_entry, make_run
+
+TEAMS = {"vision": ("resnet",), "language": ("bert",)}
+
+
+def shown(
+    *runs: Run,
+    charges: Sequence[Charge] = (),
+    scope: Scope = Scope(),  # noqa: B008
+    **division: Any,
+) -> Showback:
+    return showback_of(
+        spent_of(runs, charges, WEEK.until),
+        charges,
+        [run for run in runs if WEEK.holds(run.started_at)],
+        advised={},
+        period=WEEK,
+        scope=scope,
+        division=Division(**({"teams": TEAMS} | division)),
+    )
+
+
+def parts(showback: Showback) -> dict[str, tuple[float, float]]:
+    return {part.name: (float(part.usd), float(part.shared_usd)) for part in showback.by_team}
+
+
+@pytest.mark.parametrize(
+    ("key", "shares"),
+    [("spend", (7.5, 2.5)), ("evenly", (5.0, 5.0)), ("gpu-hours", (2.0, 8.0))],
+)
+def test_what_is_shared_is_split_by_the_stated_key(key: str, shares: tuple[float, float]) -> None:
+    runs = [
+        make_run(usd=30.0, duration_s=3600.0),
+        make_run(usd=10.0, project="bert", duration_s=14_400.0),
+        make_run(usd=10.0, project="platform"),
+        make_run(usd=3.0, project=""),
+    ]
+    found = shown(*runs, shared=("platform",), shared_by=key)
+    assert parts(found) == {"vision": (30, shares[0]), "language": (10, shares[1]), "": (3, 0)}
+    assert (found.usd, found.unallocated_usd) == (53, 3)
+
+
+def test_what_nobody_can_share_stays_where_it_was_spent() -> None:
+    assert parts(shown(make_run(usd=5.0, project="platform"), shared=("platform",))) == {"(no team)": (5, 0)}
+
+
+def test_the_change_is_known_where_bills_reach_back_as_well() -> None:
+    now, then = make_charge(2, "12"), make_charge(-2, "10")
+    assert shown(charges=[now]).before_usd is None
+    found = shown(charges=[now, then])
+    assert found.before_usd == 10
+    assert found.by_project[0].change == pytest.approx(0.2)
+    assert before(WEEK).until == WEEK.since
+
+
+def test_tags_divide_a_bill() -> None:
+    charges = [
+        make_charge(usd="4", tags={"cost-center": "7"}),
+        make_charge(usd="2", effective_cost=Decimal(3)),
+        make_charge(usd="9", tags={"cost-center": "7"}, currency="EUR"),
+    ]
+    assert shown(charges=charges, tags=("cost-center",)).by_tag == {"cost-center": {"7": 4, "": 3}}
+
+
+def test_a_day_that_stands_out_is_named_with_its_maker() -> None:
+    usual = [make_run(-day, usd=20.0 + day % 3, id=f"r{day}") for day in range(1, 15)]
+    big = make_run(3, usd=400.0, id="big")
+    (jump,) = shown(*usual, big, make_run(3, usd=5.0, id="small"), make_run(1, usd=40.0)).jumps
+    assert (f"{jump.day}", jump.usd, jump.usual_usd) == ("2026-11-05", 405, 21)
+    words = sentence(jump_finding(jump))
+    assert words.startswith("2026-11-05: $405.00 for resnet, more than twice any of the 28 days before")
+    assert words.endswith("most of it run big, $400.00")
+    billed = [make_charge(-day, "20", instance_type="p5.48xlarge", project=None) for day in range(1, 9)]
+    (jump,) = shown(charges=[*billed, make_charge(2, "99", project=None)]).jumps
+    assert "most of it billed for aws g5.xlarge, $99.00" in sentence(jump_finding(jump))
+
+
+def test_a_young_project_has_no_unusual_days() -> None:
+    assert shown(make_run(-1, usd=1.0), make_run(3, usd=400.0)).jumps == ()
+
+
+def test_a_run_an_epoch_and_a_million_tokens_have_a_price() -> None:
+    entry = make_entry(num_iterations=1000, command="advisor recommend train.py --epochs 10 -- --epochs 3")
+    whole = make_run(usd=30.0, recommendation_id="entry")
+    half = make_run(usd=10.0, recommendation_id="entry", num_steps=500, status=RunStatus.FAILED)
+    alone = make_run(usd=5.0)
+    (cost,) = unit_costs_of([whole, half, alone], {"entry": entry}, {"train.py": 2000})
+    assert (cost.num_runs, cost.per_run_usd) == (3, 15)
+    assert float(cost.per_epoch_usd or 0) == pytest.approx(40 / 15)
+    assert float(cost.per_million_tokens_usd or 0) == pytest.approx(40 / 3)
+    (bare,) = unit_costs_of([alone], {}, {})
+    assert bare.per_epoch_usd is bare.per_million_tokens_usd is None
+
+
+OUTLAYS = st.lists(
+    st.builds(
+        Outlay,
+        at=st.just(MONDAY),
+        usd=st.decimals(-50, 500, places=4),
+        provider=st.just("aws"),
+        project=st.sampled_from(["", "a", "b", "c", "platform"]),
+        what=st.just("g5.xlarge"),
+    ),
+    max_size=20,
+)
+
+
+@given(OUTLAYS, st.none() | OUTLAYS)
+def test_parts_add_up_to_the_whole(spent: list[Outlay], earlier: list[Outlay] | None) -> None:
+    def evenly(own: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
+        return dict.fromkeys(own, Decimal(1))
+
+    found = parts_of(spent, earlier, lambda name: name, Sharing(projects={"platform"}, weights=evenly))
+    whole = sum((one.usd for one in spent), Decimal(0))
+    assert abs(sum((part.total_usd for part in found), Decimal(0)) - whole) < Decimal("1e-15")
+    if earlier is not None:
+        then = sum((part.before_usd or Decimal(0) for part in found), Decimal(0))
+        assert abs(then - sum((one.usd for one in earlier), Decimal(0))) < Decimal("1e-15")
+    own = {part.name: part.usd for part in found if part.name != "platform"}
+    for name in ("a", "b", ""):
+        direct = sum((one.usd for one in spent if one.project == name), Decimal(0))
+        assert own.get(name, 0) == direct
+
+
+def test_a_team_sees_its_own_part() -> None:
+    scope = Scope(team="vision", projects=frozenset({"resnet"}))
+    runs = [make_run(usd=30.0), make_run(usd=10.0, project="platform"), make_run(usd=10.0, project="bert")]
+    found = shown(*runs, scope=scope, shared=("platform",))
+    assert parts(found) == {"vision": (30, 7.5)}

@@ -1,0 +1,154 @@
+"""An option as a file of another tool: it says what was chosen, and starts what was asked about."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.core.errors import InputError
+from advisor.core.values import Layout, Market, Tier
+from advisor.service.job_files import KINDS, MARK, Handoff, job_file
+from tests.builders import make_plan
+from tests.recommendations import make_option
+
+ARGUMENTS = ("--name", "it's; rm -rf $HOME", "--note", "a: b # c", "é\n")
+
+
+def handoff(*, gpus: int = 1, nodes: int = 1, tier: Tier = Tier.CLOUD, **changes: Any) -> Handoff:
+    plan = make_plan("L4", 2.0 * nodes, num_gpus=gpus, tier=tier, market=changes.pop("market", Market.SPOT))
+    plan = replace(plan, layout=Layout(gpus_per_node=gpus, num_nodes=nodes))
+    option = replace(make_option("L4", 10.0, 20.0), plan=plan)
+    facts: dict[str, Any] = {
+        "command": ("src/Train_it.py", *ARGUMENTS),
+        "option": option,
+        "packages": {"torch": "2.13.0+cpu", "timm": "1.0.1"},
+        "requirements": None,
+        "checkpoint_interval_s": 1800.0,
+        "budget_usd": 50.0,
+        "recommendation": "abc",
+    }
+    return Handoff(**(facts | changes))
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(text))
+
+
+def words_of(line: str) -> list[str]:
+    """As a shell has them."""
+    done = subprocess.run(
+        ["sh", "-c", f'python() {{ printf "%s\\0" python "$@"; }}; {line}'], capture_output=True, check=True
+    )
+    return done.stdout.decode().split("\0")[:-1]
+
+
+EVERYWHERE = [(kind, tier) for kind, one in KINDS.items() for tier in one.tiers]
+
+
+@pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
+@pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (8, 1), (8, 2)])
+def test_every_file_names_the_plan_the_price_and_the_script(
+    kind: str, tier: Tier, gpus: int, nodes: int
+) -> None:
+    text = job_file(handoff(gpus=gpus, nodes=nodes, tier=tier), kind)
+    comments = [line for line in text.splitlines() if line.startswith("# ")]
+    assert any("$20.00, $40.00 at p90" in line for line in comments)
+    assert sum(line.startswith(MARK) for line in comments) == 1
+    assert "src/Train_it.py" in text
+    launcher = {(1, 1): "python src/Train_it.py", (8, 1): "torchrun --standalone"}.get(
+        (gpus, nodes), "--nnodes=2"
+    )
+    assert launcher in text
+    assert ("--nproc-per-node=8" in text) == (gpus == 8)
+
+
+@pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
+def test_arguments_reach_the_script_as_they_were(kind: str, tier: Tier) -> None:
+    text = job_file(handoff(tier=tier), kind)
+    if kind in ("sbatch", "command"):
+        assert subprocess.run(["bash", "-n"], input=text.encode(), check=False).returncode == 0
+        (line,) = [line for line in text.splitlines() if "Train_it" in line and "\n" not in line][:1] or [
+            text
+        ]
+        rest = text[text.index(line) :]
+    else:
+        (document,) = documents(text)
+        rest = {
+            "skypilot": lambda: document["run"],
+            "dstack": lambda: document["commands"][-1],
+            "kubernetes": lambda: document["spec"]["template"]["spec"]["containers"][0]["command"][-1],
+        }[kind]()
+    assert words_of(rest[rest.index("python ") :]) == ["python", "src/Train_it.py", *ARGUMENTS]
+
+
+def test_skypilot_gets_the_place_and_the_market() -> None:
+    (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
+    assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": True}
+    assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
+    # Twice the p90 of 20 hours.
+    assert task["run"].startswith("timeout --signal=TERM --kill-after=120 144000 torchrun")
+
+
+def test_gcp_names_the_gpu_and_the_zone() -> None:
+    whole = handoff()
+    plan = whole.option.plan
+    assert plan.offer is not None
+    offer = replace(plan.offer, zone="us-east1-b", instance_type="n1-standard-4+1xT4", provider="gcp")
+    there = replace(whole, option=replace(whole.option, plan=replace(plan, provider="gcp", offer=offer)))
+    (task,) = documents(job_file(there, "skypilot"))
+    resources = task["resources"]
+    assert (resources["infra"], resources["instance_type"]) == ("gcp/us-east-1/us-east1-b", "n1-standard-4")
+    assert resources["accelerators"] == {"L4": 1}
+
+
+def test_dstack_keeps_to_the_price_of_one_machine() -> None:
+    (task,) = documents(job_file(handoff(gpus=8, nodes=2), "dstack"))
+    assert (task["nodes"], task["max_price"], task["spot_policy"]) == (2, 2.2, "spot")
+    assert task["max_duration"] == "144000s"
+
+
+def test_pods_of_several_nodes_find_the_first() -> None:
+    service, job = documents(job_file(handoff(gpus=8, nodes=2), "kubernetes"))
+    assert service["metadata"]["name"] == job["metadata"]["name"] == "train-it"
+    spec = job["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (2, 2, "Indexed")
+    assert spec["template"]["spec"]["subdomain"] == "train-it"
+    assert "--master-addr=train-it-0.train-it" in spec["template"]["spec"]["containers"][0]["command"][-1]
+
+
+def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit() -> None:
+    own = job_file(handoff(gpus=8, tier=Tier.CLUSTER), "sbatch")
+    assert "#SBATCH --gres=gpu:8\n#SBATCH --time=40:00:00\n" in own
+    assert "advisor run --plan 8xL4 --recommendation abc --canary go-on --max-cost 50 --max-time 2400m" in own
+    assert "advisor" not in documents(job_file(handoff(), "skypilot"))[0]["run"]
+    free = handoff(tier=Tier.LOCAL, recommendation=None, budget_usd=None)
+    assert "exec advisor run --plan L4 --max-time 2400m -- python" in job_file(free, "command")
+
+
+def test_what_is_to_do_and_what_is_counted_on_stands_first() -> None:
+    text = job_file(handoff(to_do=("wrap the\nmodel",), command=("t.py", "--token", "***")), "command")
+    assert text.startswith("#!/bin/sh\n# L4: $20.00")
+    assert "# Do first: wrap the model\n" in text
+    assert "# Counted on: a checkpoint every 30 min" in text
+    assert "# A secret was left out" in text
+    steady = job_file(handoff(market=Market.ON_DEMAND), "command")
+    assert "Counted on" not in steady
+
+
+def test_a_file_of_ones_own_packages_comes_first() -> None:
+    text = job_file(handoff(requirements="my reqs.txt"), "command")
+    assert f"pip install -r {shlex.quote('my reqs.txt')}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "tier", "others"),
+    [("sbatch", Tier.CLOUD, "skypilot, dstack, kubernetes, command"), ("skypilot", Tier.LOCAL, "command")],
+)
+def test_a_tool_that_cannot_reach_the_machine_is_refused(kind: str, tier: Tier, others: str) -> None:
+    with pytest.raises(InputError, match=f"use one of {others}\\."):
+        job_file(handoff(tier=tier), kind)
