@@ -271,8 +271,8 @@ step of this page showed:
 - A cell of a recurrent layer costs what eight kernels of an H100 with cuDNN 9 say, a quarter of what a V100
   took with cuDNN 7 (`catalogs/recurrent.toml`).
 
-Without the fit of whole steps 12.9 % are left. What no part explains: GNMT in TF32 on the A4000 and A5000 (as if
-they had not used it), the A40 in TF32 with BERT, one rented V100. The software of 2020 is slower than
+Without the fit of whole steps 12.9 % are left. What no part explains: GNMT in TF32 on the A4000 and A5000 (as
+if they had not used it), the A40 in TF32 with BERT, one rented V100. The software of 2020 is slower than
 that of 2022 on the same board: BERT on an A100-SXM-40GB by 22 % in half precision, by 45 % in TF32, where its
 batches are smaller, too.
 """
