@@ -5,14 +5,13 @@ One nvidia-smi runs beside the command and tells each second; nothing is added t
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Thread
 
+from advisor.core import processes
 from advisor.core.devices import parse_devices
 from advisor.receipt.command import VARIABLE
 
@@ -101,18 +100,14 @@ def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
 
 def _started(visible: str | None) -> subprocess.Popen[str] | None:
     """In a session of its own: what is typed at the terminal is for the command."""
-    if shutil.which("nvidia-smi") is None:
-        return None
     command = ["nvidia-smi", f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits", f"--loop={_EVERY_S}"]
     if visible is not None:
         command.append(f"--id={visible}")
     with suppress(OSError):
-        return subprocess.Popen(
+        return processes.start(
             command,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=dict(os.environ),
             text=True,
             errors="replace",
             start_new_session=True,
