@@ -44,7 +44,7 @@ _HEAD = """# Written by python -m research.training.fit_steps: what operators ta
 # Fitted to steps of Lambda Labs' boards (2020 to 2022; no licence stated: figures)."""
 # Standard deviations of logs, before any step: of kinds, of the lab, of a step. The first was chosen of 0.05,
 # 0.055, 0.06 and 0.07 by Lambda's boards, left out one by one (10.0, 9.6, 9.2, 8.7 %), NVIDIA's published
-# rows (8.7, 8.6, 8.7, 9.0), and whole training runs (6.9, 7.1, 7.3, 7.6), of which MPT's on one node keep below 7.
+# rows (8.7, 8.6, 8.7, 9.0), and whole training runs (6.9, 7.1, 7.3, 7.6): MPT on one node keeps below 7.
 _OF_KIND, _OF_LAB, _OF_STEP = 0.055, 0.1, 0.1
 
 
