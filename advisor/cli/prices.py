@@ -41,7 +41,7 @@ def refresh(
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Pull prices by your accounts and what is published for everybody, and remember them.
+    """Pull prices with your accounts' credentials and from public catalogs, and store them.
 
     It needs no account.
 
@@ -56,8 +56,8 @@ def refresh(
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
         raise NoOfferError(
-            "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
-            " lacks what."
+            "no price could be pulled, and stored prices are unchanged: `advisor prices sources` shows what"
+            " each source lacks."
         )
 
 
@@ -86,7 +86,7 @@ def history(
 
 
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
-    """Show where prices come from: how many, how old, what is missing, and who would let us in."""
+    """Show where prices come from: how many, how old, what is missing, and which have credentials."""
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 

@@ -44,6 +44,6 @@ def sweep(
         folder=folder or grid.with_name(f"{grid.name}.sweep"),
         num_workers=workers or os.cpu_count() or 1,
         offline=offline,
-        world=world_of(config),
+        world=world_of(config.pricing, config.settings.model_dump_json()),
     )
     print_document(sweep_document(made.sweep(jobs, TERMINAL)), chosen_format(output, as_json))

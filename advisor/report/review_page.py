@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.report.document import CENTS, Block, Card, Layout, Tile, Tone
+from advisor.report.document import CENTS, Block, Card, Layout, Row, Table, Tile, Tone, columns
+from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
@@ -24,10 +25,12 @@ from advisor.report.review_tables import (
     whose,
 )
 from advisor.report.words import sentence
+from advisor.report.words.team_report import at_least
 from advisor.spend.showback import change_of
 
 if TYPE_CHECKING:
     from advisor.review.budgets import BudgetState
+    from advisor.review.spending import Billing
     from advisor.review.team_review import TeamReview
 
 NEARLY = 0.8
@@ -36,8 +39,6 @@ NEARLY = 0.8
 
 def report_layout(review: TeamReview) -> Layout:
     """The whole page."""
-    from advisor.report.review import budget_chart
-
     return Layout(
         tiles=tuple(_tiles(review)),
         top=(budget_chart(review.budgets[0]),),
@@ -106,22 +107,20 @@ def _month(state: BudgetState) -> Tile:
 
 
 def _tabs(review: TeamReview) -> Iterator[tuple[str, tuple[Block, ...]]]:
-    from advisor.report import review as report
-
-    budgets: tuple[Block, ...] = (budget_table(review.budgets), *map(report.budget_chart, review.budgets[1:]))
-    yield "Summary", (report.in_short(review), *budgets)
+    budgets: tuple[Block, ...] = (budget_table(review.budgets), *map(budget_chart, review.budgets[1:]))
+    yield "Summary", (in_short(review), *budgets)
     yield "Who spent it", tuple(showback_tables(review.showback))
     yield "Leaks", tuple(_leaks(review))
     if review.runs:
-        yield "Runs", (report.weeks_chart(review), *spending_tables(review.spending))
+        yield "Runs", (weeks_chart(review), *spending_tables(review.spending))
     if review.billing is not None and review.billing.charges:
         bills = (billing_table(review.billing),)
         yield "Bills", (*bills, commitment_table(review.billing)) if review.billing.commitments else bills
     if review.accuracy.time is not None:
-        chart = report.accuracy_chart(review.accuracy.comparisons)
+        chart = accuracy_chart(review.accuracy.comparisons)
         yield "Predictions", (chart, accuracy_table(review))
     if review.moves.moves:
-        charts = report.price_charts(review.moves.moves, review.period.until.timestamp())
+        charts = price_charts(review.moves.moves, review.period.until.timestamp())
         yield "Prices", (*charts, price_table(review.moves.moves))
     if review.unknown:
         yield "Not known", (sentence_table("Not known", map(sentence, review.unknown)),)
@@ -134,3 +133,78 @@ def _leaks(review: TeamReview) -> Iterator[Block]:
         yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
     if review.violations:
         yield violation_table(review.violations)
+
+
+def in_short(review: TeamReview) -> Table:
+    """The figures that a reader looks for first, one a row."""
+    rows = tuple(Row(cells) for cells in _in_short(review))
+    return Table(columns=columns("In short", "Figure", "And"), rows=rows, caption="In short")
+
+
+def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
+    spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
+    unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
+    cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
+    showback = review.showback
+    if review.billing is not None:
+        whole = "bills and runs, each dollar once"
+        yield "Spent", CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
+        yield "Runs", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    else:
+        yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
+    if showback.unallocated_usd:
+        share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
+        yield "Unallocated", CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
+    recommended = counted(len(review.recommendations), "recommendation")
+    yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
+    if review.billing is not None:
+        charges = counted(len(review.billing.charges), "charge")
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        yield (
+            "Billed",
+            CENTS.words(float(review.billing.usd)),
+            f"{charges}, before tax; {amortised} amortised",
+        )
+        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
+            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
+    for state in review.budgets:
+        yield _month_words(state)
+    if review.savings:
+        saved = sum(one.period_usd for one in review.savings)
+        jobs = counted(len(review.savings), "recurring job")
+        yield "Could have been saved", CENTS.words(saved), f"on {jobs}"
+    for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
+        if record is not None:
+            expected = f"{record.expected_within_p90:,.1f} expected"
+            held = f"{record.num_within_p90:,} of {record.num:,}"
+            yield f"Within the predicted p90 of {name}", held, expected
+
+
+def _change(review: TeamReview) -> str:
+    """Against the time before, where that is known."""
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    days = f"the {review.period.days:,.0f} days before" if review.period.days != 1 else "the day before"
+    return "" if change is None else f"; {change:+.0%} against {days}"
+
+
+def _left_out(billing: Billing) -> str:
+    """What the sum of what is left out is made of, and what could not be added to it."""
+    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
+    if billing.unreadable:
+        unknown = sum(fault.usd is None for fault in billing.unreadable)
+        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
+        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
+    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
+    return ", ".join(parts)
+
+
+def _month_words(state: BudgetState) -> tuple[str, str, str]:
+    budget, month = state.budget, state.month
+    limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
+    spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
+    name = f"{month.since:%B}, {whose(budget)}"
+    if month.forecast is None:
+        return name, spent, "how it ends is not known"
+    low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))
+    odds = "" if state.p_over is None else f"; {state.p_over:.0%} probability of exceeding it"
+    return name, spent, f"will end at {middle} ({low} to {high}){odds}"

@@ -28,7 +28,7 @@ from advisor.core.files import write_atomically
 from advisor.core.redaction import redact
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.layers import PricingSettings
     from advisor.service.listening import Listener
 
 ADVICE = "docs/sweep.md shows how a grid is written."
@@ -259,8 +259,12 @@ def _read(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def world_of(config: Config) -> str:
+def world_of(pricing: PricingSettings, settings: str) -> str:
     """Version, settings and the moments of prices, as text.
+
+    Args:
+        pricing: whose sources are looked at.
+        settings: all of them, as text.
 
     Raises:
         AdvisorError: sources of prices cannot be read.
@@ -268,8 +272,8 @@ def world_of(config: Config) -> str:
     from advisor import __version__
     from advisor.service.prices.live import source_states
 
-    states, _ = source_states(config.pricing)
-    return f"{__version__} {config.settings.model_dump_json()} {states!r}"
+    states, _ = source_states(pricing)
+    return f"{__version__} {settings} {states!r}"
 
 
 def _digest_of(path: Path) -> str:

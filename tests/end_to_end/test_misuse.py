@@ -63,6 +63,7 @@ MISUSES = [
     (f"{JOB} --format csv --json", 2, "--json and --format csv contradict each other"),
     (f"{JOB} --curve B999", 2, "no plan has 'B999'"),
     (f"{JOB} --emit skypilo", 2, "Did you mean 'skypilot'?"),
+    ("sweep t.json", 2, "docs/sweep.md shows how a grid"),
     ("mcp extra", 2, "(extra)"),
     ("launch t.json", 2, "`advisor recommend --emit KIND` writes one"),
     (f"{JOB} --what-if bf17", 2, "Did you mean 'bf16'?"),
