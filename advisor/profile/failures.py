@@ -331,7 +331,7 @@ def _full_memory(recording: Recording, script: str) -> str:
     return (
         f"{script!r} was ended{_at_own_line(recording)}: it holds {recording.get('message', '')} of main"
         " memory that it may. CPU tensors and what else it loads are real while it is profiled, CUDA tensors"
-        " and weights are not: let it load less, or allow more with `profile.memory` GB."
+        " and weights are not: let it load less, or allow more with the setting profile.memory (GB)."
     )
 
 
