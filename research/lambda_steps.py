@@ -252,8 +252,8 @@ figures). Boards are left out by architecture: the A100s; the other boards of Am
 | these steps, boards left out one by one, networks as shipped | 12.6 | 9.6 |
 | [NVIDIA's published rows](../methods/roofline.md) | 8.9 | 8.6 |
 | [whole training runs](training-runs.md) | 6.6 | 7.1 |
-| [timm's families](convolutions.md) that only judge | 11.8 | 10.8 |
-| timm's families that trained convolutions | 5.4 | 6.6 |
+| [timm's families](convolutions.md) that only judge | 11.8 | 10.7 |
+| timm's families that trained convolutions | 5.4 | 5.8 |
 | 39 steps of [an H100](gpu-day.md), six of which trained convolutions | 15.7 | 15.1 |
 
 Left out, since the script is not known well enough to repeat: SSD (most rows state no batch), Transformer-XL
