@@ -254,7 +254,7 @@ def test_old_amp_and_compile(trace):
         ("not python", InputError, ["not a Python script", ".py file"]),
         ("null bytes", InputError, ["not a Python script"]),
         ("endless", ProfileError, ["within 4 s", "`profile.timeout`"]),
-        ("hungry", ProfileError, ["line 5 of", "kept.append(", "of the 1.5 GiB", "the setting profile.memory"]),
+        ("hungry", ProfileError, ["line 5 of", "kept.append(", "of the 1.5 GiB", "setting profile.memory"]),
         ("two gpus", ProfileError, ["counted the GPUs and found one", "`world_size` N"]),
         ("of keras", InputError, ["trains with Keras", "PyTorch only"]),
     ],
