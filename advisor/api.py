@@ -281,6 +281,9 @@ def prices(
     regions: Sequence[str] | None = None,
     markets: Sequence[str] | None = None,
     max_usd_per_h: float | None = None,
+    min_memory_gib: float | None = None,
+    min_vcpus: int | None = None,
+    min_host_memory_gib: float | None = None,
     max_age: str | None = None,
     order: str = "price",
     every_zone: bool = False,
@@ -295,6 +298,9 @@ def prices(
         regions: with wildcards; None for those of the settings.
         markets: ``on-demand``, ``spot``; None for those of the settings.
         max_usd_per_h: of the whole machine.
+        min_memory_gib: of one GPU.
+        min_vcpus: of the whole machine.
+        min_host_memory_gib: of the whole machine, beside its GPUs.
         max_age: refuse older prices, such as ``30d``.
         order: ``price``, ``gpu-price``, ``age`` or ``place``.
         every_zone: also zones that cost more than the cheapest of their region.
@@ -311,7 +317,13 @@ def prices(
     if order not in tuple(PriceOrder):
         raise InputError(f"order must be one of {', '.join(PriceOrder)}, got {order!r}.")
     request = PricesRequest(
-        gpus=texts("gpus", gpus), max_usd_per_h=max_usd_per_h, order=PriceOrder(order), every_zone=every_zone
+        gpus=texts("gpus", gpus),
+        max_usd_per_h=max_usd_per_h,
+        min_memory_gib=min_memory_gib,
+        min_vcpus=min_vcpus,
+        min_host_memory_gib=min_host_memory_gib,
+        order=PriceOrder(order),
+        every_zone=every_zone,
     )
     hears = listener or Logged()
     given = {"providers": providers, "regions": regions, "markets": markets}

@@ -154,7 +154,7 @@ def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: 
             " as_written(trace, gpus, job).workloads(plans) makes all that the plans need."
         )
     if len({plan.id for plan in plans}) < len(plans):
-        raise InputError("two plans have one id, and options are told apart by it: leave one out.")
+        raise InputError("two plans have the same id: leave one out.")
     check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
 
 

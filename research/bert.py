@@ -61,7 +61,7 @@ def pre_training(length: int, amp: bool, batch_size: int) -> Trace:
 
 @cache
 def fine_tuning(amp: bool, batch_size: int) -> Trace:
-    """A training step on questions, with autocast to fp16 or without.
+    """A training step on questions, with autocast to fp16 or without; apex's optimizer, or BERT's own.
 
     Raises:
         ProfileError: it cannot be profiled here.
@@ -70,12 +70,16 @@ def fine_tuning(amp: bool, batch_size: int) -> Trace:
     def build() -> tuple[Any, ...]:
         import torch
 
+        from research.bert_adam import TensorByTensor
+
         model = _model("BertForQuestionAnswering")
         with torch.device("cuda"):
             ids = torch.ones(batch_size, FINE_TUNING_LENGTH, dtype=torch.int64)
             answers = torch.ones(batch_size, dtype=torch.int64)
         scaler = torch.amp.GradScaler("cuda", enabled=amp)
-        return model, torch.optim.Adam(model.parameters(), fused=True), scaler, ids, answers
+        weights = model.parameters()
+        optimizer = torch.optim.Adam(weights, fused=True) if amp else TensorByTensor(weights)
+        return model, optimizer, scaler, ids, answers
 
     def step(state: tuple[Any, ...]) -> None:
         import torch

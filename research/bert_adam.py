@@ -1,7 +1,8 @@
 """Adam as BERT's fine-tuning ran it in FP32: tensor by tensor, each gradient clipped by itself.
 
 Whether a gradient is too long is asked on the host, so each of some 400 tensors waits for the GPU: a step of
-BERT-large takes 150 ms longer, whatever its batch.
+BERT-large takes 150 ms longer, whatever its batch. The norm of the one norm, the limit over it and whether
+that is below 1 are what torch's ``clip_grad_norm_`` computed until version 1.8.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class TensorByTensor(torch.optim.Optimizer):
         if not state:
             state["first"], state["second"] = torch.zeros_like(weight), torch.zeros_like(weight)
         first, second = state["first"], state["second"]
-        norm = gradient.norm()
-        if float(norm) > _MOST_NORM:
-            gradient.mul_(_MOST_NORM / norm)
+        share = _MOST_NORM / (torch.stack([gradient.norm()]).norm() + 1e-6)
+        if bool(share < 1):
+            gradient.mul_(share)
         first.mul_(_FIRST).add_(gradient, alpha=1 - _FIRST)
         second.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
         update = first / (second.sqrt() + _EPSILON)

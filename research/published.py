@@ -27,11 +27,9 @@ from research.training_runs.judged import in_passes, step_s
 from research.training_runs.mosaic import FLASH_1, mosaic_layout, mpt_recipe
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-# Tokens in a sequence of the base Transformer-XL, and in both languages of a batch of GNMT: their modules
-# would import torch.
+# Tokens in a sequence of the base Transformer-XL, whose module would import torch.
 _XL_LENGTH = 192
 _GNMT_BATCH = 128
-_GNMT_TOKENS = 2 * _GNMT_BATCH * 28
 _MPT_LENGTH = 2048
 
 
@@ -53,7 +51,7 @@ class Case:
     name: str
     gpu: str
     build: Callable[[], Trace]
-    units: int
+    units: float
     file: str
     where: tuple[tuple[str, str], ...]
     column: str
@@ -71,7 +69,7 @@ def _nvidia(
     published: tuple[str, str],
     where: dict[str, str],
     build: Callable[[], Trace],
-    units: int,
+    units: float,
     *,
     fitted: bool = False,
 ) -> Case:
@@ -144,7 +142,8 @@ def _transformer_xl(published: tuple[str, str], precision: str, batch_size: int)
 
 def _gnmt(published: tuple[str, str], precision: str) -> Case:
     where = {"model": "Translation/GNMT", "precision": precision}
-    return _nvidia("GNMT v2", published, where, _build(networks.gnmt, precision, _GNMT_BATCH), _GNMT_TOKENS)
+    build = _build(networks.gnmt, precision, _GNMT_BATCH)
+    return _nvidia("GNMT v2", published, where, build, _GNMT_BATCH * networks.GNMT_TOKENS)
 
 
 def _build(model: Callable[[bool, int], Trace], precision: str, batch_size: int) -> Callable[[], Trace]:

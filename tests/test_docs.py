@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from advisor.config.settings import setting_names
+from advisor.formats.trace_files import write_trace
 from advisor.report.options_table import Form, headings
 from advisor.store.ledger import Run
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted(
@@ -193,3 +196,21 @@ def test_the_readme_counts_the_gpus() -> None:
     from advisor.core.gpus import load_gpus
 
     assert f" {len(load_gpus())} GPUs " in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the folders of Linux are named")
+def test_what_an_uninstall_leaves_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shell = Shell(folder=tmp_path)
+    environ = {"XDG_CONFIG_HOME": "", "XDG_DATA_HOME": ""}
+    write_trace(make_trace(), tmp_path / "t.json")
+    for typed in ("init", "recommend t.json --epochs 1 --gpu L4 --offline --record"):
+        answer = shell.run(*typed.split(), **environ)
+        assert answer.code == 0, answer
+    text = (ROOT / "docs/getting-started.md").read_text().partition("## Uninstall")[2]
+    named = {tmp_path / folder for folder in re.findall(r"`~/([\w./]+)`", text)}
+    written = {path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".json"}
+    written |= set((tmp_path / ".cache").rglob("*.json"))
+    assert {next(folder for folder in named if folder in path.parents) for path in written} == named

@@ -22,6 +22,7 @@ from advisor.cli.recommend import compare, diff, predict, profile, recommend
 from advisor.cli.report import report
 from advisor.cli.run import app as run_app
 from advisor.cli.schedule import app as schedule_app
+from advisor.cli.sweep import sweep
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
@@ -76,6 +77,7 @@ app.add_typer(spot_app, name="spot")
 app.add_typer(recipe_app, name="recipe")
 app.command("launch")(launch)
 app.command("mcp")(mcp)
+app.command("sweep")(sweep)
 app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")

@@ -31,8 +31,8 @@ def launch(
     """
     from advisor.report.printing import Format, text_of
     from advisor.report.runs import receipt_document
-    from advisor.service.launching import launch as launched
-    from advisor.service.launching import launch_of
+    from advisor.service.launching import launch_of, receipt_request, start
+    from advisor.service.receipts import run_and_keep
 
     wanted = launch_of(file)
     print_lines(*wanted.comments, f"$ {shlex.join(wanted.command)}")
@@ -40,11 +40,12 @@ def launch(
         return
     if not yes and not typer.confirm("Start it?", default=False):
         raise typer.Exit(1)
-    ended = launched(wanted, settings_with(), TERMINAL)
-    if isinstance(ended, int):
-        raise typer.Exit(ended)
-    print_aside(text_of(receipt_document(ended), Format.TABLE))
-    raise typer.Exit(ended.exit_code)
+    request = receipt_request(wanted)
+    if request is None:
+        raise typer.Exit(start(wanted))
+    kept = run_and_keep(request, settings_with(), TERMINAL)
+    print_aside(text_of(receipt_document(kept), Format.TABLE))
+    raise typer.Exit(kept.exit_code)
 
 
 def print_job_file(answer: RecommendAnswer, kind: str, wanted: str | None, trace: TraceRequest) -> None:
@@ -64,7 +65,8 @@ def print_job_file(answer: RecommendAnswer, kind: str, wanted: str | None, trace
     option = ranked.chosen if wanted is None else find(ranked, wanted)
     if option is None:
         raise InputError("nothing is recommended, so nothing can be started.")
-    handoff = handoff_of(answer, option, trace, settings_with())
+    settings = settings_with().settings
+    handoff = handoff_of(answer, option, trace, settings.profile, settings.spot)
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
     whole = replace(handoff, to_do=tuple(sentences(work)))

@@ -90,7 +90,7 @@ def counting(message: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
     if not sys.stderr.isatty():
         with progress(message) as narration:
-            yield lambda done, total: narration.update(f"{done:,} of {total:,} kernels")
+            yield lambda done, total: narration.update(f"{done:,} of {total:,}")
         return
     from rich.console import Console
     from rich.progress import Progress

@@ -135,7 +135,7 @@ def fit_spot(
         ),
     ],
     out: Annotated[
-        Path | None, option("Keep what it tells: for the setting spot.history.", metavar="FILE")
+        Path | None, option("Write the rates here, for the setting spot.history.", metavar="FILE")
     ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,

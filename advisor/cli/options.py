@@ -220,7 +220,7 @@ class OfferOptions:
     market: MarketOption = None
     nodes: Annotated[
         int | None,
-        option("Machines that train together, exactly so many.", metavar="N", min=1, max=MAX_NODES),
+        option("Exact number of machines that train together.", metavar="N", min=1, max=MAX_NODES),
     ] = None
     max_nodes: Annotated[
         int | None,

@@ -36,11 +36,12 @@ SinceOption = Annotated[str, option("How far back, such as 30d.", metavar="DURAT
 
 def refresh(
     source: SourceOption = None,
+    provider: ProviderOption = None,
     region: RegionOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Pull prices by your accounts and what is published for everybody, and remember them.
+    """Pull prices with your accounts' credentials and from public catalogs, and store them.
 
     It needs no account.
 
@@ -49,13 +50,14 @@ def refresh(
     from advisor.report.prices import refresh_document
     from advisor.service.prices.live import refresh_prices
 
-    kept = refresh_prices(source or (), settings_with(cloud__regions=region).pricing, TERMINAL)
+    pricing = settings_with(cloud__regions=region, cloud__providers=provider).pricing
+    kept = refresh_prices(source or (), pricing, TERMINAL, providers=tuple(provider or ()))
     print_document(refresh_document(kept), chosen_format(output, as_json))
     failed = [part for part in kept if part.failure is not None]
     if not any(part.num_offers for part in kept) and (failed or not kept):
         raise NoOfferError(
-            "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
-            " lacks what."
+            "no price could be pulled, and stored prices are unchanged: `advisor prices sources` shows what"
+            " each source lacks."
         )
 
 
@@ -84,7 +86,7 @@ def history(
 
 
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
-    """Show where prices come from: how many, how old, what is missing, and who would let us in."""
+    """Show where prices come from: how many, how old, what is missing, and which have credentials."""
     from advisor.report.prices import sources_document
     from advisor.service.prices.live import source_states
 
@@ -157,6 +159,15 @@ def prices(
     region: RegionOption = None,
     market: MarketOption = None,
     max_price: Annotated[float | None, option("Per hour, of the whole machine.", metavar="USD")] = None,
+    min_memory_gib: Annotated[
+        float | None, option("Only GPUs with at least this much memory.", metavar="GIB")
+    ] = None,
+    min_vcpus: Annotated[
+        int | None, option("Only machines with at least so many vCPUs.", metavar="N")
+    ] = None,
+    min_host_memory_gib: Annotated[
+        float | None, option("Only machines with at least this much memory beside their GPUs.", metavar="GIB")
+    ] = None,
     max_age: MaxAgeOption = None,
     sort: Annotated[PriceOrder, option("By what.", case_sensitive=False)] = PriceOrder.PRICE,
     all_: Annotated[bool, option("Every zone, not only the cheapest.", "--all")] = False,
@@ -170,7 +181,15 @@ def prices(
     from advisor.report.words import error_text, sentences
     from advisor.service.prices.offers import PricesRequest, list_prices
 
-    request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
+    request = PricesRequest(
+        gpus=tuple(gpu or ()),
+        max_usd_per_h=max_price,
+        min_memory_gib=min_memory_gib,
+        min_vcpus=min_vcpus,
+        min_host_memory_gib=min_host_memory_gib,
+        order=sort,
+        every_zone=all_,
+    )
     output = chosen_format(output, as_json)
     config = settings_with(
         cloud__providers=provider, cloud__regions=region, cloud__markets=market, prices__max_age=max_age

@@ -160,7 +160,11 @@ def report(
     document = _document(review, as_focus=form is ReportFormat.FOCUS)
     if outbound.channels:
         summary = Format(form.value)
-        check_delivered(outbound.hand_out(document, summary, subject=document.title, asked=period.asked))
+        check_delivered(
+            outbound.hand_out(
+                document, summary, subject=document.subject or document.title, asked=period.asked
+            )
+        )
     else:
         _hand_out(document, form, out)
     if review is not None and most is not None:

@@ -56,7 +56,8 @@ class RanOptions:
         ),
     ] = None
     recommendation: Annotated[
-        str | None, option("What `recommend --record` printed; tells plan, script and project.", metavar="ID")
+        str | None,
+        option("An id that `recommend --record` printed; gives plan, script and project.", metavar="ID"),
     ] = None
     plan: PlanOption = None
     provider: Annotated[

@@ -174,7 +174,10 @@ def export(
     from advisor.service.schedule.managing import ExportRequest, schedule_files, write_files
 
     request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
-    files = schedule_files(request, settings_with().settings)
+    settings = settings_with().settings
+    files = schedule_files(
+        request, settings.store, settings.schedule, delivery=settings.delivery, report=settings.report
+    )
     if out is None:
         print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
     else:

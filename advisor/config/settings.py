@@ -239,6 +239,9 @@ class ProfileSettings(Section):
     timeout: Annotated[Timeout, ProjectMay.LOWER] = Field(
         "5m", description="give up on a script after this long"
     )  # type: ignore[assignment]
+    memory: Annotated[Annotated[Gigabytes, Field(gt=0)] | None, ProjectMay.LOWER] = Field(
+        None, description="GB (2^30 bytes) of main memory that a script may hold; null: 80 % of what is free"
+    )
     backend: Annotated[
         Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(lower), ProjectMay.ANYTHING
     ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")

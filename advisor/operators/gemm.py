@@ -165,11 +165,11 @@ TENSOR_GEMM = Learned(
     steps=25000,
     units=128,
     rates=frozenset({"fp16", "bf16", "tf32"}),
-    coupled={"tf32": 0.25},
+    coupled={"tf32": 0.15},
     held_out_share=0.8,
     least_sigma=0.04,
     # Chosen with what convolutions have, so that p10..p90 holds 80 % of other labs' steps.
-    step_sigma=0.1,
+    step_sigma=0.06,
     is_of_fitted=True,
     measured_by=frozenset({"gemm_fraction.fp16"}),
     board=WAVES,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -85,7 +85,6 @@ class StepConstants:
         compute: share of the peak FLOP rate.
         memory: share of the bandwidth at which weights come.
         traffic: how often the gates' bytes pass.
-        sigma: log-normal, on architectures that were measured.
     """
 
     cell_s: Mapping[int, float]
@@ -93,8 +92,6 @@ class StepConstants:
     compute: float
     memory: float
     traffic: float
-    sigma: float
-    architectures: frozenset[str]
 
 
 def steps_time_s(steps: Steps, constants: StepConstants, gpu: GpuSpec, peak_flops_per_s: float) -> float:
@@ -117,7 +114,6 @@ class _Shares(TypedDict):
     compute: float
     memory: float
     traffic: float
-    sigma: float
 
 
 @cache
@@ -135,15 +131,9 @@ def step_constants() -> Mapping[tuple[str, bool], StepConstants]:
     }
 
 
-def _constants(
-    *, cell_s: Mapping[str, float], architectures: Sequence[str], **shares: Unpack[_Shares]
-) -> StepConstants:
+def _constants(*, cell_s: Mapping[str, float], **shares: Unpack[_Shares]) -> StepConstants:
     """A table of the file, whose keys are texts."""
-    return StepConstants(
-        cell_s={int(gates): seconds for gates, seconds in cell_s.items()},
-        architectures=frozenset(architectures),
-        **shares,
-    )
+    return StepConstants(cell_s={int(gates): seconds for gates, seconds in cell_s.items()}, **shares)
 
 
 _ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
@@ -154,9 +144,8 @@ _LSTM, _GRU = 2, 3
 _GATES = {0: 1, 1: 1, _LSTM: 4, _GRU: 3}
 # Layers whose sizes were not recorded get this share of the rate of products. Assumed, not measured.
 UNKNOWN_SHARE = 0.3
-# Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
-# (docs/methods/roofline.md).
-_SIGMA = 0.6
+# 80 % of the steps of a translator on 16 boards lie within it (research/docs/accuracy/lambda.md).
+_SIGMA = 0.2
 STEPWISE = RatesFrom(of="step-by-step")
 UNKNOWN_STEPS = RecurrentOfUnknownSize(share_of_rate=UNKNOWN_SHARE)
 
@@ -232,20 +221,16 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
         return higher_roof(op, roofs)
     flops_per_s, bytes_per_s = roofs.rate.flops_per_s, roofs.bytes_per_s
     at_once_s = max((op.flops - steps.flops) / flops_per_s, op.bytes / bytes_per_s)
-    steps_s, sigma = _steps_s(op, steps, roofs)
-    return RooflineTime(
-        time_s=roofs.launch_s + at_once_s + steps_s, constant=roofs.rate.constant, sigma=sigma
-    )
+    time_s = roofs.launch_s + at_once_s + _steps_s(op, steps, roofs)
+    return RooflineTime(time_s=time_s, constant=roofs.rate.constant)
 
 
-def _steps_s(op: Op, steps: Steps, roofs: Roofs) -> tuple[float, float]:
-    """Seconds of the steps, and their sigma; TF32 was not measured, and counts where it is the faster."""
+def _steps_s(op: Op, steps: Steps, roofs: Roofs) -> float:
+    """Seconds of the steps; TF32 was not measured, and counts where it is the faster."""
 
-    def of_cores(cores: str, peak_flops_per_s: float) -> tuple[float, float]:
+    def of_cores(cores: str, peak_flops_per_s: float) -> float:
         constants = step_constants()[cores, steps.is_backward]
-        is_measured = roofs.gpu.architecture in constants.architectures
-        time_s = steps_time_s(steps, constants, roofs.gpu, peak_flops_per_s)
-        return time_s, constants.sigma if is_measured else _SIGMA
+        return steps_time_s(steps, constants, roofs.gpu, peak_flops_per_s)
 
     peak = roofs.rate.peak_flops_per_s
     if roofs.rate.constant.endswith(_CUDA_CORES):

@@ -49,6 +49,7 @@ class Status(StrEnum):
     BROKEN_TORCH = "broken_torch"
     OLD_TORCH = "old_torch"
     STRANGE_TORCH = "strange_torch"
+    FULL_MEMORY = "full_memory"
     LOST_DEVICE = "lost_device"
     FULL_DEVICE = "full_device"
 
@@ -259,10 +260,11 @@ class Details(Iteration, total=False):
     torch: Name
     refused: list[str]
     withheld: list[str]
+    counted_gpus: bool  # the script's own code asked how many there are, and was told of one
     fed_fake_data: bool
     num_spans: int
     num_processes: int
-    # Of a syntax error.
+    # Of a syntax error, and of the script's own line in what else went wrong.
     is_script: bool
     file: str | None
     line: int | None
@@ -384,6 +386,7 @@ class ScriptJob(Job):
     fake_data: FakeSamples | None
     world_size: int | None
     withheld: list[str]  # names of the user's variables that the script does not get
+    memory_bytes: int | None  # of main memory that it may hold; None for no limit
     skip_patches: list[str]
     shortcuts: bool
     progress: str
@@ -420,6 +423,6 @@ class MeasuringJob(Job):
 
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 10
+VERSION = 11
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"

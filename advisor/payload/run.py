@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from .progress import Position, Teller
 from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned
 from .results import leave, unusable_torch, write_result
-from .script import is_of_a_file, origin_of, problem_of, raises_itself, syntax_details
+from .script import is_library, is_of_a_file, origin_of, own_line, problem_of, raises_itself, syntax_details
 
 if TYPE_CHECKING:
     from .recording.iteration import Iterations
@@ -43,8 +43,10 @@ def _attempt(job: ScriptJob) -> Outcome:
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
+    from .main_memory import watch
     from .torch_names import MissingNameError
 
+    watch(job)
     try:
         return _profile(job, teller)
     except MissingNameError as error:
@@ -107,6 +109,7 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
         "fed_fake_data": session.fake_data is not None,
         "refused": list(session.refused),
         "withheld": list(session.variables.asked),
+        "counted_gpus": session.world.is_counted and session.world.gpus_per_node == 1,
         "num_processes": session.num_processes,
     }
     if status is not None:
@@ -148,7 +151,7 @@ def _run_script(job: ScriptJob, session: Session) -> tuple[Status | None, Detail
         return status, {"message": f"KeyError: {error}", **_blame(error, session), **where(error)}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
         if isinstance(error, SyntaxError) and is_of_a_file(error):
-            return Status.SYNTAX_ERROR, {"is_script": False, **syntax_details(error), **where(error)}
+            return Status.SYNTAX_ERROR, {"is_script": False, **where(error), **syntax_details(error)}
         described = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Status.CRASHED, {"message": described, **_blame(error, session), **where(error)}
     return None, {"message": "it came to its end"}
@@ -179,7 +182,9 @@ def where(error: BaseException) -> Details:
         frames = [frame for frame in part.stack if not frame.filename.startswith(hidden)]
         part.stack = traceback.StackSummary.from_list(frames)
         pending += [other for other in (part.__cause__, part.__context__) if other is not None]
-    return {"traceback": "".join(shown.format())}
+    stack = traceback.extract_tb(error.__traceback__)
+    is_foreign = bool(stack) and is_library(stack[-1].filename)
+    return {"traceback": "".join(shown.format()), **(own_line(stack) if is_foreign else {})}
 
 
 def found(session: Session, iterations: Iterations, span: Iteration) -> Outcome:

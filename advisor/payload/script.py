@@ -8,7 +8,9 @@ import opcode
 import os
 import runpy
 import sys
-from collections.abc import Iterator
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -177,3 +179,22 @@ def _steps(error: BaseException) -> Iterator[TracebackType]:
 
 def _opcode(step: TracebackType) -> str:
     return opcode.opname[step.tb_frame.f_code.co_code[step.tb_lasti]]
+
+
+# Which line of a stack is the script's own, and not a library's.
+
+_OWN_FOLDERS = (_PAYLOAD, sysconfig.get_paths()["stdlib"], "<frozen")
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+def is_library(file: str) -> bool:
+    """Whether neither the script nor a module of its project is in this file."""
+    return file.startswith(_OWN_FOLDERS) or any(name in file for name in _PACKAGES)
+
+
+def own_line(stack: Iterable[traceback.FrameSummary]) -> Details:
+    """Where in the script's own code a stack is, outermost frame first; nothing if nowhere."""
+    own = [frame for frame in stack if not is_library(frame.filename)]
+    if not own:
+        return {}
+    return {"file": own[-1].filename, "line": own[-1].lineno, "text": (own[-1].line or "")[:_LONGEST]}

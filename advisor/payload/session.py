@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -23,6 +21,7 @@ from .recording.compiled_calls import Compiled
 from .recording.loading import Loading
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
+from .script import is_library
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensor
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 # Which variables the script asks for and does not get: their names, since their values are not here.
 
 _MOST = 20
-_OWN = str(Path(__file__).parent)
-_STANDARD = sysconfig.get_paths()["stdlib"]
-_PACKAGES = ("site-packages", "dist-packages")
 
 
 class Variables:
@@ -79,9 +75,7 @@ def _is_the_scripts() -> bool:
         frame.f_globals.get("__name__") in ("os", "collections.abc", "_collections_abc")
     ):
         frame = frame.f_back
-    file = frame.f_code.co_filename
-    is_library = file.startswith((_OWN, _STANDARD, "<frozen")) or any(name in file for name in _PACKAGES)
-    return not is_library
+    return not is_library(frame.f_code.co_filename)
 
 
 class Session:

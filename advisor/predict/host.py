@@ -213,38 +213,48 @@ def beside(measured_s: float, gpu_s: float, sigma: float) -> Interval:
     return spread(whole_s, math.hypot(sigma * gpu_s, host_costs().sigma * host_s) / whole_s)
 
 
-def waits_in(ops: Sequence[Op]) -> frozenset[Phase]:
-    """The phases in which a script waits for the GPU."""
+def waits_in(ops: Sequence[Op]) -> Mapping[Phase, int]:
+    """How often a script waits for the GPU, by phase."""
     return _waits_in(Same(ops))
 
 
 @lru_cache(maxsize=8)
-def _waits_in(same: Same) -> frozenset[Phase]:
-    return frozenset(op.phase for op in same.ops if op.name == _SYNCHRONISING)
+def _waits_in(same: Same) -> Mapping[Phase, int]:
+    waits = Counter[Phase]()
+    for op in same.ops:
+        if op.name == _SYNCHRONISING:
+            waits[op.phase] += op.count
+    return waits
 
 
 def step_s(
-    host_s: Mapping[Phase, float], gpu_s: Mapping[Phase, float], waits: frozenset[Phase] = frozenset()
+    host_s: Mapping[Phase, float], gpu_s: Mapping[Phase, float], waits: Mapping[Phase, int] | None = None
 ) -> float:
     """Seconds of a step: between two waits, launches up to some point and the kernels from there on.
+
+    A phase of n waits is n equal pieces, at each of whose ends the host waits. All but the first are
+    launched while nothing of other phases is left to compute.
 
     Args:
         host_s: of launching, by phase.
         gpu_s: of the kernels.
-        waits: at whose end the host waits for the GPU.
+        waits: of the host for the GPU, by phase; none by default.
     """
     if not waits:
         return max(sum(host_s.values()), sum(gpu_s.values()))
-    return sum(
+    first = {phase: 1 / waits.get(phase, 1) for phase in Phase}
+    alone_s = sum((1 - share) * max(host_s[phase], gpu_s[phase]) for phase, share in first.items())
+    return alone_s + sum(
         max(
-            sum(host_s[phase] for phase in stretch[:at]) + sum(gpu_s[phase] for phase in stretch[at:])
+            sum(first[phase] * host_s[phase] for phase in stretch[:at])
+            + sum(first[phase] * gpu_s[phase] for phase in stretch[at:])
             for at in range(len(stretch) + 1)
         )
         for stretch in _stretches(waits)
     )
 
 
-def _stretches(waits: frozenset[Phase]) -> list[list[Phase]]:
+def _stretches(waits: Mapping[Phase, int]) -> list[list[Phase]]:
     """The phases between two waits: what follows the last one goes on into the next step."""
     order = list(Phase)
     ends = [i for i, phase in enumerate(order) if phase in waits]

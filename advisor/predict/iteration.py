@@ -43,6 +43,7 @@ from advisor.predict.exchange.data_parallel import COPY_BACK, bucket_copies, sha
 from advisor.predict.fitting import fitted
 from advisor.predict.footprint import memory_need
 from advisor.predict.host import Copies
+from advisor.predict.in_steps import in_a_step
 from advisor.predict.interval import Correction, corrected, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import input_work, is_uncounted, work_beside_measured
@@ -188,7 +189,8 @@ class _Clock:
 
     def times(self, trace: Trace, limit_w: float | None) -> OpTimes:
         """Of the trace's operators, as they are."""
-        times = op_times(trace, self.gpu, self.constants, self.knowledge)
+        alone = op_times(trace, self.gpu, self.constants, self.knowledge)
+        times = in_a_step(alone, trace, self.gpu, self.knowledge.excess)
         return at_limit(times, trace, self.gpu, self.constants, limit_w)
 
     def timed(self, rank: Rank, limit_w: float | None) -> _Timed:

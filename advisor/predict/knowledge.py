@@ -339,7 +339,7 @@ def _is_between(low: float, value: object, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and low < value <= most
 
 
-CONSTANTS, NETWORKS, CARD = "fitted.toml", "learned.npz", "learned.json"
+CONSTANTS, NETWORKS, CARD, STEPS = "fitted.toml", "learned.npz", "learned.json", "steps.toml"
 
 
 class Tables(TypedDict):
@@ -362,6 +362,8 @@ class Knowledge:
         kernels: by GPU and family, as ``FittedConstants.learned_kernels``.
         is_calibrated_here: whether this machine's calibrations count as well.
         scaling: what several GPUs cost each other.
+        excess: by kind of operator, the log of what it takes in a whole step over what it takes alone
+            (``advisor.predict.in_steps``).
     """
 
     tables: Tables
@@ -371,6 +373,7 @@ class Knowledge:
     kernels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = field(default_factory=dict)
     is_calibrated_here: bool = False
     scaling: Scaling = field(default_factory=Scaling)
+    excess: Mapping[str, float] = field(default_factory=dict)
 
 
 def in_bursts(knowledge: Knowledge) -> Knowledge:
@@ -431,4 +434,18 @@ def shipped() -> Knowledge:
         CatalogError: constants or networks are missing or broken.
     """
     catalog_path(NETWORKS)  # without networks the roofline would answer, and nobody would notice
-    return replace(read_knowledge(catalog_path(CONSTANTS).parent), is_calibrated_here=True)
+    knowledge = read_knowledge(catalog_path(CONSTANTS).parent)
+    return replace(knowledge, is_calibrated_here=True, excess=read_excess(catalog_path(STEPS)))
+
+
+def read_excess(path: Path) -> Mapping[str, float]:
+    """The excess of a ``steps.toml``.
+
+    Raises:
+        CatalogError: the file is missing or broken.
+    """
+    try:
+        excess = tomllib.loads(path.read_text(encoding="utf-8"))["excess"]
+        return {kind: float(log) for kind, log in excess.items()}
+    except (OSError, ValueError, KeyError) as error:
+        raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error

@@ -8,7 +8,6 @@ origin's noise).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
@@ -18,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
+from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
 from advisor.operators.convolution import CONVOLUTION
 from advisor.operators.cycles import StreamCost, Work
-from advisor.operators.family import Family, RooflineTime, base_name, compute_rate
+from advisor.operators.family import Family, RooflineTime, compute_rate
 from advisor.operators.registry import family_of
 from advisor.predict.constants import constants_for
-from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of, merged
+from advisor.predict.distinct import OpColumns, Same, asked_rates, columns_of
 from advisor.predict.interval import (
     SIGMA_MEASURED,
     SIGMA_ROOFLINE_ASSUMED,
@@ -32,7 +31,7 @@ from advisor.predict.interval import (
     SIGMA_VOLUMES,
     SIGMA_WAVE,
 )
-from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned import SHARED, CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
 from advisor.predict.roofline import op_times_s as wave_times_s
@@ -262,48 +261,3 @@ def _roofline_sigma(op: Op, family: Family, time: RooflineTime, constants: Fitte
         return SIGMA_VOLUMES
     is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """All calls of one operator in one part of an iteration."""
-
-    name: str
-    phase: Phase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """Their number in one iteration, and what they take together."""
-
-    count: int
-    time_s: float
-    flops: int
-
-
-def operator_times(
-    trace: Trace, gpu: GpuSpec, *, knowledge: Knowledge | None = None
-) -> Mapping[Called, Calls]:
-    """What each operator of one iteration takes on one ``gpu``, launches and communication aside.
-
-    Args:
-        trace: one steady iteration of the script.
-        gpu: the destination.
-        knowledge: constants and networks, by default what ships.
-
-    Raises:
-        CatalogError: constants or networks are missing or broken.
-    """
-    knowledge = knowledge or shipped()
-    whole = replace(trace, ops=merged(trace.ops))
-    count, flops = Counter[Called](), Counter[Called]()
-    time_s: dict[Called, float] = {}
-    for time in op_times(whole, gpu, constants_for(gpu, knowledge), knowledge):
-        called = Called(base_name(time.op.name), time.op.phase)
-        count[called] += time.op.count
-        flops[called] += time.op.count * time.op.flops
-        time_s[called] = time_s.get(called, 0.0) + time.time_s
-    return {
-        called: Calls(count=count[called], time_s=seconds, flops=flops[called])
-        for called, seconds in time_s.items()
-    }

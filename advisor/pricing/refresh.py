@@ -281,7 +281,8 @@ def refresh(
             done.append(kept)
             if progress is not None:
                 progress(kept)
-        for source in live:
+        # One that was asked about some providers alone is due for the others as it was before.
+        for source in () if query.providers else live:
             _note_asked(store, source.name, query, done, asked_at)
     return tuple(done)
 
@@ -293,7 +294,12 @@ def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept])
     came = {kept.scope for kept in done if kept.source == source}
     held = [pull for pull in pulls(store, source) if pull.num_offers and pull.place is not None]
     return [
-        pull.scope for pull in held if pull.scope not in came and pull.place and query.covers(pull.place[1])
+        pull.scope
+        for pull in held
+        if pull.scope not in came
+        and pull.place
+        and query.covers(pull.place[1])
+        and (not query.providers or pull.place[0] in query.providers)
     ]
 
 

@@ -216,6 +216,7 @@ class Job:
         shortcuts: what repeats is recognised; False works it out each time, for tests.
         handed_on: names of variables that the script gets although scripts do not need them.
         variables: of the environment, as a launcher sets them.
+        memory_bytes: of main memory that it may hold; None for a part of what is free.
     """
 
     script: str
@@ -229,6 +230,25 @@ class Job:
     shortcuts: bool = True
     handed_on: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int | None = None
+
+
+# Others work on the machine, too.
+_MOST_OF_FREE = 0.8
+_MEMINFO = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def allowed_bytes() -> int | None:
+    """The part of the free main memory that a script may hold; None where the system does not say."""
+    free = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = _MEMINFO.read_text(encoding="utf-8")
+        free.append(1024 * int(text.partition("MemAvailable:")[2].split()[0]))
+    with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+        most, used = (int((_GROUP / f"memory.{name}").read_text("utf-8")) for name in ("max", "current"))
+        free.append(most - used)
+    return int(_MOST_OF_FREE * min(free)) if free else None
 
 
 def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
@@ -258,6 +278,7 @@ def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
         "fake_data": job.fake_data,
         "world_size": job.world_size,
         "withheld": list(withheld(os.environ, (*job.handed_on, *job.variables))),
+        "memory_bytes": job.memory_bytes or allowed_bytes(),
         "skip_patches": list(job.skip_patches),
         "shortcuts": job.shortcuts,
     }

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
@@ -71,6 +72,10 @@ _EXTENSION = (
     " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
     " it use torch's own operators."
 )
+_TRITON = (
+    " It starts a Triton kernel, which cannot run without a GPU: let it use torch's own operators while it is"
+    " profiled, or profile it where a GPU is."
+)
 _DOWNLOADS = (
     " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
     " are filled, then profile it again."
@@ -91,6 +96,10 @@ _NOBODY = (
 SANDBOX = (
     " The sandbox shows a script only what it needs (docs/sandbox.md): add files and folders with"
     " `profile.sandbox_read`."
+)
+ONE_GPU = (
+    " It counted the GPUs and found one: where it wants several, say how many processes of one GPU each train"
+    " together: `world_size` N."
 )
 _NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
 _NO_NETWORK = (
@@ -116,6 +125,7 @@ _HINTS = {
     " operators stay the same.",
     "CUDA_HOME": _EXTENSION,
     "Error building extension": _EXTENSION,
+    **dict.fromkeys(("libcuda", "active drivers"), _TRITON),
     "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
     " without `profile.sandbox`, or have it write below tempfile.gettempdir().",
     "No space left on device": FULL,
@@ -128,12 +138,25 @@ _HINTS = {
     " while it is profiled, only files of torch.save, safetensors and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
     " needs an __init__.py, or call advisor from that folder's parent.",
-    "device_count": " It sees one GPU while it is profiled: let it accept that, or say `world_size` N.",
+    "device_count": ONE_GPU,
 }
+
+
+# Words of an error or its traceback -> a sample of the data set that is missing.
+_SAMPLES = {
+    "mnist": "1x28x28:float32,10:class", "cifar100": "3x32x32:float32,100:class",
+    "cifar": "3x32x32:float32,10:class", "svhn": "3x32x32:float32,10:class",
+}  # fmt: skip
 
 
 def hint_of(recording: Recording) -> str:
     """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
+    told = " ".join((*map(str, map(recording.get, ("message", "traceback"))), *recording.get("refused", ())))
+    sample = next((shape for word, shape in _SAMPLES.items() if word in told.lower()), EXAMPLE)
+    return _hint_of(recording).replace(EXAMPLE, sample)
+
+
+def _hint_of(recording: Recording) -> str:
     message = recording.get("message", "")
     if recording.get("is_nobody") and "Permission denied" in message:
         return _NOBODY
@@ -153,6 +176,8 @@ def hint_of(recording: Recording) -> str:
     asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
     text = "\n".join([message, *asserted[-1:]])
     known = next((hint for word, hint in _HINTS.items() if _says(text, word)), "")
+    if not known and recording.get("counted_gpus") and "gpu" in message.lower():
+        known = ONE_GPU
     # What is missing may be data, or what the script saved, or what a hub has.
     if known == _DOWNLOADS:
         return known
@@ -209,18 +234,24 @@ _MADE_UP = (
 )
 
 
+def _at_own_line(recording: Recording) -> str:
+    """Where in the user's own code it happened, after a space; nothing if that is not known."""
+    file, line, text = map(recording.get, ("file", "line", "text"))
+    return f" at line {line} of {file!r}, {text!r}" if file and line else ""
+
+
 def crash(recording: Recording, script: str) -> str:
     """The message for an error that was not caught, without its traceback."""
     message = recording.get("message", "").rstrip(".")
-    hint, asked = hint_of(recording), withheld_hint(recording)
+    hint, asked, where = hint_of(recording), withheld_hint(recording), _at_own_line(recording)
     # A full folder may have stopped our own writing, in the midst of the script.
-    if recording.get("origin") != "pretended" and hint != FULL:
+    if recording.get("origin") != "pretended" and hint not in (FULL, _TRITON, _EXTENSION):
         made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
         return (
-            f"{script!r} raised {message}. It must run up to its third optimizer step: fix it,"
+            f"{script!r} raised {message}{where}. It must run up to its third optimizer step: fix it,"
             f" or pass the arguments it needs after `--`.{made_up}{hint}{asked}"
         )
-    ended = f"{script!r} was ended before its third optimizer step by {message}."
+    ended = f"{script!r} was ended before its third optimizer step by {message}{where}."
     if hint:
         return ended + hint + asked
     return (
@@ -268,19 +299,24 @@ def failure(
     if status == Status.SYNTAX_ERROR:
         text = syntax_error(recording, script, python)
         return InputError(text) if recording.get("is_script") else ProfileError(text + _traceback(recording))
-    problem = torch_problem(recording, python)
+    foreign = _foreign_framework(script) if status in _WITHOUT_TORCH else None
+    problem = torch_problem(recording, python) if foreign is None else foreign
     shown = SANDBOX if recording.get("in_sandbox") else ""
     if problem is not None:
-        return InputError(problem + shown)
+        return InputError(problem + (shown if foreign is None else ""))
     if status == Status.MISSING_MODULE:
         return ProfileError(_missing_module(script, message, python) + shown + _traceback(recording))
     if status == Status.NO_ITERATION:
         num_processes = recording.get("num_processes", 0)
         return ProfileError(
-            _no_iteration(script, message, num_processes) + withheld_hint(recording) + log_tail(log)
+            _no_iteration(script, message, num_processes)
+            + (ONE_GPU if recording.get("counted_gpus") else "")
+            + withheld_hint(recording)
+            + log_tail(log)
         )
-    if status == Status.NO_GPU_WORK:
-        return ProfileError(_no_gpu_work(script))
+    if status in (Status.NO_GPU_WORK, Status.FULL_MEMORY):
+        words = _no_gpu_work if status == Status.NO_GPU_WORK else _full_memory
+        return ProfileError(words(recording, script))
     if recording.get("internal"):
         return ProfileError(
             f"profiling {script!r} failed inside advisor: {message}. Please report this with the"
@@ -291,12 +327,41 @@ def failure(
     return kind(crash(recording, script) + _traceback(recording))
 
 
+def _full_memory(recording: Recording, script: str) -> str:
+    return (
+        f"{script!r} was ended{_at_own_line(recording)}: it holds {recording.get('message', '')} of main"
+        " memory that it may. CPU tensors and what else it loads are real while it is profiled, CUDA tensors"
+        " and weights are not: let it load less, or allow more with the setting profile.memory (GB)."
+    )
+
+
 WITHOUT_IT = "Profile without it: `profile.backend` fake."
 # Packages that consist of GPU kernels, most often behind a switch of the script.
 _KERNEL_PACKAGES = (
     "apex", "causal_conv1d", "cupy", "flash_attn", "flash_attn_interface", "fused_dense_lib",
     "mamba_ssm", "transformer_engine", "triton", "xformers",
 )  # fmt: skip
+
+
+# What ends scripts of other frameworks.
+_WITHOUT_TORCH = (Status.NO_TORCH, Status.MISSING_MODULE, Status.NO_ITERATION, Status.NO_GPU_WORK)
+_FRAMEWORKS = {
+    "flax": "JAX", "jax": "JAX", "keras": "Keras", "mxnet": "MXNet", "paddle": "PaddlePaddle",
+    "tensorflow": "TensorFlow",
+}  # fmt: skip
+
+
+def _foreign_framework(script: str) -> str | None:
+    """What is wrong with a script of another framework, in words; None if it imports none, or torch."""
+    try:
+        text = Path(script).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    imported = set(re.findall(r"^[ \t]*(?:import|from)[ \t]+(\w+)", text, re.MULTILINE))
+    known = [name for module, name in _FRAMEWORKS.items() if module in imported]
+    if not known or "torch" in imported:
+        return None
+    return f"{script!r} trains with {known[0]}; advisor profiles scripts of PyTorch only."
 
 
 def _gpu_problem(recording: Recording, script: str) -> tuple[str, str] | None:
@@ -357,7 +422,7 @@ def torch_problem(recording: Result, python: str) -> str | None:
     return None if text is None else text.format(python=python, **facts)
 
 
-def _no_gpu_work(script: str) -> str:
+def _no_gpu_work(_: Recording, script: str) -> str:
     return (
         f"{script!r} trained without a GPU: none of its tensors were on a CUDA device. Pass the arguments"
         " that make it train on the GPU after `--`, for example --device cuda."

@@ -12,6 +12,7 @@ from advisor.core.errors import GpuUnusableError, InputError, ProfileError, Unkn
 from advisor.core.findings.about_traces import ProfiledWithoutGpu
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import (
+    MAX_GB,
     MAX_SAMPLES,
     MAX_TIMEOUT_S,
     MAX_WORLD,
@@ -127,6 +128,7 @@ def profile(
     sandbox_read: Sequence[Path] = (),
     env: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    memory_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -147,6 +149,7 @@ def profile(
         sandbox_read: files and folders that it reads there besides what every script does (docs/sandbox.md).
         env: names of variables that the script gets beside those that training needs; secrets only so.
         variables: of the environment, which the command that starts the script sets.
+        memory_bytes: of main memory that the script may hold, by default 80 % of what is free.
         progress: gets each line that the run tells; ``advisor.profile.profiling.parse_event`` reads it.
 
     Raises:
@@ -158,6 +161,7 @@ def profile(
     _check_run(script, arguments, python, timeout_s, backend)
     _check_pretended(gpu, fake_data)
     check_each("env", env, str, "names of variables, such as ['DATA_ROOT']")
+    check_number("memory_bytes", memory_bytes or 1, above=0, most=MAX_GB * 2**30)
     _check_counts(num_samples=(num_samples, MAX_SAMPLES), world_size=(world_size, MAX_WORLD))
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
@@ -172,6 +176,7 @@ def profile(
         world_size=world_size,
         handed_on=tuple(env),
         variables=variables or {},
+        memory_bytes=memory_bytes,
     )
     limits = Limits(timeout_s=timeout_s, sandbox=sandbox, sandbox_read=tuple(sandbox_read))
     return _trace_somewhere(job, candidates(python, os.environ), limits, progress)

@@ -5,14 +5,13 @@ One nvidia-smi runs beside the command and tells each second; nothing is added t
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Thread
 
+from advisor.core import processes
 from advisor.core.devices import parse_devices
 from advisor.receipt.command import VARIABLE
 
@@ -45,10 +44,10 @@ class _Sums:
     num_w: int = 0
     watts: float = 0.0
 
-    def add(self, lines: Iterable[str]) -> None:
+    def add(self, lines: Iterable[bytes]) -> None:
         for line in lines:
             # The last field is a limit in the parser's words, and the present draw here.
-            for device in parse_devices(line):
+            for device in parse_devices(line.decode(errors="replace")):
                 if device.utilization is None or device.used_bytes is None:
                     continue
                 self.num += 1
@@ -99,22 +98,16 @@ def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
         process.stdout.close()
 
 
-def _started(visible: str | None) -> subprocess.Popen[str] | None:
+def _started(visible: str | None) -> subprocess.Popen[bytes] | None:
     """In a session of its own: what is typed at the terminal is for the command."""
-    if shutil.which("nvidia-smi") is None:
-        return None
     command = ["nvidia-smi", f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits", f"--loop={_EVERY_S}"]
     if visible is not None:
         command.append(f"--id={visible}")
     with suppress(OSError):
-        return subprocess.Popen(
+        return processes.start(
             command,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=dict(os.environ),
-            text=True,
-            errors="replace",
             start_new_session=True,
         )
     return None

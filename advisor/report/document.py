@@ -250,13 +250,16 @@ class Series:
     """Points with a name; in a line chart a value holds until the next.
 
     ``details`` has one for each point, or is empty. ``tone`` is for writers that have colours; without one,
-    series differ by colour alone.
+    series differ by colour alone. ``stops`` says that nothing holds after its last point, ``is_dashed`` that
+    it has not happened yet.
     """
 
     label: str
     points: tuple[Point, ...]
     details: tuple[Detail, ...] = ()
     tone: Tone | None = None
+    stops: bool = False
+    is_dashed: bool = False
 
     def detailed(self) -> Iterator[tuple[Point, Detail]]:
         """Each point with what else is known of it."""
@@ -295,6 +298,53 @@ class Chart:
 
 
 Block: TypeAlias = Table | Lines | Section | Chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A figure that is read first.
+
+    Attributes:
+        share: of a bar below it that is full; None for no bar.
+    """
+
+    name: str
+    figure: str
+    note: str = ""
+    share: float | None = None
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What to do, what that is worth, and a command to copy."""
+
+    figure: str
+    text: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A page of figures first.
+
+    Attributes:
+        tiles: above all else.
+        top: what stands below them, such as one chart.
+        title: of the cards.
+        tabs: names, and the blocks of each.
+    """
+
+    tiles: tuple[Tile, ...]
+    top: tuple[Block, ...]
+    title: str
+    cards: tuple[Card, ...]
+    tabs: tuple[tuple[str, tuple[Block, ...]], ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks in order."""
+        return (*self.top, *(block for _, blocks in self.tabs for block in blocks))
 
 
 def facts_of(value: object, names: str) -> dict[str, object]:
@@ -346,7 +396,10 @@ class Document:
         sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
         is_letter: is read as a whole, so that Markdown has its words and not its tables alone.
         title: of a page.
-        page: makes what a page shows where it is not what a terminal shows, such as a chart beside a table.
+        subject: of a mail; "" for the title.
+        page: makes what mail shows, and a page without a layout, where it is not what a terminal shows, such
+            as a chart beside a table.
+        layout: makes what a page shows.
         of_moment: facts that differ each time somebody asks; with any, the others say all that the blocks do.
     """
 
@@ -355,7 +408,9 @@ class Document:
     sheet: Table | Callable[[], Table] | None = None
     is_letter: bool = False
     title: str = ""
+    subject: str = ""
     page: Callable[[], tuple[Block, ...]] | None = None
+    layout: Callable[[], Layout] | None = None
     of_moment: frozenset[str] = frozenset()
 
     def tables(self) -> Iterator[Table]:

@@ -24,7 +24,7 @@ from advisor.report.document import (
     with_rest,
 )
 from advisor.report.estimates import memory_facts, throughput_facts
-from advisor.report.options import gpus, has_figures, option_facts, status, where
+from advisor.report.options import gpus, has_figures, numbered, option_facts, status, where
 from advisor.report.words import rule_text, sentence, sentences
 from recommender.outcome.spot import is_spot
 
@@ -188,10 +188,14 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     if state == "recommended":
         state = f"recommended: {rule_text(recommendation)}"
     if option.folded_into is not None:
-        state = (
-            f"{state or 'feasible'}; in the table {option.folded_into} speaks for it, since it gains little"
-        )
+        state = f"{state or 'feasible'}; in the table it is counted with {option.folded_into}, nearly as good"
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
+    by_id = numbered(recommendation)
+    if option.plan.id in by_id:
+        yield f"rank: {by_id[option.plan.id][0]:,} of {len(by_id):,}, the # of tables"
+    offer = option.plan.offer
+    if offer is not None and offer.zone is not None and offer.region not in offer.zone:
+        yield f"zone: {offer.zone} of {offer.region}"
     yield f"risk: {sentence(option.risk)}"
     if option.plan.num_nodes > 1:
         yield f"network: {_network(option.plan.layout.fabric)}"

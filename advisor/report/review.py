@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from advisor.core.units import format_duration
 from advisor.report.document import (
     BLANK,
-    CENTS,
-    DAY,
-    DURATION,
-    USD,
-    USD_PER_H,
-    Axis,
     Block,
-    Chart,
-    Detail,
     Document,
     Late,
     Lines,
-    Row,
     Section,
-    Series,
     Table,
-    Tone,
-    columns,
     facts_of,
 )
+from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
+from advisor.report.review_page import in_short, report_layout, subject_of
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,
@@ -37,9 +26,7 @@ from advisor.report.review_tables import (
     budget_table,
     command_of,
     commitment_table,
-    counted,
     heading,
-    in_cents,
     jump_finding,
     price_table,
     run_table,
@@ -49,11 +36,8 @@ from advisor.report.review_tables import (
     showback_tables,
     spending_tables,
     violation_table,
-    whose,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
-from advisor.report.words.team_report import at_least
-from advisor.spend.showback import change_of
 
 if TYPE_CHECKING:
     from advisor.core.values import Quantiles
@@ -263,119 +247,6 @@ def _saving(saving: Saving) -> dict[str, object]:
     }
 
 
-MOST_CURVES = 4
-MOST_POINTS = 150
-"""Runs of a chart: more cannot be told apart, and make the page slow."""
-
-
-def weeks_chart(review: TeamReview) -> Chart:
-    """What runs cost and what was billed, week by week, side by side as bars of their own."""
-    weeks = review.spending.by_week
-    names = tuple(week.name for week in weeks)
-    runs = tuple((float(place), usd) for place, usd in enumerate(in_cents([week.usd for week in weeks])))
-    series: tuple[Series, ...] = (Series("cost of runs", runs),)
-    if review.billing is not None:
-        # What no run explains stands on what they cost, so that the whole bar is what was billed.
-        billed = [week.usd for week in review.billing.by_week]
-        gaps = [max(0.0, float(b - w.usd)) for b, w in zip(billed, weeks, strict=True)]
-        rest = tuple((float(place), gap) for place, gap in enumerate(gaps))
-        series = (*series, Series("billed beyond runs", rest, tone=Tone.DOUBTFUL))
-    return Chart(
-        x=Axis(DAY, title="week of"),
-        y=Axis(USD, title="USD"),
-        series=series,
-        bars=names,
-        title="Spending by week",
-    )
-
-
-def budget_chart(state: BudgetState) -> Chart:
-    """What was spent of a month so far, its limit, and the forecast as a band."""
-    month, most_usd = state.month, state.budget.most_usd
-    spent = ((month.since.timestamp(), 0.0), *((at.timestamp(), float(usd)) for at, usd in month.daily))
-    series = [Series("spent", tuple(spent))]
-    if month.band:
-        ahead = tuple((at.timestamp(), p50) for at, (_, p50, _) in month.band)
-        ranges = tuple(Detail(y_range=(p10, p90)) for _, (p10, _, p90) in month.band)
-        series.append(Series("forecast, p10 to p90", ahead, details=ranges))
-    guides: tuple[Series, ...] = ()
-    if most_usd is not None:
-        ends = ((month.since.timestamp(), most_usd), (month.until.timestamp(), most_usd))
-        guides = (Series(f"limit {CENTS.words(most_usd)}", ends, tone=Tone.BAD),)
-    return Chart(
-        x=Axis(DAY, title="day"),
-        y=Axis(USD, title="USD since the first of the month"),
-        series=tuple(series),
-        until=month.until.timestamp() if month.band else month.now.timestamp(),
-        guides=guides,
-        title=f"{month.since:%B %Y}, {whose(state.budget)}",
-    )
-
-
-def accuracy_chart(comparisons: Sequence[Comparison]) -> Chart:
-    """Predicted against actual time; on the line both are equal."""
-    newest = comparisons[-MOST_POINTS:]
-    by_gpu: dict[str, list[Comparison]] = {}
-    for one in newest:
-        by_gpu.setdefault(one.run.gpu, []).append(one)
-    series = tuple(
-        Series(
-            gpu,
-            tuple((one.predicted_s.p50, one.actual_s) for one in group),
-            details=tuple(map(_comparison_detail, group)),
-        )
-        for gpu, group in by_gpu.items()
-    )
-    times = [time for one in newest for time in (one.predicted_s.p50, one.actual_s)]
-    diagonal = Series("as predicted", ((min(times), min(times)), (max(times), max(times))), tone=Tone.FAINT)
-    return Chart(
-        x=Axis(DURATION, title="predicted"),
-        y=Axis(DURATION, title="actual"),
-        series=series,
-        is_log=True,
-        guides=(diagonal,),
-        title="Predicted and actual time (bars: p50 to p90)",
-        note=f"the newest {len(newest):,} of {len(comparisons):,} runs"
-        if len(newest) < len(comparisons)
-        else "",
-    )
-
-
-def _comparison_detail(one: Comparison) -> Detail:
-    times = f"{format_duration(one.actual_s)}, predicted {format_duration(one.predicted_s.p50)}"
-    return Detail(
-        label=f"{one.run.script}\n{one.run.num_gpus} x {one.run.gpu}\n{times}",
-        x_range=(one.predicted_s.p50, one.predicted_s.p90),
-    )
-
-
-def price_charts(moves: Sequence[Move], until: float) -> Iterator[Chart]:
-    """Prices over the period, a chart a GPU, spot prices with the band of each step."""
-    by_gpu: dict[str, list[Move]] = {}
-    for move in moves:
-        by_gpu.setdefault(move.gpu, []).append(move)
-    for gpu, group in by_gpu.items():
-        left_out = len(group) - MOST_CURVES
-        yield Chart(
-            x=Axis(DAY, title="day"),
-            y=Axis(USD_PER_H, title="USD per hour"),
-            series=tuple(map(_curve, group[:MOST_CURVES])),
-            until=until,
-            title=f"Prices of {gpu} (bands: p10 to p90)",
-            note=f"{left_out} more are in the table" if left_out > 0 else "",
-        )
-
-
-def _curve(move: Move) -> Series:
-    series = move.series
-    name = f"{series.provider} {series.instance_type} {series.zone or series.region} {series.market}"
-    return Series(
-        name,
-        tuple((step.since.timestamp(), step.usd_per_h.p50) for step in move.steps),
-        details=tuple(Detail(y_range=(step.usd_per_h.p10, step.usd_per_h.p90)) for step in move.steps),
-    )
-
-
 FIRST_STEPS = (
     "Nothing is recorded yet, so there is nothing to report. A first report needs three steps:",
     "  advisor recommend train.py --epochs 90 --record    keeps what was planned",
@@ -398,7 +269,9 @@ def review_document(review: TeamReview) -> Document:
         blocks=(Lines((title,)), *_titled(_tables(review), review)),
         sheet=lambda: run_table(review),
         title=title,
+        subject=subject_of(review),
         page=lambda: tuple(_page(review)),
+        layout=lambda: report_layout(review),
         is_letter=True,
         # Forecasts and time-weighted prices move with each minute.
         of_moment=frozenset({"since", "until", "budgets", "prices"}),
@@ -468,78 +341,3 @@ def _page(review: TeamReview) -> Iterator[Block]:
         elif caption.startswith("Prices"):
             yield from price_charts(review.moves.moves, review.period.until.timestamp())
         yield table
-
-
-def in_short(review: TeamReview) -> Table:
-    """The figures that a reader looks for first, one a row."""
-    rows = tuple(Row(cells) for cells in _in_short(review))
-    return Table(columns=columns("In short", "Figure", "And"), rows=rows, caption="In short")
-
-
-def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
-    spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
-    unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
-    cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
-    showback = review.showback
-    if review.billing is not None:
-        whole = "bills and runs, each dollar once"
-        yield "Spent", CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
-        yield "Runs", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
-    else:
-        yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
-    if showback.unallocated_usd:
-        share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
-        yield "Unallocated", CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
-    recommended = counted(len(review.recommendations), "recommendation")
-    yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
-    if review.billing is not None:
-        charges = counted(len(review.billing.charges), "charge")
-        amortised = CENTS.words(float(review.billing.amortised_usd))
-        yield (
-            "Billed",
-            CENTS.words(float(review.billing.usd)),
-            f"{charges}, before tax; {amortised} amortised",
-        )
-        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
-            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
-    for state in review.budgets:
-        yield _month(state)
-    if review.savings:
-        saved = sum(one.period_usd for one in review.savings)
-        jobs = counted(len(review.savings), "recurring job")
-        yield "Could have been saved", CENTS.words(saved), f"on {jobs}"
-    for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
-        if record is not None:
-            expected = f"{record.expected_within_p90:,.1f} expected"
-            held = f"{record.num_within_p90:,} of {record.num:,}"
-            yield f"Within the predicted p90 of {name}", held, expected
-
-
-def _change(review: TeamReview) -> str:
-    """Against the time before, where that is known."""
-    change = change_of(review.showback.usd, review.showback.before_usd)
-    days = f"the {review.period.days:,.0f} days before" if review.period.days != 1 else "the day before"
-    return "" if change is None else f"; {change:+.0%} against {days}"
-
-
-def _left_out(billing: Billing) -> str:
-    """What the sum of what is left out is made of, and what could not be added to it."""
-    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
-    if billing.unreadable:
-        unknown = sum(fault.usd is None for fault in billing.unreadable)
-        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
-        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
-    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
-    return ", ".join(parts)
-
-
-def _month(state: BudgetState) -> tuple[str, str, str]:
-    budget, month = state.budget, state.month
-    limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
-    spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
-    name = f"{month.since:%B}, {whose(budget)}"
-    if month.forecast is None:
-        return name, spent, "how it ends is not known"
-    low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))
-    odds = "" if state.p_over is None else f"; {state.p_over:.0%} probability of exceeding it"
-    return name, spent, f"will end at {middle} ({low} to {high}){odds}"

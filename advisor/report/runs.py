@@ -166,7 +166,7 @@ def _machine(run: Run) -> str:
 
 def _cost(run: Run) -> str:
     if run.cost_usd is None:
-        return "unknown, as the machine's price is: --plan ID, --usd-per-hour or --cost tells"
+        return "unknown: the machine's price is not known (give --plan ID, --usd-per-hour or --cost)"
     if run.cost_kind is not CostKind.ESTIMATED or run.usd_per_h is None:
         return f"{format_usd(run.cost_usd)}, {run.cost_kind}"
     since = "" if run.price_retrieved_at is None else f", price of {day_text(run.price_retrieved_at.date())}"

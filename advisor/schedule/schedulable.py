@@ -21,6 +21,7 @@ SCHEDULABLE = (
     "prices capacity",
     "recommend",
     "predict",
+    "sweep",
     "queue fit",
     "queue check",
     "run list",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact_words
 from advisor.service.job_files import KINDS, MARK, Handoff
 
 if TYPE_CHECKING:
-    from advisor.config.layers import Config
+    from advisor.config.settings import ProfileSettings, SpotSettings
     from advisor.core.values import Option
-    from advisor.service.listening import Listener
-    from advisor.service.receipts import Receipt
+    from advisor.service.receipts import CommandRequest
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
 
@@ -38,7 +37,13 @@ print(json.dumps({name: version(name) for name in names}))
 """
 
 
-def handoff_of(answer: RecommendAnswer, option: Option, trace: TraceRequest, config: Config) -> Handoff:
+def handoff_of(
+    answer: RecommendAnswer,
+    option: Option,
+    trace: TraceRequest,
+    settings: ProfileSettings,
+    spot: SpotSettings,
+) -> Handoff:
     """What is to be started for this option of an answer.
 
     Raises:
@@ -55,9 +60,8 @@ def handoff_of(answer: RecommendAnswer, option: Option, trace: TraceRequest, con
             " (`advisor recipe write` saves a recipe, and a notebook is exported as a script)."
         )
     script = script.resolve().relative_to(Path.cwd())
-    python = trace.python or config.settings.profile.python or Path(sys.executable)
+    python = trace.python or settings.python or Path(sys.executable)
     requirements = script.parent / REQUIREMENTS
-    spot = config.settings.spot
     return Handoff(
         command=(str(script), *redact_words(trace.arguments, os.environ)),
         option=option,
@@ -87,9 +91,7 @@ def packages_of(script: Path, python: Path) -> Mapping[str, str]:
     }
     modules = sorted({name.partition(".")[0] for name in imported} - sys.stdlib_module_names)
     try:
-        answer = subprocess.run(
-            [str(python), "-c", _VERSIONS, *modules], capture_output=True, timeout=_ASK_WITHIN_S, check=True
-        )
+        answer = processes.run((python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S)
         return {str(name): str(version) for name, version in json.loads(answer.stdout).items()}
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise InputError(f"{str(python)!r} does not tell the versions of its packages: {error}.") from error
@@ -129,7 +131,7 @@ def launch_of(path: Path) -> Launch:
     comments = [line for line in text.splitlines() if line.startswith("# ")]
     kind, plan, recommendation = _facts(path, comments)
     program = KINDS[kind].start[0]
-    if shutil.which(program) is None:
+    if processes.program(program) is None:
         raise InputError(f"{path} is started by {program!r}, which is not installed here (or not on PATH).")
     if kind == "kubernetes" and "image: IMAGE" in text:
         raise InputError(f"{path} names no image yet: set it to one that has the script.")
@@ -164,23 +166,15 @@ def _facts(path: Path, comments: list[str]) -> tuple[str, str, str | None]:
     raise InputError(f"{path}: its line {MARK.strip()!r} was changed: write the file again.")
 
 
-def launch(wanted: Launch, config: Config, listener: Listener) -> Receipt | int:
-    """Start it, and wait where its tool waits.
-
-    Returns:
-        The receipt of a job that has ended; the tool's exit code where the job has only begun.
-
-    Raises:
-        InputError: the plan or the recommendation is not known any more.
-        ReceiptLostError: the job ran, and we failed afterwards.
-    """
-    from advisor.service.receipts import CommandRequest, run_and_keep
+def receipt_request(wanted: Launch) -> CommandRequest | None:
+    """The tool's command as a run with a receipt; None where the job keeps one itself, or goes on alone."""
+    from advisor.service.receipts import CommandRequest
 
     if not KINDS[wanted.kind].is_attached or wanted.kind == "command":
-        # Its receipt is kept where it runs: the file holds `advisor run`.
-        return subprocess.run(wanted.command, check=False).returncode
-    return run_and_keep(
-        CommandRequest(command=wanted.command, plan=wanted.plan, recommendation=wanted.recommendation),
-        config,
-        listener,
-    )
+        return None
+    return CommandRequest(command=wanted.command, plan=wanted.plan, recommendation=wanted.recommendation)
+
+
+def start(wanted: Launch) -> int:
+    """The exit code of the command, which has our terminal."""
+    return processes.start(wanted.command, stdin=sys.stdin.fileno()).wait()

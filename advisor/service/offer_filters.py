@@ -16,6 +16,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The least that a machine must have.
+
+    Attributes:
+        argument: what its caller names, such as ``min_vcpus``.
+        least: in the argument's unit.
+        of: what an offer has, in the same unit; None where that is unknown, which is not enough.
+    """
+
+    argument: str
+    least: float
+    of: Callable[[Offer], float | None]
+
+    def keeps(self, offer: Offer) -> bool:
+        """Whether the offer is known to have as much."""
+        has = self.of(offer)
+        return has is not None and has >= self.least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OfferFilter:
     """What a caller limits offers to, besides the settings.
 
@@ -23,6 +43,7 @@ class OfferFilter:
         gpus: as they were asked for, such as ``A100:8``.
         wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
         max_usd_per_h: most that a machine may cost.
+        floors: the least that a machine must have.
         max_gpus: most GPUs that a machine may have.
         nodes: how many machines may be taken together; each alone by default.
         opens: whether an offer's region is open to the account; None where that does not matter.
@@ -32,6 +53,7 @@ class OfferFilter:
     gpus: Sequence[str] = ()
     wanted: Mapping[str, set[int]]
     max_usd_per_h: float | None = None
+    floors: tuple[Floor, ...] = ()
     max_gpus: int | None = None
     nodes: NodeLimits = ALONE
     opens: Callable[[Offer], bool] | None = None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import RunSettings, Settings, StoreSettings
     from advisor.core.values import Offer
+    from advisor.receipt.canary import Expected
     from advisor.receipt.command import Ending
     from advisor.receipt.gpu_use import GpuUse
     from advisor.receipt.receipt_files import Steps
@@ -122,7 +123,18 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     )
     with temporary_folder("steps") as own:
         folder = outer or own
-        watch = _watch(request, config, listener, machine=machine, advised=advised, folder=folder)
+
+        def price() -> float | None:
+            return cost_of(machine(), 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
+
+        watch = _watch(
+            request,
+            listener,
+            price=price,
+            grace_s=config.settings.run.grace,
+            expected=lambda: expected_of(advised, machine().place),
+            folder=folder,
+        )
 
         def begun_at(moment: datetime) -> Begun:
             run = _unseen(request, machine(), advised, moment)
@@ -162,11 +174,11 @@ def _outer_folder(environment: Mapping[str, str]) -> Path | None:
 
 def _watch(
     request: CommandRequest,
-    config: Config,
     listener: Listener,
     *,
-    machine: Callable[[], MachineHere],
-    advised: LedgerEntry | None,
+    price: Callable[[], float | None],
+    grace_s: float,
+    expected: Callable[[], Expected | None],
     folder: Path,
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
@@ -180,8 +192,8 @@ def _watch(
     num_nodes = wanted.nodes(os.environ)
 
     def usd_per_h() -> float | None:
-        price = cost_of(machine(), 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
-        return None if price is None else price * num_nodes
+        of_one = price()
+        return None if of_one is None else of_one * num_nodes
 
     if wanted.max_usd is not None and usd_per_h() is None:
         named = listener.name_of
@@ -191,9 +203,9 @@ def _watch(
         )
     return Watch(
         wanted,
-        grace_s=config.settings.run.grace,
+        grace_s=grace_s,
         usd_per_h=usd_per_h,
-        expected=lambda: expected_of(advised, machine().place),
+        expected=expected,
         folder=folder,
         listener=listener,
     )

@@ -229,6 +229,7 @@ def profile_script(request: TraceRequest, settings: ProfileSettings, listener: L
                 sandbox_read=settings.sandbox_read,
                 env=settings.env,
                 variables=request.variables,
+                memory_bytes=None if settings.memory is None else int(settings.memory * 2**30),
                 progress=step.follow,
             )
 

@@ -129,7 +129,7 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - a fault of ours ends no training
             self._has_failed = True
             self._listener.warn(
-                [f"nobody watches the command any more ({type(error).__name__}: {error}): it goes on"]
+                [f"the command goes on, and is no longer watched ({type(error).__name__}: {error})"]
             )
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from advisor.core import processes
 from advisor.core.errors import InputError
+from advisor.core.files import temporary_folder, write_atomically
 from advisor.site_files.log_rows import SACCT_FORMAT
 
 SLURM = "slurm"
@@ -30,40 +31,27 @@ def log_or_slurm(source: Path) -> Iterator[Path]:
     if str(source) != SLURM or source.exists():
         yield source
         return
-    with tempfile.TemporaryDirectory(prefix="advisor-slurm-") as folder:
-        path = Path(folder) / "sacct"
+    with temporary_folder("slurm") as folder:
+        path = folder / "sacct"
         _ask(path)
         yield path
 
 
 def _ask(path: Path) -> None:
     """Write the jobs of all users of the last 180 days, their times in UTC."""
-    command = [
-        "sacct",
-        "--allusers",
-        "--allocations",
-        "--parsable2",
-        f"--starttime={_SINCE}",
-        f"--format={SACCT_FORMAT}",
-    ]
+    command = ("sacct", "--allusers", "--allocations", "--parsable2", f"--starttime={_SINCE}")
+    utc = {"SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"}
     try:
-        with path.open("wb") as file:
-            subprocess.run(
-                command,
-                stdout=file,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "SLURM_TIME_FORMAT": "%Y-%m-%dT%H:%M:%S+00:00", "TZ": "UTC"},
-                timeout=_WITHIN_S,
-                check=True,
-            )
-    except FileNotFoundError as error:
+        done = processes.run(
+            (*command, f"--format={SACCT_FORMAT}"), timeout_s=_WITHIN_S, environment={**os.environ, **utc}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error
+    except OSError as error:
         raise InputError(
             "this machine has no sacct, so Slurm cannot be asked: run this on a login node, or give a log."
         ) from error
-    except subprocess.TimeoutExpired as error:
-        raise InputError(f"Slurm (sacct) did not answer within {_WITHIN_S:.0f} s: give a log.") from error
-    except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.decode(errors="replace").split())[:_MOST_WORDS]
-        raise InputError(f"Slurm (sacct) refuses: {said or error.returncode}. Give a log instead.") from error
-    except OSError as error:
-        raise InputError(f"what sacct tells cannot be kept: {error.strerror or error}.") from error
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split())[:_MOST_WORDS]
+        raise InputError(f"Slurm (sacct) refuses: {said or done.returncode}. Give a log instead.")
+    write_atomically(path, done.stdout)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from advisor.core.files import write_atomically
 from advisor.core.values import Z90
 from advisor.operators.attention_kernels import kernels
-from advisor.operators.recurrent import step_constants
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
 from research.training import fit_attention as attention
@@ -59,7 +58,7 @@ def _recurrent(measurements: Path) -> Iterator[KernelErrors]:
     for (cores, is_backward), layers in sorted(rates.items()):
         kind = f"recurrent {'fp16' if cores == 'tensor' else 'fp32'} {_DIRECTIONS[is_backward]}"
         errors = np.log(recurrent.unseen(layers)) - np.log([layer.time_s for layer in layers])
-        sigma = step_constants()[cores, is_backward].sigma
+        sigma = recurrent.width(layers)
         yield from _by_gpu(kind, UNSEEN_SHAPES, [layer.gpu.name for layer in layers], errors, sigma)
 
 

@@ -228,7 +228,7 @@ class NameRule(Rule):
         effect, _, subject = self.key.partition(".")
         fact, word = _FACT_OF_LIST[subject]
         if facts.tier is not Tier.CLOUD and subject in _OF_CLOUDS:
-            return silent(f"a machine of one's own has no {word}")
+            return silent(f"your own machines have no {word}")
         name = getattr(facts, fact)
         if name is None:
             return unknown(word)

@@ -1,6 +1,9 @@
 """GNMT v2 as its description has it."""
 
+import numpy as np
 import pytest
+
+from research.networks import GNMT_LENGTH, GNMT_TOKENS
 
 torch = pytest.importorskip("torch")
 from advisor.operators.recurrent import steps_of  # noqa: E402 - after torch
@@ -80,3 +83,15 @@ def test_attention_is_additive_over_all_pairs():
             scores = torch.stack([(vector * torch.tanh(pair + attention.bias)).sum() for pair in pairs])
             context = (scores.softmax(0)[:, None] * keys[sample]).sum(0)
             assert torch.allclose(weights[sample, query], context, atol=1e-6)
+
+
+@pytest.mark.parametrize(("median", "sigma"), [(20, 0.6), (22, 0.7), (26, 0.5), (28, 0.6)])
+def test_of_a_padded_batch_four_fifths_are_words(median: float, sigma: float) -> None:
+    """Pairs of at most 50 tokens, in batches of one of five buckets of the longer sentence's length."""
+    draw = np.random.default_rng(0)
+    source = median * np.exp(sigma * draw.normal(size=100_000))
+    pairs = 2 + np.stack([source, source * np.exp(0.2 * draw.normal(size=source.size))], 1).astype(int)
+    pairs = pairs[pairs.max(1) <= 50]
+    buckets = [pairs[np.minimum(pairs.max(1) // 10, 4) == bucket] for bucket in range(5)]
+    padded = sum(len(own) * draw.choice(own, 256).max(0).sum() for own in buckets)
+    assert pairs.sum() / padded == pytest.approx(GNMT_TOKENS / (2 * GNMT_LENGTH), abs=0.035)

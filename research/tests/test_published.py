@@ -77,10 +77,11 @@ def test_every_case_names_rows_of_the_published_tables():
 @pytest.mark.torch
 def test_the_units_of_networks_are_those_of_their_modules():
     pytest.importorskip("torch")
-    from research import gnmt, transformer_xl
+    from research import gnmt, networks, transformer_xl
 
     assert published._XL_LENGTH == transformer_xl.LENGTH
-    assert published._GNMT_TOKENS == 2 * gnmt.BATCH_SIZE * gnmt.LENGTH
+    assert networks.GNMT_LENGTH == gnmt.LENGTH
+    assert published._GNMT_BATCH == gnmt.BATCH_SIZE
 
 
 @pytest.mark.torch

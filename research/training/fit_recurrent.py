@@ -1,10 +1,13 @@
 """Fit what the steps of recurrent layers cost to DeepBench's published times.
 
-    python -m research.training.fit_recurrent --measurements DIR --out catalogs/recurrent.toml
+    python -m research.training.fit_recurrent --measurements DIR --kernels FILE --out catalogs/recurrent.toml
 
 DIR holds ``tensor_cores/deepbench_recurrent.csv.gz``: cuDNN's layers without the product of the inputs,
-forward and backward by the data, FP32 and fp16. Fitted to the V100, whose libraries (cuDNN 7) are the newest;
-the other boards only judge. One step alone is not timed there but its launch, so such rows are left out.
+forward and backward by the data, FP32 and fp16. Fitted to the V100; the other boards only judge. One step
+alone is not timed there but its launch, so such rows are left out.
+
+Those libraries are of 2018 (cuDNN 7). What a step costs beside its products is a quarter of that since: it is
+told by the layers of FILE, which ``advisor measure`` recorded (cuDNN 9), whatever the cell.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import statistics
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,17 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
-from advisor.core.gpus import load_gpus
-from advisor.core.values import Z90, GpuSpec
-from advisor.operators.recurrent import StepConstants, Steps, steps_time_s
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import Z90, GpuSpec, Precision
+from advisor.formats.recording_files import read_recording
+from advisor.operators.family import wanted_rate
+from advisor.operators.recurrent import RECURRENT, StepConstants, Steps, steps_of, steps_time_s
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import shipped
+from advisor.predict.roofline import roofs_of
 from research.training.least_squares import least_squares
 
 ORIGIN = "DeepBench (Apache-2.0, commit da81ba782073, 2020-08-11), deepbench_recurrent.csv.gz"
+NEWER = "cells to eight layers of an H100, cuDNN 9, 2026-11"
 FITTED = "Volta"
 FOLDS = 5
 _GATES = {"vanilla": 1, "lstm": 4, "gru": 3}
 _CORES = {"fp32": "vector", "fp16_tensor_core_fp32_add": "tensor"}
 _DIRECTIONS = {"forward": False, "backward_data": True}
+_EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 # What a call of some hundred microseconds to seconds costs beside its steps; fitted ones are 18 to 50 us.
 _CALL_S = 40e-6
 _START = StepConstants(
@@ -40,9 +51,9 @@ _START = StepConstants(
     compute=0.7,
     memory=0.9,
     traffic=1.0,
-    sigma=0.15,
-    architectures=frozenset(),
 )
+# No cell takes less than a launch.
+_LEAST_CELL_S = 2e-6
 _SHARES = ("latency_s", "compute", "memory", "traffic")
 _HELD = 0.15
 # No product is faster than its roofs.
@@ -53,18 +64,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLayer:
-    """One layer of one board; ``cores`` are ``"vector"`` or ``"tensor"``."""
+    """One layer of one board; ``cores`` are ``"vector"`` or ``"tensor"``, ``beside_s`` is what is no step."""
 
     steps: Steps
     cores: str
     gpu: GpuSpec
     time_s: float
+    beside_s: float = _CALL_S
 
     def predicted_s(self, constants: StepConstants) -> float:
         """What DeepBench should have timed."""
         gpu = self.gpu
         rate = gpu.tensor_flops_per_s["fp16"] if self.cores == "tensor" else gpu.vector_flops_per_s["fp32"]
-        return _CALL_S + steps_time_s(self.steps, constants, gpu, rate)
+        return self.beside_s + steps_time_s(self.steps, constants, gpu, rate)
 
 
 def read_layers(folder: Path) -> tuple[MeasuredLayer, ...]:
@@ -97,6 +109,27 @@ def _layers(row: Mapping[str, str]) -> list[MeasuredLayer]:
         is_backward=is_backward,
     )
     return [MeasuredLayer(steps=steps, cores=cores, gpu=gpu, time_s=1e-6 * float(row["time_us"]))]
+
+
+def read_recorded(path: Path) -> Iterator[MeasuredLayer]:
+    """The layers of a recording; the products of all their inputs at once are no steps.
+
+    Raises:
+        RecordingError: the file is missing, broken or not of a GPU of the catalog.
+    """
+    recording = read_recording(path)
+    gpu = resolve_gpu(recording.header.gpu or "")
+    for kernel in recording.measurements:
+        steps = steps_of(kernel.op)
+        if steps is None:
+            continue
+        rate = wanted_rate(kernel.op, RECURRENT, _EXACT)
+        roofs = roofs_of(rate, RECURRENT, gpu, constants_for(gpu, shipped()))
+        at_once_s = (kernel.op.flops - steps.flops) / roofs.rate.flops_per_s
+        yield MeasuredLayer(
+            steps=steps, cores="vector" if rate == "fp32" else "tensor", gpu=gpu, time_s=kernel.time_s,
+            beside_s=roofs.launch_s + max(at_once_s, kernel.op.bytes / roofs.bytes_per_s),
+        )  # fmt: skip
 
 
 def by_rate(layers: Iterable[MeasuredLayer]) -> dict[tuple[str, bool], list[MeasuredLayer]]:
@@ -147,14 +180,38 @@ def unseen(
     return [layer.predicted_s(fits[group_of(layer)]) for layer in layers]
 
 
-def fit_steps(layers: Iterable[MeasuredLayer]) -> dict[tuple[str, bool], StepConstants]:
-    """Constants by rate and direction, with widths of shapes that were held out."""
+def width(layers: Sequence[MeasuredLayer]) -> float:
+    """Log-normal sigma of shapes that were held out."""
+    errors = np.log(unseen(layers)) - np.log([layer.time_s for layer in layers])
+    return float(np.quantile(np.abs(errors), 0.8)) / Z90
+
+
+def fit_steps(
+    layers: Iterable[MeasuredLayer], newer: Iterable[MeasuredLayer]
+) -> dict[tuple[str, bool], StepConstants]:
+    """Constants by rate and direction.
+
+    Args:
+        layers: that tell all of them.
+        newer: that tell what a cell takes with libraries of today.
+    """
+    of_today = by_rate(newer)
     fitted = {}
     for key, own in sorted(by_rate(layer for layer in layers if layer.gpu.architecture == FITTED).items()):
-        errors = np.log(unseen(own)) - np.log([layer.time_s for layer in own])
-        sigma = float(np.quantile(np.abs(errors), 0.8)) / Z90
-        fitted[key] = replace(fit(own), sigma=sigma, architectures=frozenset({FITTED}))
+        constants = fit(own)
+        cell_s = cell_of_today_s(of_today[key], constants) if key in of_today else None
+        cells = constants.cell_s if cell_s is None else dict.fromkeys(constants.cell_s, cell_s)
+        fitted[key] = replace(constants, cell_s=cells)
     return fitted
+
+
+def cell_of_today_s(layers: Sequence[MeasuredLayer], constants: StepConstants) -> float:
+    """The median over layers of what a step takes beside all else that is modelled."""
+    plain = replace(constants, cell_s=dict.fromkeys(constants.cell_s, 0.0))
+    lefts_s = [
+        (layer.time_s - layer.predicted_s(plain)) / sum(layer.steps.num_by_rows.values()) for layer in layers
+    ]
+    return max(statistics.median(lefts_s), _LEAST_CELL_S)
 
 
 def render(fitted: Mapping[tuple[str, bool], StepConstants]) -> str:
@@ -162,13 +219,12 @@ def render(fitted: Mapping[tuple[str, bool], StepConstants]) -> str:
     lines = [
         "# Written by python -m research.training.fit_recurrent: steps of recurrent layers. Do not edit."
     ]
-    lines += [f"# Fitted to {ORIGIN}."]
+    lines += [f"# Fitted to {ORIGIN};", f"# {NEWER}."]
     for (cores, is_backward), constants in fitted.items():
         cells = ", ".join(f"{gates} = {seconds:.4g}" for gates, seconds in constants.cell_s.items())
         lines += ["", f"[steps.{cores}.{'backward' if is_backward else 'forward'}]"]
         lines += [f"cell_s = {{ {cells} }}"]
-        lines += [f"{name} = {getattr(constants, name):.4g}" for name in (*_SHARES, "sigma")]
-        lines += [f'architectures = ["{FITTED}"]']
+        lines += [f"{name} = {getattr(constants, name):.4g}" for name in _SHARES]
     return "\n".join([*lines, ""])
 
 
@@ -176,13 +232,15 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--measurements", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--kernels", type=Path, required=True, metavar="FILE")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.toml")
     options = parser.parse_args()
     try:
         layers = read_layers(options.measurements)
     except FileNotFoundError as error:
         parser.error(f"no {error.filename}: name the folder of measurements.")
-    write_atomically(options.out, render(fit_steps(layers)).encode())
+    fitted = fit_steps(layers, read_recorded(options.kernels))
+    write_atomically(options.out, render(fitted).encode())
 
 
 if __name__ == "__main__":

@@ -161,9 +161,17 @@ parser.parse_args()
     "not python": "PK\x03\x04 this is no Python\n",
     "null bytes": "import torch\x00",
     "endless": LOOP + "while True: pass",
+    "hungry": """
+import torch
+kept = []
+for _ in range(12):
+    kept.append(torch.ones(64, 2**20))
+""",
+    "two gpus": "import sys, torch\nif torch.cuda.device_count() < 2:\n    sys.exit('two are needed')\n",
+    "of keras": "from keras_that_is_not_here import x\nimport keras\n",
 }
 ARGUMENTS = {"sees itself": ["--lr", "1"]}
-TIMEOUT_S = {"endless": 4.0}
+LIMITS = {"endless": {"timeout_s": 4.0}, "hungry": {"memory_bytes": 3 * 2**29}}
 USERS_MODULES = {
     "helper.py": 'WHO = "helper"',
     "advisor/__init__.py": 'WHO = "user"',

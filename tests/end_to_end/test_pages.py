@@ -10,8 +10,11 @@ import pytest
 
 from advisor.report.document import Document
 from advisor.report.printing import write_page
+from advisor.report.review import review_document
 from tests.machine import find, needs
 from tests.pages import EVIL, answer_page, estimates_page, history_page, team_page
+from tests.team import make_bill, make_charge
+from tests.unit.report.test_review import whole
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -29,8 +32,9 @@ DOCUMENTS: Mapping[str, Callable[[], Document]] = {
     "team": team_page,
     "evil": lambda: team_page(EVIL),
     "many runs": lambda: team_page(num_runs=2000),
+    "report": lambda: review_document(whole(bills=(make_bill(make_charge(usd="60"), make_charge(usd="9")),))),
 }
-NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "many runs": 3}
+NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "many runs": 3, "report": 4}
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +213,7 @@ def test_options_are_sorted_by_the_price_of_an_hour(browser, files) -> None:
         assert usd == sorted(usd)
 
 
-@pytest.mark.parametrize("name", ["answer", "team"])
+@pytest.mark.parametrize("name", ["answer", "team", "report"])
 def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name) -> None:
     for scheme, size in (("light", DESKTOP), ("dark", PHONE)):
         with Visit(browser, files[name], size=size, color_scheme=scheme) as visit:
@@ -253,3 +257,53 @@ def test_without_scripts_charts_are_pictures(browser, files) -> None:
         assert pictures.first.is_visible()
         assert "$1,000" in pictures.first.text_content()
         assert visit.complaints == []
+
+
+def tab(visit: Visit, name: str) -> Any:
+    visit.page.get_by_role("tab", name=name, exact=True).click()
+    return visit.page.get_by_role("tabpanel")
+
+
+def test_a_report_has_four_figures_then_a_chart_then_what_to_do_then_tabs(browser, files) -> None:
+    with Visit(browser, files["report"]) as visit:
+        page = visit.drawn(4).page
+        assert page.locator(".tiles .name").all_inner_texts() == [
+            "Spent", "Billed", "November, everybody", "Could be saved",
+        ]  # fmt: skip
+        tops = [
+            page.locator(one).first.bounding_box()["y"] for one in (".tiles", "figure", ".cards", ".tabs")
+        ]
+        assert tops == sorted(tops)
+        button = page.locator(".cards button").first
+        button.click()
+        command = page.locator(".cards code").first.inner_text()
+        selected = page.evaluate("getSelection().toString()")
+        assert button.inner_text() == "Copied" or selected == command
+        assert command.startswith("advisor recommend train.py")
+        bills = tab(visit, "Bills")
+        assert bills.count() == 1
+        assert "aws g5.xlarge" in bills.inner_text()
+        page.keyboard.press("ArrowLeft")
+        assert page.get_by_role("tabpanel").locator(".chart svg").first.is_visible()
+        assert visit.complaints == []
+
+
+def test_on_a_phone_a_row_is_labels_and_values(browser, files) -> None:
+    with Visit(browser, files["report"], size=PHONE) as visit:
+        page = visit.drawn(4).page
+        for one in page.get_by_role("tab").all():
+            one.click()
+            over = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+            assert max(page.evaluate(over)) <= 0, one.inner_text()
+        cell = tab(visit, "Summary").locator("td[data-label='Limit']").first
+        shown = cell.evaluate("e => getComputedStyle(e, '::before').content")
+        assert shown == '"Limit"'
+
+
+def test_without_scripts_and_on_paper_all_tabs_are_there(browser, files) -> None:
+    with Visit(browser, files["report"], java_script_enabled=False) as visit:
+        assert all(one.is_visible() for one in visit.page.locator(".tab").all())
+    with Visit(browser, files["report"], size=PAPER) as visit:
+        visit.drawn(4).page.emulate_media(media="print")
+        visit.page.wait_for_selector(".tabs.live", state="attached")
+        assert all(one.is_visible() for one in visit.page.locator(".tab").all())

@@ -17,7 +17,7 @@ from advisor.core.units import GIB
 from advisor.core.values import Phase, Trace
 from advisor.profile import PretendedGpu, profile
 from advisor.report.words import sentences
-from tests.end_to_end.profile_scripts import ARGUMENTS, SCRIPTS, TIMEOUT_S, USERS_MODULES
+from tests.end_to_end.profile_scripts import ARGUMENTS, LIMITS, SCRIPTS, USERS_MODULES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {
@@ -42,9 +42,9 @@ class World:
 
     def run(self, name):
         arguments = ARGUMENTS.get(name, [])
-        timeout_s = TIMEOUT_S.get(name, 120.0)
+        limits = {"timeout_s": 120.0, **LIMITS.get(name, {})}
         try:
-            self.outcomes[name] = profile(self.script(name), arguments, timeout_s=timeout_s)
+            self.outcomes[name] = profile(self.script(name), arguments, **limits)
         except AdvisorError as error:
             self.outcomes[name] = error
 
@@ -254,6 +254,9 @@ def test_old_amp_and_compile(trace):
         ("not python", InputError, ["not a Python script", ".py file"]),
         ("null bytes", InputError, ["not a Python script"]),
         ("endless", ProfileError, ["within 4 s", "`profile.timeout`"]),
+        ("hungry", ProfileError, ["line 5 of", "kept.append(", "of the 1.5 GiB", "setting profile.memory"]),
+        ("two gpus", ProfileError, ["counted the GPUs and found one", "`world_size` N"]),
+        ("of keras", InputError, ["trains with Keras", "PyTorch only"]),
     ],
 )
 def test_failures_say_what_to_do(name, kind, parts, error, warm_folder):

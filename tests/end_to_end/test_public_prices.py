@@ -433,7 +433,7 @@ def test_without_a_network_nothing_changes_and_each_source_says_why(public: Publ
     lines = [line for line in answer.err.splitlines() if "not refreshed" in line]
     assert len(lines) == 2
     assert all("the name nothing.invalid cannot be looked up: no network" in line for line in lines)
-    assert_plain_error(answer, 1, "no price could be pulled. What was known stays as it was")
+    assert_plain_error(answer, 1, "no price could be pulled, and stored prices are unchanged")
 
 
 def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:

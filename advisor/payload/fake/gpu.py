@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..protocol import Gpu, Notice, Warned, notice
+from ..script import is_library
 
 
 @dataclass(frozen=True)
@@ -92,18 +94,24 @@ class World:
         asked: ``--world``; None if the user said nothing.
         used: processes of the group that the script made; None before.
         is_sharded: this rank holds a part of some parameter, be it the only one.
+        is_counted: the script's own code asked how many GPUs there are.
     """
 
     def __init__(self, asked: int | None = None) -> None:
         self.asked = asked
         self.used: int | None = None
-        self.is_sharded = False
+        self.is_sharded = self.is_counted = False
 
     @property
     def gpus_per_node(self) -> int:
         """GPUs this node pretends to have: nodes are equal and have 8 at most."""
         size = self.asked or 1
         return max(count for count in range(1, _MOST_GPUS_PER_NODE + 1) if size % count == 0)
+
+    def count_gpus(self) -> int:
+        """The answer to whoever asks how many GPUs there are."""
+        self.is_counted |= not is_library(sys._getframe(1).f_code.co_filename)
+        return self.gpus_per_node
 
     def set_environment(self) -> None:
         """Say what torchrun would; nothing of an outer torchrun where the user asked for no world."""

@@ -28,6 +28,8 @@ _MOST_FORMS = 50_000
 _PLAIN_VALUES = frozenset((
     bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
 ))  # fmt: skip
+# Of others nobody knows what their results follow from.
+_NAMESPACES = ("aten", "bitsandbytes")
 # Their results follow from more than the form of their inputs.
 _OTHER_TAGS = (
     torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view,
@@ -221,7 +223,7 @@ class KnownForms:
 
 
 def _follows_form(func: OpOverload) -> bool:
-    if getattr(func, "namespace", None) != "aten" or any(tag in func.tags for tag in _OTHER_TAGS):
+    if getattr(func, "namespace", None) not in _NAMESPACES or any(tag in func.tags for tag in _OTHER_TAGS):
         return False
     # Others answer questions, of which some are about more than the form.
     return all("Tensor" in str(returned.type) or str(returned.type) in ("int", "SymInt")

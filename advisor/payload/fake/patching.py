@@ -25,7 +25,7 @@ PATCHES = {
     "saving_libraries": "saving", "safetensors_files": "saving", "distributed_checkpoint": "saving",
     "loggers": "loggers", "downloads": "downloads", "threads": "cuda_device", "legacy_types": "tensors",
     "torchvision_ops": "libraries", "transformers_tracing": "libraries", "bitsandbytes": "libraries",
-    "deepspeed": "libraries",
+    "extensions": "libraries", "deepspeed": "libraries",
 }  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.

@@ -43,16 +43,19 @@ def place_of_caller() -> Place:
     callers = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
-        callers.append(Caller(id(frame.f_code), frame.f_lasti, is_generator))
+        callers.append(Caller(id(frame.f_code), frame.f_lasti, _is_generator(frame)))
         frame = frame.f_back
     return tuple(callers)
+
+
+def _is_generator(frame: FrameType) -> bool:
+    return bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
 
 
 def breaks_at_an_end(frame: FrameType) -> bool:
     """Whether what asks for a batch there is a generator that calls ``next``: it may not run out."""
     code = frame.f_code
-    if not code.co_flags & inspect.CO_GENERATOR:
+    if not _is_generator(frame):
         return False
     return opcode.opname[code.co_code[frame.f_lasti]] not in ("FOR_ITER", "SEND", "YIELD_FROM")
 
@@ -305,10 +308,10 @@ class Loading:
         if self._feeding is None or use.trains:
             self._feeding = use
 
-    def ended(self, use: LoaderUse) -> None:
-        """A loader's newest iterator gives no more."""
+    def ended(self, use: LoaderUse, *, is_passed_on: bool = False) -> None:
+        """A loader's newest iterator gives no more; who passes batches on may have the last one yet."""
         use.has_ended = True
-        self.is_evaluating = False
+        self.is_evaluating &= is_passed_on
 
     def evaluates(self) -> bool:
         """Whether what runs now belongs to an evaluation."""
@@ -418,13 +421,14 @@ class Batches:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation() and not breaks_at_an_end(sys._getframe(1)):
             self._hooks.cut(self._num_given, length(self._loader))
-            self._loading.ended(self._use)
+            self._loading.ended(self._use, is_passed_on=_is_generator(sys._getframe(1)))
             raise StopIteration
         use, work = self._use, self._hooks.gpu_work()
         try:
             batch, time_s, cpu_s = self._timed()
         except StopIteration:
-            self._loading.ended(use)
+            # A prefetcher asks for the next batch before it gives the one that it has.
+            self._loading.ended(use, is_passed_on=_is_generator(sys._getframe(1)))
             raise
         if use.may_leave_mode is None:
             use.may_leave_mode = self._hooks.gpu_work() == work and torch.get_default_device().type == "cpu"

@@ -3,14 +3,13 @@
 
 function drawCharts() {
   // Where the page was made with too little memory, it has no Vega.
-  if (!window.vegaEmbed) return;
-  for (const spec of document.querySelectorAll("script.spec")) {
+  if (!window.vegaEmbed) return [];
+  return Array.from(document.querySelectorAll("script.spec"), (spec) =>
     // `ast`: expressions are interpreted, so the page can forbid code from text.
     vegaEmbed(spec.previousElementSibling, JSON.parse(spec.textContent), {
       mode: "vega-lite",
       actions: false, ast: true, defaultStyle: false, renderer: "svg", tooltip: { disableDefaultStyle: true },
-    }).catch((error) => console.error(error));
-  }
+    }).catch((error) => console.error(error)));
 }
 
 // Numbers first, then texts; cells that know nothing come last in either direction.
@@ -51,5 +50,57 @@ function makeSortable(table) {
   }
 }
 
+function makeTabs(tabs) {
+  const panels = Array.from(tabs.children);
+  const list = document.createElement("div");
+  list.setAttribute("role", "tablist");
+  const buttons = panels.map((panel, place) => {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", id: `${panel.id}-name`, textContent: panel.firstElementChild.textContent });
+    button.setAttribute("role", "tab");
+    button.setAttribute("aria-controls", panel.id);
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", button.id);
+    button.addEventListener("click", () => select(place));
+    return button;
+  });
+  function select(chosen) {
+    buttons.forEach((button, place) => {
+      button.setAttribute("aria-selected", String(place === chosen));
+      button.tabIndex = place === chosen ? 0 : -1;
+      panels[place].hidden = place !== chosen;
+    });
+    // A chart takes its width when the window changes, and had none while it was hidden.
+    window.dispatchEvent(new Event("resize"));
+  }
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = (buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length;
+    buttons[next].focus();
+    select(next);
+  });
+  list.append(...buttons);
+  tabs.prepend(list);
+  tabs.classList.add("live");
+  select(0);
+}
+
+async function copy(button) {
+  const code = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  } catch {
+    // Not allowed: whoever reads it can copy what is selected.
+    getSelection().selectAllChildren(code);
+  }
+}
+
 document.querySelectorAll("table").forEach(makeSortable);
-drawCharts();
+for (const button of document.querySelectorAll("button.copy")) {
+  button.hidden = false;
+  button.addEventListener("click", () => copy(button));
+}
+// Drawn before their tabs are hidden: a chart is as wide as the room that it finds.
+Promise.allSettled(drawCharts()).then(() => document.querySelectorAll(".tabs").forEach(makeTabs));

@@ -112,13 +112,16 @@ def _(it: about_answers.SummaryChoice) -> str:
 @in_names.register
 def _(it: about_answers.SummaryCostAndTime) -> str:
     count, taken = it.num_iterations, format_duration(it.num_iterations * it.iteration_s)
-    steps = f"of which {count:,} step{' takes' if count == 1 else 's take'} {taken}"
+    steps = f"{count:,} step{' takes' if count == 1 else 's take'} {taken}"
     done, late = format_duration(it.time_p50_s), format_duration(it.time_p90_s)
     cost, most = format_usd(it.cost_p50_usd), format_usd(it.cost_p90_usd)
-    price = f"{cost} (p90 {most})" if it.is_cost_known else "an unknown cost (counted as $0.00)"
+    # Both limits are at the p90 of their columns.
+    price, under = f"{cost} (90 %: under {most})", f"under {late}"
+    if not it.is_cost_known:
+        price, under = "an unknown cost (counted as $0.00)", f"90 %: under {late}"
     less = "" if it.is_whole else ", without what runs between steps (see the warning)"
     again = " and start again from zero when the machine is taken away" if it.restarts else ""
-    return f"Expect {price} and {done} (p90 {late}), {steps}{again}{less}"
+    return f"Expect {price} and {done} ({under}): {steps}{again}{less}"
 
 
 @in_names.register

@@ -29,6 +29,7 @@ from advisor.report.document import (
     Document,
     Entry,
     Fact,
+    Layout,
     Lines,
     Row,
     Section,
@@ -219,7 +220,7 @@ def _num_points(chart: Chart) -> int:
 def _signs(chart: Chart) -> Iterator[Sign]:
     """What the letters or the colours mean."""
     for place, one in enumerate(chart.series):
-        glyph = "■" if chart.bars else GLYPHS[place % len(GLYPHS)]
+        glyph = "■" if chart.bars else "- -" if one.is_dashed else GLYPHS[place % len(GLYPHS)]
         yield one.label, colour_name(chart, place), glyph
 
 
@@ -256,15 +257,21 @@ _NAMELESS = "advisor"
 
 def to_page(document: Document) -> Shown:
     """A whole HTML document; what its texts say is shown and never run."""
-    blocks = document.blocks if document.page is None else document.page()
+    layout = None if document.layout is None else document.layout()
+    if layout is not None:
+        blocks = layout.blocks
+    else:
+        blocks = document.blocks if document.page is None else document.page()
     lead = [block.title for block in takewhile(_is_sentence, blocks) if isinstance(block, Section)]
+    write = BlockWriter(draw=figure_html, inline=False, heading=2).html
     style, scripts = _template("page.css"), list(_scripts(blocks))
     page = templates().get_template("page.html.j2")
     return Shown(
         page.render(
             title=document.title or _NAMELESS,
             lead=lead,
-            body=BlockWriter(draw=figure_html, inline=False, heading=2).html(blocks[len(lead) :]),
+            kind="plain" if layout is None else "report",
+            body=write(blocks[len(lead) :]) if layout is None else _laid_out(layout, write),
             style=ours(style),
             scripts=map(ours, scripts),
             policy=_policy(style, scripts),
@@ -272,6 +279,12 @@ def to_page(document: Document) -> Shown:
             day=day_text(datetime.now(UTC)),
         )
     )
+
+
+def _laid_out(layout: Layout, write: Callable[[Iterable[Block]], Markup]) -> Markup:
+    tabs = [(name, write(blocks)) for name, blocks in layout.tabs]
+    written = macro("layout.html.j2", "layout")
+    return written(layout.tiles, write(layout.top), layout.title, layout.cards, tabs)
 
 
 def _is_sentence(block: Block) -> bool:

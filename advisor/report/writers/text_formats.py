@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from json.encoder import encode_basestring_ascii
 from typing import assert_never
 
 from advisor.core.files import as_text
@@ -86,25 +87,26 @@ SCHEMA_VERSION = "2.2.0"
 
 def to_json(facts: Mapping[str, object]) -> Shown:
     """A document with its schema version first; infinite or undefined numbers become null."""
-    text = json.dumps({"schema_version": SCHEMA_VERSION, **_finite_items(facts)}, indent=2)
+    text = _as_json({"schema_version": SCHEMA_VERSION, **facts}, "\n")
     # The one control character of ASCII that JSON lets pass.
     return Shown(text.replace("\x7f", "\\u007f"))
 
 
-def _finite_items(items: Mapping[object, object] | Mapping[str, object]) -> dict[str, object]:
-    return {as_text(str(key)): _finite(item) for key, item in items.items()}
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, Mapping):
-        return _finite_items(value)
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+def _as_json(value: object, margin: str) -> str:
+    """As `json.dumps` indents it, which takes half as long again and has neither our nulls nor our texts."""
     if isinstance(value, str):
-        return as_text(value)
-    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
-        return None
-    return value
+        return encode_basestring_ascii(as_text(value))
+    if isinstance(value, float):
+        return float.__repr__(value) if abs(value) < float("inf") else "null"
+    inner = margin + "  "
+    if isinstance(value, Mapping):
+        ends = "{}"
+        parts = [f"{_as_json(str(key), inner)}: {_as_json(item, inner)}" for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        ends, parts = "[]", [_as_json(item, inner) for item in value]
+    else:
+        return json.dumps(value)
+    return f"{ends[0]}{inner}{f',{inner}'.join(parts)}{margin}{ends[1]}" if parts else ends
 
 
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.

@@ -104,7 +104,7 @@ class _Reader:
                 yield row | self._at(point) | {"letter": MARKS[place % len(MARKS)]}
             else:
                 yield row | self._at(point)
-        if self._chart.until is not None and series.points:
+        if self._chart.until is not None and series.points and not series.stops:
             end = self._chart.until, series.points[-1][1]
             yield {"place": place, "hover": self._hover(series.label, end, Detail()), **self._at(end)}
 
@@ -231,6 +231,7 @@ class Look:
 
 
 _SERIES = tuple(f"series-{i}" for i in range(1, NUM_COLOURS + 1))
+_AMBER = "series-5"
 PAGE = Look(
     colours={name: f"var(--{name})" for name in ("paper", "ink", "soft", "line", "best", *_SERIES)},
     has_legend=False,
@@ -269,9 +270,13 @@ def colour_name(chart: Chart, place: int) -> str:
     match chart.series[place].tone:
         case Tone.BEST:
             return "best"
-        case Tone.FAINT | Tone.DOUBTFUL:
+        case Tone.FAINT:
             return "soft"
+        case Tone.DOUBTFUL:
+            return _AMBER
         case _:
+            # What has not happened yet goes on with what has.
+            place -= chart.series[place].is_dashed
             return _SERIES[0 if is_lettered(chart) else place % NUM_COLOURS]
 
 
@@ -357,7 +362,7 @@ class _Drawing:
         """Each holds its value until the next, and ends in a mark; what a reader points at is wider."""
         point = {"type": "point", "filled": True}
         line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
-        yield self._layer("points", line, color=self._colour(), detail=_PLACE)
+        yield self._layer("points", line, color=self._colour(), detail=_PLACE, **self._dashes())
         end = {**point, "size": _SMALL_POINT, "opacity": 1}
         yield self._layer("ends", end, color=self._colour(), shape=self._shape())
         yield self._layer("points", {**point, "size": _TARGET, "opacity": 0}, tooltip=_HOVER)
@@ -389,6 +394,17 @@ class _Drawing:
         if self._is_lettered:
             shapes = ["diamond" if one.tone is Tone.BEST else "circle" for one in self._chart.series]
         return self._by_place(shapes)
+
+    def _dashes(self) -> Part:
+        """Nothing where no line is dashed."""
+        series = self._chart.series
+        if not any(one.is_dashed for one in series):
+            return {}
+        scale = {
+            "domain": list(range(len(series))),
+            "range": [[5, 4] if one.is_dashed else [1, 0] for one in series],
+        }
+        return {"strokeDash": {**_PLACE, "scale": scale, "legend": None}}
 
     def _by_place(self, values: Sequence[str]) -> Part:
         scale = {"domain": list(range(len(values))), "range": values}

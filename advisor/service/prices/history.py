@@ -133,7 +133,5 @@ def _of_counts(
     }
     unknown = sorted({p.instance_type for p in points if (p.provider, p.instance_type) not in machines})
     if unknown:
-        listener.note(
-            f"nobody offers {', '.join(unknown)} any more, so how many GPUs they have is not known: left out"
-        )
+        listener.note(f"{', '.join(unknown)}: no longer offered, so the number of GPUs is unknown: left out")
     return tuple(point for point in points if machines.get((point.provider, point.instance_type)))

@@ -236,6 +236,9 @@ def _limits(
         keeps = OfferQuery(max_usd_per_h=most_usd).matches
         name = listener.name_of("max_usd_per_h")
         limits.append(Limit(name=name, text=f"{name} {most_usd:g}", keeps=keeps))
+    for floor in asked.floors:
+        name = listener.name_of(floor.argument)
+        limits.append(Limit(name=name, text=f"{name} {floor.least:g}", keeps=floor.keeps))
     if (most := asked.max_gpus) is not None:
         limits.append(
             _setting(pricing, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, StoreError
+from advisor.core.errors import InputError, StoreError, did_you_mean
 
 if TYPE_CHECKING:
     from advisor.config.layers import PricingSettings
@@ -91,9 +91,13 @@ def known_answers(
 
 
 def run_refresh(
-    pricing: PricingSettings, sources: Sequence[PriceSource], store: Store, listener: Listener
+    pricing: PricingSettings,
+    sources: Sequence[PriceSource],
+    store: Store,
+    listener: Listener,
+    providers: tuple[str, ...] = (),
 ) -> tuple[Kept, ...]:
-    """Refresh, and forget what is too old.
+    """Refresh, of all providers or of some, and forget what is too old.
 
     Raises:
         LockedError: another refresh of the same database is under way.
@@ -103,7 +107,7 @@ def run_refresh(
     from advisor.pricing.sources.protocol import OfferQuery
     from advisor.store.pulls import forget_points
 
-    query = OfferQuery(regions=regions_of(pricing.cloud))
+    query = OfferQuery(regions=regions_of(pricing.cloud), providers=providers)
     names = ", ".join(source.name for source in sources)
     with _pulling(listener, names) as progress:
         within_s = pricing.prices.refresh_within
@@ -117,10 +121,18 @@ def regions_of(settings: CloudSettings) -> tuple[str, ...]:
     return () if "*" in settings.regions else settings.regions
 
 
-def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Listener) -> tuple[Kept, ...]:
+def refresh_prices(
+    names: Sequence[str], pricing: PricingSettings, listener: Listener, *, providers: tuple[str, ...] = ()
+) -> tuple[Kept, ...]:
     """Pull live prices now, of all live sources of the settings or of those named, and remember them.
 
     Sources without credentials are skipped unless they are the only ones.
+
+    Args:
+        names: of sources; none for all.
+        pricing: the settings.
+        listener: hears of progress, and of what is skipped.
+        providers: whose prices; none for all.
 
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
@@ -131,16 +143,36 @@ def refresh_prices(names: Sequence[str], pricing: PricingSettings, listener: Lis
     from advisor.service.prices.account_quotas import read_account_quotas
     from advisor.store.database import open_store
 
-    sources = live_sources(pricing, names, listener)
+    sources = _of_providers(live_sources(pricing, names, listener), providers, listener)
     if not names:
         sources = _with_credentials(sources, listener)
     with open_store(pricing.store.url) as store:
-        kept = run_refresh(pricing, sources, store, listener)
+        kept = run_refresh(pricing, sources, store, listener, providers)
         problems = read_account_quotas(pricing, [source.name for source in sources], store)
     listener.warn(failures_in_words(kept))
     for problem in problems:
         listener.note(problem)
     return kept
+
+
+def _of_providers(
+    sources: tuple[PriceSource, ...], providers: Sequence[str], listener: Listener
+) -> tuple[PriceSource, ...]:
+    """The sources that may have prices of one of these providers; one that says none may have any."""
+    known = {name for source in sources for name in source.capabilities.providers}
+    wanted = {name.lower() for name in providers}
+    for name in providers:
+        if name.lower() not in known and all(source.capabilities.providers for source in sources):
+            near = did_you_mean(name, known)
+            raise InputError(
+                f"{listener.name_of('cloud.providers')}: no source that can be refreshed has prices of"
+                f" {name!r}.{near} There are {', '.join(sorted(known))}."
+            )
+    return tuple(
+        source
+        for source in sources
+        if not (wanted and source.capabilities.providers) or wanted & {*source.capabilities.providers}
+    )
 
 
 def _with_credentials(sources: tuple[PriceSource, ...], listener: Listener) -> tuple[PriceSource, ...]:

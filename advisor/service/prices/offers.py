@@ -11,10 +11,11 @@ from advisor.core.errors import StoreError
 from advisor.core.findings import Finding, quoted
 from advisor.core.findings.about_answers import OptInRegions
 from advisor.core.globs import is_any, same_name
-from advisor.core.gpus import parse_gpu_request
-from advisor.core.limits import MAX_USD_PER_H, check_number
+from advisor.core.gpus import load_gpus, parse_gpu_request
+from advisor.core.limits import MAX_MEMORY_GIB, MAX_USD_PER_H, check_number
+from advisor.core.units import GIB
 from advisor.core.values import PriceOrder
-from advisor.service.offer_filters import OfferFilter, check_counts
+from advisor.service.offer_filters import Floor, OfferFilter, check_counts
 from advisor.service.prices.limits import ANY, check_providers, check_regions, nothing_left
 from advisor.service.prices.live import now
 
@@ -101,7 +102,7 @@ def query_offers(
     offers = _at_own_prices(pricing, query, answers, max_age_s=pricing.prices.max_age)
     small = [o for o in offers.offers if asked.max_gpus is None or o.num_gpus <= asked.max_gpus]
     counts = asked.node_counts(small)
-    kept = tuple(offer for offer in small if counts.of(offer))
+    kept = tuple(o for o in small if counts.of(o) and all(floor.keeps(o) for floor in asked.floors))
     closed: tuple[Finding, ...] = ()
     if only_open:
         asked = replace(asked, opens=is_open(cloud, answers))
@@ -248,12 +249,18 @@ class PricesRequest:
     Attributes:
         gpus: GPUs or families with counts, such as ``A100:8``; none for any.
         max_usd_per_h: of the whole machine.
+        min_memory_gib: of one GPU.
+        min_vcpus: of the whole machine.
+        min_host_memory_gib: of the whole machine, beside its GPUs.
         order: by what to sort.
         every_zone: also zones that cost more than the cheapest of their region.
     """
 
     gpus: tuple[str, ...] = ()
     max_usd_per_h: float | None = None
+    min_memory_gib: float | None = None
+    min_vcpus: int | None = None
+    min_host_memory_gib: float | None = None
     order: PriceOrder = PriceOrder.PRICE
     every_zone: bool = False
 
@@ -275,7 +282,12 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
-    asked = OfferFilter(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
+    asked = OfferFilter(
+        gpus=request.gpus,
+        wanted=wanted_counts(request.gpus, listener),
+        max_usd_per_h=most,
+        floors=tuple(_floors(request, listener)),
+    )
     pull_due(pricing, sources_for(pricing).sources, listener)
     answer = query_offers(pricing, asked, listener)
     priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
@@ -283,6 +295,30 @@ def list_prices(request: PricesRequest, pricing: PricingSettings, listener: List
     return replace(
         answer, offers=tuple(offer for offer, _ in shown), prices=tuple(price for _, price in shown)
     )
+
+
+def _floors(request: PricesRequest, listener: Listener) -> Iterator[Floor]:
+    from advisor.pricing.instance_types import load_instances
+
+    gpus, machines = load_gpus(), load_instances()
+
+    def gpu_gib(offer: Offer) -> float | None:
+        return gpus[offer.gpu].memory_bytes / GIB if offer.gpu in gpus else None
+
+    def host_gib(offer: Offer) -> float | None:
+        machine = machines.get((offer.provider, offer.instance_type))
+        return None if machine is None or machine.memory_bytes is None else machine.memory_bytes / GIB
+
+    of: dict[str, Callable[[Offer], float | None]] = {
+        "min_memory_gib": gpu_gib,
+        "min_vcpus": lambda offer: offer.num_vcpus,
+        "min_host_memory_gib": host_gib,
+    }
+    for argument, has in of.items():
+        least = getattr(request, argument)
+        if least is not None:
+            check_number(listener.name_of(argument), least, least=0, most=MAX_MEMORY_GIB)
+            yield Floor(argument=argument, least=least, of=has)
 
 
 def _sorted(priced: Iterable[PricedOffer], order: PriceOrder) -> list[PricedOffer]:

@@ -183,7 +183,7 @@ def _part_change(
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
     """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
-    from advisor.predict.methods import operator_times
+    from advisor.predict.in_steps import operator_times
     from advisor.predict.step_time import computing_s, waits_s
 
     times = operator_times(trace, load_gpus()[option.plan.gpu])

@@ -26,13 +26,14 @@ from advisor.service.prices.live import now
 
 if TYPE_CHECKING:
     from advisor.config.delivery_settings import DeliverySettings
-    from advisor.config.settings import Settings, StoreSettings
-    from advisor.schedule.exports import ExportedFile, WorkflowPlan
+    from advisor.config.settings import ReportSettings, ScheduleSettings, StoreSettings
+    from advisor.schedule.exports import ExportedFile
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
 
 _ENV = "env:"
 _MOST_SHOWN = 20
+_SYSTEMD_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +220,22 @@ class ExportRequest:
     image: str | None = None
 
 
-def schedule_files(request: ExportRequest, settings: Settings) -> tuple[ExportedFile, ...]:
+def schedule_files(
+    request: ExportRequest,
+    database: StoreSettings,
+    limits: ScheduleSettings,
+    *,
+    delivery: DeliverySettings,
+    report: ReportSettings,
+) -> tuple[ExportedFile, ...]:
     """Files for another scheduler; those that run elsewhere have the channels and teams in them.
+
+    Args:
+        request: which schedules, and for which scheduler.
+        database: where they are kept.
+        limits: how long a command may take, and how late it may begin.
+        delivery: whose channels a command needs.
+        report: the same of teams.
 
     Raises:
         ConfigError: a schedule names a channel that there is not.
@@ -228,9 +243,8 @@ def schedule_files(request: ExportRequest, settings: Settings) -> tuple[Exported
             were asked for, there is none, or the scheduler cannot have it.
         StoreError: the database cannot be read.
     """
-    from advisor.schedule.exports import cron_jobs, crontab, systemd_units, workflow
+    from advisor.schedule.exports import WorkflowPlan, cron_jobs, crontab, systemd_units, workflow
 
-    database = settings.store
     if (request.name is None) is not request.is_all:
         raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
     if request.name is None:
@@ -241,32 +255,24 @@ def schedule_files(request: ExportRequest, settings: Settings) -> tuple[Exported
         raise InputError("there are no schedules to export: see `advisor schedule add --help`.")
     # By its path: cron and systemd know few folders.
     program = processes.ADVISOR
-    timeout_s, catch_up_s = settings.schedule.timeout, settings.schedule.catch_up
+    timeout_s, carried = limits.timeout, partial(_carried, delivery=delivery, report=report)
     match request.scheduler:
         case Scheduler.CRON:
             return crontab(wanted, program)
         case Scheduler.SYSTEMD:
             return systemd_units(wanted, program=program, timeout_s=timeout_s)
         case Scheduler.GITHUB_ACTIONS:
-            return tuple(workflow(one, _plan(one, settings)) for one in wanted)
+            plan = partial(WorkflowPlan, timeout_s=timeout_s, now=now())
+            return tuple(
+                workflow(one, plan(secrets=_secrets(one, delivery), settings=carried(one))) for one in wanted
+            )
         case Scheduler.KUBERNETES:
             if request.image is None:
                 raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
-            carried = partial(_carried, settings=settings)
+            waits_s = limits.catch_up
             return cron_jobs(
-                wanted, image=request.image, timeout_s=timeout_s, catch_up_s=catch_up_s, settings=carried
+                wanted, image=request.image, timeout_s=timeout_s, catch_up_s=waits_s, settings=carried
             )
-
-
-def _plan(schedule: Schedule, settings: Settings) -> WorkflowPlan:
-    from advisor.schedule.exports import WorkflowPlan
-
-    return WorkflowPlan(
-        secrets=_secrets(schedule, settings.delivery),
-        timeout_s=settings.schedule.timeout,
-        now=now(),
-        settings=_carried(schedule, settings),
-    )
 
 
 def _channels(schedule: Schedule, delivery: DeliverySettings) -> dict[str, dict[str, object]]:
@@ -293,13 +299,13 @@ def _secrets(schedule: Schedule, delivery: DeliverySettings) -> tuple[str, ...]:
 _OF_REPORTS = ("organisation", "teams", "shared", "shared_by", "tags", "tokens_per_step", "project_tag")
 
 
-def _carried(schedule: Schedule, settings: Settings) -> dict[str, str]:
+def _carried(schedule: Schedule, delivery: DeliverySettings, report: ReportSettings) -> dict[str, str]:
     """Settings that a command needs where ours are not, as variables.
 
     Raises:
         InputError: a channel needs a file of this machine.
     """
-    channels = _channels(schedule, settings.delivery)
+    channels = _channels(schedule, delivery)
     for name, channel in channels.items():
         for key, value in channel.items():
             if key == "ca_file" or (isinstance(value, str) and value.startswith("file:")):
@@ -309,8 +315,8 @@ def _carried(schedule: Schedule, settings: Settings) -> dict[str, str]:
                 )
     carried: dict[str, object] = {"delivery.channels": channels} if channels else {}
     if schedule.command[0] == "report":
-        report = settings.report.model_dump(mode="json", exclude_defaults=True)
-        carried |= {f"report.{name}": report[name] for name in _OF_REPORTS if name in report}
+        told = report.model_dump(mode="json", exclude_defaults=True)
+        carried |= {f"report.{name}": told[name] for name in _OF_REPORTS if name in told}
     return {
         environment_variable(name): json.dumps(value, ensure_ascii=False) for name, value in carried.items()
     }
@@ -349,15 +355,18 @@ def install_service() -> Path:
     for words in (("daemon-reload",), ("enable", file.name), ("restart", file.name)):
         command = ("systemctl", "--user", *words)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = processes.run(command, timeout_s=_SYSTEMD_S)
+        except subprocess.TimeoutExpired:
+            raise AdvisorError(f"{' '.join(command)} does not end. The unit is written ({path}).") from None
         except OSError:
             raise InputError(
                 f"there is no systemctl here, so nothing starts the unit ({path}): let cron run the schedules"
                 " (advisor schedule export --all --to cron)."
             ) from None
         if done.returncode:
+            why = done.stderr.decode(errors="replace").strip()[:500] or f"exit code {done.returncode}"
             raise AdvisorError(
-                f"{' '.join(command)} failed: {done.stderr.strip()[:500] or done.returncode}. The unit is"
-                f" written ({path}): run this command again in a session of your own, not by sudo."
+                f"{' '.join(command)} failed: {why}. The unit is written ({path}): run this command again in"
+                " a session of your own, not by sudo."
             )
     return path

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from advisor.core.gpus import resolve_gpu
+from advisor.core.gpus import catalog_path, resolve_gpu
 from advisor.core.values import Z90
 from advisor.operators.attention_kernels import (
     AttentionCall,
@@ -28,6 +29,7 @@ from tests.attention import make_attention
 from tests.shared import SHARED, needs_shared
 
 MEASUREMENTS = SHARED / "measurements"
+KERNELS = Path(__file__).parents[2] / "measured" / "h100_sxm_2026-11" / "kernels.jsonl.gz"
 TRUE = replace(kernels()[Backend.FLASH_2, False], start_tiles=0.8, tail=0.5, traffic=0.5, uneven=0.85)
 
 
@@ -93,8 +95,8 @@ def test_the_catalog_holds_what_is_written() -> None:
     assert document["kernel"]["flash_2"]["forward"]["efficiency"]["128"] == pytest.approx(
         kernels()[Backend.FLASH_2, False].efficiency[128], abs=1e-3
     )
-    document = tomllib.loads(recurrent.render(step_constants()))
-    assert document["steps"]["vector"]["backward"]["compute"] <= 0.9
+    fitted = recurrent.render(step_constants())
+    assert fitted == catalog_path("recurrent.toml").read_text(encoding="utf-8")
 
 
 # --- against what was measured ---------------------------------------------------------------------
@@ -132,6 +134,22 @@ def test_steps_of_unseen_recurrent_layers_are_within_15_percent() -> None:
     for rate, own in recurrent.by_rate(layers).items():
         errors = np.array(recurrent.unseen(own)) / np.array([layer.time_s for layer in own]) - 1
         assert np.abs(errors).mean() < 0.15, rate
+
+
+@needs_shared
+def test_a_cell_of_today_is_told_by_recorded_layers_alone() -> None:
+    newer = list(recurrent.read_recorded(KERNELS))
+    assert len(newer) == 8
+    fitted = recurrent.fit_steps(recurrent.read_layers(MEASUREMENTS), newer)
+    shipped = step_constants()
+    assert {key: one.cell_s for key, one in fitted.items()} == {
+        key: pytest.approx(one.cell_s, rel=1e-3) for key, one in shipped.items()
+    }
+    errors = [
+        abs(layer.predicted_s(shipped[layer.cores, layer.steps.is_backward]) / layer.time_s - 1)
+        for layer in newer
+    ]
+    assert np.mean(errors) < 0.2
 
 
 def mean_over_gpus(judged: attention.Judged) -> float:

@@ -116,19 +116,27 @@ def test_a_wait_at_the_end_of_the_forward_pass_empties_the_queue() -> None:
     """Backward and optimizer are launched for 2 s, and only then the optimizer's kernels run for 4 s."""
     host_s, gpu_s = dict.fromkeys(Phase, 1.0), {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 4.0}
     # From the wait: backward's launches, the optimizer's kernels beside later launches, the forward pass's.
-    assert step_s(host_s, gpu_s, frozenset({Phase.FORWARD})) == pytest.approx(1 + 4.0 + 0.1)
+    assert step_s(host_s, gpu_s, {Phase.FORWARD: 1}) == pytest.approx(1 + 4.0 + 0.1)
 
 
 def test_two_waits_are_two_stretches() -> None:
     host_s, gpu_s = dict.fromkeys(Phase, 1.0), dict.fromkeys(Phase, 3.0)
-    waits = frozenset({Phase.FORWARD, Phase.OPTIMIZER})
+    waits = {Phase.FORWARD: 1, Phase.OPTIMIZER: 1}
     # The optimizer's stretch: backward and optimizer, 6 s; the forward pass alone, 3 s.
     assert step_s(host_s, gpu_s, waits) == pytest.approx(9.0)
 
 
+def test_a_phase_of_many_waits_hides_no_launches_behind_other_phases() -> None:
+    """An optimizer reads a norm of each of 100 tensors: 1 % of it is launched behind the backward pass."""
+    host_s = {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 2.0}
+    gpu_s = {Phase.FORWARD: 1.0, Phase.BACKWARD: 2.0, Phase.OPTIMIZER: 1.0}
+    assert step_s(host_s, gpu_s, {Phase.OPTIMIZER: 1}) == pytest.approx(4.0)
+    assert step_s(host_s, gpu_s, {Phase.OPTIMIZER: 100}) == pytest.approx(0.99 * 2.0 + 3.0 + 0.01 * 1.0)
+
+
 def test_a_value_that_is_read_is_a_wait() -> None:
-    read = make_op("advisor::d2h_copy", num_bytes=4, phase=Phase.BACKWARD)
-    assert waits_in((FORWARD, read)) == {Phase.BACKWARD}
+    read = make_op("advisor::d2h_copy", num_bytes=4, count=3, phase=Phase.BACKWARD)
+    assert waits_in((FORWARD, read)) == {Phase.BACKWARD: 3}
     assert not waits_in((FORWARD, make_op("advisor::h2d_copy", num_bytes=4)))
 
 

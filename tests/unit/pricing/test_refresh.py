@@ -280,6 +280,21 @@ def test_a_refresh_of_one_region_leaves_the_others_due(store: Store) -> None:
     assert due_sources([source], store, NOON, DAY_S, ["eu-west-1"]) == ()
 
 
+def test_a_refresh_of_one_provider_leaves_the_others_as_they_were(store: Store) -> None:
+    aws = part(offer(), scope="aws", place=("aws", "us-east-1", Market.ON_DEMAND))
+    gcp = part(offer(provider="gcp"), scope="gcp", place=("gcp", "us-east1", Market.ON_DEMAND))
+    source = FakeSource(aws, gcp)
+    source.capabilities = replace(source.capabilities, providers=("aws", "gcp"))
+    pulled(store, source)
+    again = FakeSource(gcp)
+    kept = refresh([again], OfferQuery(providers=("gcp",)), store, now=lambda: NOON + timedelta(days=2))
+    assert [(one.scope, one.failure) for one in kept] == [("gcp", None)]
+    assert again.queries[0].providers == ("gcp",)
+    assert len(usd(store)) == 2
+    # The other one is as old as it was, so the source is due.
+    assert due_sources([source], store, NOON + timedelta(days=2), DAY_S) == (source,)
+
+
 def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store: Store) -> None:
     source = FakeSource(part(offer()), Part(scope="eu", failure="down"))
     pulled(store, source)

@@ -31,6 +31,16 @@ result = sorted(name for name in ops() if "attention" in name)
 """,
         ["aten::_scaled_dot_product_flash_attention"],
     ),
+    "extensions": (
+        """
+from torch.utils import cpp_extension
+try:
+    cpp_extension.load_inline("mine", ["int one() { return 1; }"], cuda_sources=["__global__ void two() {}"])
+except Exception as error:
+    result = str(error)
+""",
+        "Error building extension 'mine': it has CUDA sources",
+    ),
     # The operators as the library declares them, which is in tests/compatibility.
     "bitsandbytes": (
         """

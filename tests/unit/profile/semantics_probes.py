@@ -71,6 +71,7 @@ third, row = as_numpy.clone(), torch.zeros(1024, 1024)
 row[5].fill_(2)
 fourth, moved = copy.deepcopy(row), torch.zeros(1024, 1024)
 moved += 1
+assert nn.Linear(2, 2).cuda().share_memory().weight.is_cuda
 shared = torch.zeros(1024, 1024).share_memory_()
 shared[0] = 1
 made = nn.Parameter(torch.zeros(1024, 1024))

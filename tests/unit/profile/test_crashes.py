@@ -31,6 +31,30 @@ def test_a_known_cause_is_told_in_place_of_doubt():
     assert "report" not in text
 
 
+def test_what_needs_a_gpu_is_not_for_the_script_to_fix():
+    for error in ("AssertionError: libcuda.so cannot found!", "RuntimeError: 0 active drivers ([])"):
+        text = message(error, origin="script")
+        assert "Triton kernel" in text
+        assert "fix it" not in text
+
+
+def test_a_missing_data_set_is_offered_samples_of_its_own_form():
+    lost = "RuntimeError: Dataset not found. You can use download=True to download it"
+    for file, sample in (("mnist", "1x28x28:float32,10:class"), ("voc", "3x224x224:float32,1000:class")):
+        assert sample in message(lost, traceback=f'File "torchvision/datasets/{file}.py"', origin="script")
+
+
+def test_an_error_of_a_library_names_the_line_that_called_it():
+    place = {"file": "train.py", "line": 7, "text": "fit(model)"}
+    text = crash({"status": "crashed", "message": "ValueError: no", "origin": "script", **place}, "train.py")
+    assert text.startswith("'train.py' raised ValueError: no at line 7 of 'train.py', 'fit(model)'. It must")
+
+
+def test_who_counted_gpus_and_wants_more_is_told_of_world():
+    assert "`world_size` N" in message("RuntimeError: need 2 GPUs", origin="script", counted_gpus=True)
+    assert "`world_size` N" not in message("RuntimeError: need 2 GPUs", origin="script", counted_gpus=False)
+
+
 def test_a_full_folder_is_not_for_the_script_to_fix():
     text = message("OSError: [Errno 28] No space left on device", origin="script")
     assert "was ended before its third optimizer step" in text

@@ -46,6 +46,20 @@ def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(l
     assert [*seen, loading.is_evaluating] == [True, True, False, True, False]
 
 
+def test_the_last_batch_of_a_prefetcher_is_part_of_the_evaluation(loading):
+    def one_ahead(batches):
+        held = next(batches)
+        for following in batches:
+            yield held
+            held = following
+        yield held
+
+    with torch.no_grad():
+        seen = [loading.is_evaluating for _ in one_ahead(fresh(loading, Loader([samples(4)] * 3)))]
+    assert seen == [True, True, True]
+    assert not loading.evaluates()  # with the first operator of the training
+
+
 def test_a_short_evaluation_comes_to_its_own_end(loading):
     assert evaluate(loading, MOST_EVALUATED) == (MOST_EVALUATED, [])
 

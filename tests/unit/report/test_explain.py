@@ -87,14 +87,18 @@ def value(option: Option, title: str, name: str) -> str:
 
 
 def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
-    first, state, risk = sections(make_option())["X"]
+    first, state, rank, risk = sections(make_option())["X"]
+    assert rank == "  rank: 1 of 1, the # of tables"
     for text in ("aws x.xlarge us-east-1 on-demand", "1 x X", "12,345"):
         assert text in first
     assert "feasible" in state
     assert "some risk" in risk
+    assert "zone: " not in text_of(make_option())
+    offer = make_offer("X", 4.0, zone="use1-az5", region="us-east-1")
+    assert "zone: use1-az5 of us-east-1" in text_of(make_option(plan=make_plan("X", 4.0, offer=offer)))
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
     assert "status: over budget" in text_of(make_option(reasons=(sample(RemovedByBudget),)))
-    assert "status: feasible; in the table Y speaks for it" in text_of(make_option(folded_into="Y"))
+    assert "status: feasible; in the table it is counted with Y" in text_of(make_option(folded_into="Y"))
 
 
 def test_each_time_stands_in_its_line() -> None:

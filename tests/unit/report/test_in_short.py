@@ -40,7 +40,7 @@ def answer(**limits: float) -> Recommendation:
 def test_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
     taken, figures, doubt = sentences(answer().summary)
     assert taken == "Use 1 x LAB (cluster lab)"
-    assert figures == "Expect $10.00 (p90 $10.00) and 2 h (p90 2 h), of which 1,000 steps take 1 h"
+    assert figures == "Expect $10.00 (90 %: under $10.00) and 2 h (under 2 h): 1,000 steps take 1 h"
     assert doubt.startswith("What would change this advice: ")
     assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
 
@@ -80,7 +80,7 @@ def test_a_rented_machine_has_the_date_of_its_price() -> None:
 def test_they_come_first_and_keep_to_the_width() -> None:
     text = on_screen(recommendation_document(answer(), top=15), 80)
     head, _, table = text.partition("Status")
-    assert head.startswith("Use 1 x LAB (cluster lab).\nExpect $10.00 (p90 $10.00)")
+    assert head.startswith("Use 1 x LAB (cluster lab).\nExpect $10.00 (90 %: under $10.00)")
     assert "recommended" in table
     assert max(map(len, text.splitlines())) <= 80
 

@@ -69,7 +69,7 @@ def test_what_nobody_knows_is_unknown() -> None:
         "train.py was lost, exit code 0",
         "  time       unknown",
         "  machine    no GPU, of an unknown provider",
-        "  cost       unknown, as the machine's price is: --plan ID, --usd-per-hour or --cost tells",
+        "  cost       unknown: the machine's price is not known (give --plan ID, --usd-per-hour or --cost)",
         "  steps      none seen: those of PyTorch optimizers in Python are counted",
     ]
 

@@ -248,3 +248,11 @@ def test_cents_of_parts_add_up_to_the_cents_of_the_whole(parts: list[Decimal]) -
     cents = [round(usd * 100) for usd in in_cents(parts)]
     assert abs(sum(cents) - float(sum(parts)) * 100) <= 0.5 + 1e-4
     assert all(abs(one - float(part) * 100) < 1.001 for one, part in zip(cents, parts, strict=True))
+
+
+def test_a_mail_has_the_figure_in_its_subject() -> None:
+    document = review_document(whole(bills=(), organisation="Acme"))
+    assert document.subject == "Acme: $42.00 spent, 02 Nov to 09 Nov 2026"
+    assert review_document(whole(make_run(usd=None), bills=(), jobs=())).subject.startswith(
+        "everybody: unknown"
+    )

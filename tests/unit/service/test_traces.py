@@ -145,6 +145,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "sandbox_read": (),
         "env": (),
         "variables": {},
+        "memory_bytes": None,
     }
 
 

@@ -19,7 +19,7 @@ from ..untouched import become_weight
 
 if TYPE_CHECKING:
     from ...session import Session
-    from ..gpu import PretendedGpu
+    from ..gpu import PretendedGpu, World
 
 
 def become(tensor: torch.Tensor, kind: Any) -> torch.Tensor:
@@ -152,7 +152,7 @@ def install_device(session: Session) -> None:
     Replace the queries in ``torch.cuda`` and in the submodules that define them.
     """
     answers: dict[str, object] = {name: _do_nothing() for name in _NOTHING}
-    answers.update(_identity_answers(session.gpu, session.world.gpus_per_node))
+    answers.update(_identity_answers(session.gpu, session.world))
     answers.update(_memory_answers(session))
     answers.update(_random_answers())
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
@@ -171,7 +171,7 @@ def _do_nothing() -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
+def _identity_answers(gpu: PretendedGpu, world: World) -> dict[str, object]:
     properties = SimpleNamespace(
         name=gpu.name, major=gpu.major, minor=gpu.minor, total_memory=gpu.memory_bytes,
         multi_processor_count=gpu.num_sms, is_integrated=0, is_multi_gpu_board=0, warp_size=32,
@@ -186,7 +186,7 @@ def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
         "_is_compiled": lambda: True,
         "is_bf16_supported": lambda including_emulation=True: gpu.major >= 8 or including_emulation,
         "is_tf32_supported": lambda: gpu.major >= 8,
-        "device_count": lambda: num_devices,
+        "device_count": world.count_gpus,
         "current_device": lambda: 0,
         "set_device": _set_device,
         "get_device_name": lambda device=None: gpu.name,  # noqa: ARG005
@@ -356,7 +356,7 @@ def install_accelerator(session: Session) -> None:
     memory = session.memory
     answers: dict[str, object] = {
         "is_available": lambda: True,
-        "device_count": lambda: session.world.gpus_per_node,
+        "device_count": session.world.count_gpus,
         "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,

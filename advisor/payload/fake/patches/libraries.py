@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,30 @@ def _product_of_8_bits(
     dequantise = torch.ops.bitsandbytes.int8_mm_dequant
     product = dequantise(integers, row_scales, scales, dtype=rows.dtype, bias=bias)
     return product.view(*quantised.shape[:-1], weight.shape[0]), outliers
+
+
+def install_extensions(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
+    """Extensions with CUDA sources are refused before they are compiled.
+
+    Where there is a compiler it runs for a minute or two, and what it makes cannot run without a GPU.
+
+    Wrap the functions of ``torch.utils.cpp_extension`` that compile while a script runs.
+    """
+
+    def compile_others(original: Original, *args: object, **kwargs: object) -> object:
+        given = inspect.signature(original).bind(*args, **kwargs).arguments
+        sources: Any = given.get("sources", ())
+        files = [sources] if isinstance(sources, str) else list(sources)
+        is_cuda = given.get("with_cuda") or given.get("cuda_sources")
+        if is_cuda or any(str(file).endswith((".cu", ".cuh")) for file in files):
+            raise RuntimeError(f"Error building extension {given.get('name')!r}: it has CUDA sources")
+        return original(*args, **kwargs)
+
+    def watch(module: ModuleType) -> None:
+        wrap(module, "load", compile_others)
+        wrap(module, "load_inline", compile_others)
+
+    when_imported("torch.utils.cpp_extension", watch)
 
 
 Tensors = list[torch.Tensor]

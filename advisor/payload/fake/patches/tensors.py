@@ -206,7 +206,12 @@ def install_tensor_device(session: Session) -> None:
         pin_memory=lambda tensor, device=None: tensor,  # noqa: ARG005
         is_pinned=lambda tensor, device=None: False,  # noqa: ARG005
     )
+
+    def share(original: Original, tensor: torch.Tensor) -> object:
+        return tensor if session.is_fake(tensor) else original(tensor)  # a GPU's memory is shared as it is
+
     wrap(torch.Tensor, "to", to)
+    wrap(torch.Tensor, "share_memory_", share)
 
 
 def _with_plain_target(session: Session, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:

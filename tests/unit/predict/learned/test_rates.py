@@ -193,7 +193,7 @@ def test_tf32_is_less_sure_than_what_was_measured() -> None:
         for op, precision in ((replace(PRODUCT, inputs=half(PRODUCT).inputs, name="aten::bmm"), EXACT),
                               (replace(PRODUCT, name="aten::bmm"), TF32))
     )  # fmt: skip
-    assert tf32_sigma**2 == pytest.approx(half_sigma**2 + 0.25**2, rel=1e-3)
+    assert tf32_sigma**2 == pytest.approx(half_sigma**2 + 0.15**2, rel=1e-3)
 
 
 def test_products_of_a_step_share_what_differs_from_lab_to_lab() -> None:
@@ -205,4 +205,4 @@ def test_products_of_a_step_share_what_differs_from_lab_to_lab() -> None:
         there = replace(constants, learned_share=share)
         times = op_times(replace(make_trace(ops=(product,)), precision=EXACT), H100, there, known)
         own = SHARED * float(times.sigma[0])
-        assert float(times.shared_sigma[0]) == pytest.approx(math.hypot(own, 0.1 * left), rel=1e-6)
+        assert float(times.shared_sigma[0]) == pytest.approx(math.hypot(own, 0.06 * left), rel=1e-6)

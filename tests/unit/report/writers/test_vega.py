@@ -250,3 +250,19 @@ def test_a_tone_is_a_colour_of_its_own() -> None:
         x=Axis(USD), y=Axis(USD), series=tuple(Series("a", ((1.0, 1.0), (2.0, 2.0)), (), t) for t in tones)
     )
     assert [colour_name(chart, i) for i in range(3)] == ["best", "soft", "series-3"]
+
+
+def test_what_has_not_happened_is_dashed_and_what_has_ends_today() -> None:
+    spent = Series("spent", ((1.0, 0.0), (2.0, 5.0)), stops=True)
+    ahead = Series("forecast", ((2.0, 5.0), (3.0, 9.0)), is_dashed=True)
+    chart = Chart(x=Axis(USD), y=Axis(USD), series=(spent, ahead), until=4.0)
+    spec = spec_of(chart)
+    xs = [row["x"] for row in spec["datasets"]["points"] if row["place"] == 0]
+    assert xs == [1.0, 2.0]
+    (dashes,) = [one["encoding"]["strokeDash"] for one in spec["layer"] if "strokeDash" in one["encoding"]]
+    assert dashes["scale"]["range"] == [[1, 0], [5, 4]]
+    assert colour_name(chart, 0) == colour_name(chart, 1)
+    doubtful = Chart(
+        x=Axis(USD), y=Axis(USD), series=(Series("a", ((0.0, 1.0),), tone=Tone.DOUBTFUL),), bars=("b",)
+    )
+    assert colour_name(doubtful, 0) == "series-5"  # amber

@@ -22,7 +22,14 @@ from advisor.pricing.sources.protocol import OfferQuery
 from advisor.service.listening import Silence
 from advisor.service.offer_filters import OfferFilter, is_wanted
 from advisor.service.prices import daily, live
-from advisor.service.prices.offers import _sorted, is_open, query_offers, wanted_counts
+from advisor.service.prices.offers import (
+    PricesRequest,
+    _sorted,
+    is_open,
+    list_prices,
+    query_offers,
+    wanted_counts,
+)
 from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.listening import Heard
@@ -69,6 +76,40 @@ def test_settings_become_the_query(asked):
     ((query, _, max_age_s),) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
     assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
+
+
+@pytest.mark.parametrize(
+    ("floors", "counts"),
+    [
+        ({"min_memory_gib": 79}, {1, 4, 16}),
+        ({"min_vcpus": 100}, set()),
+        ({"min_vcpus": 4}, {1}),
+        ({"min_host_memory_gib": 30}, {8}),
+        ({"min_host_memory_gib": 30, "min_memory_gib": 80}, set()),
+    ],
+)
+def test_a_machine_has_at_least_what_is_asked_for(monkeypatch, floors, counts):
+    known = Answer(
+        source="a test",
+        is_live=False,
+        offers=(
+            make_offer("A100-SXM-80GB", num_gpus=1, num_vcpus=8),
+            make_offer("A100-SXM-80GB", num_gpus=4, instance_type="a4"),
+            make_offer("L4", num_gpus=8, instance_type="g6.4xlarge"),
+            make_offer("A100-SXM-80GB", num_gpus=16, instance_type="a16"),
+            make_offer("a GPU of no catalog", num_gpus=2),
+        ),
+        providers=("aws", "gcp"),
+    )
+    monkeypatch.setattr(daily, "current_answers", lambda *_, **__: [known])
+    monkeypatch.setattr(daily, "pull_due", lambda *_: None)
+    monkeypatch.setattr(live, "known_answers", lambda *_: [known])
+    if not counts:
+        with pytest.raises(NoOfferError, match=f"Without ({'|'.join(floors)}) there "):
+            list_prices(PricesRequest(**floors), pricing(), Silence())
+        return
+    found = list_prices(PricesRequest(**floors), pricing(), Silence())
+    assert {one.num_gpus for one in found.offers} == counts
 
 
 def test_without_a_limit_any_age_and_price_will_do(asked):

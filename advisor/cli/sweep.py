@@ -1,0 +1,49 @@
+"""``advisor sweep``: what to take for all jobs of a grid, and what moved since the last time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.help import option
+from advisor.cli.listening import TERMINAL
+from advisor.cli.options import FormatOption, JsonOption
+from advisor.report.printing import Format, print_document
+
+
+def sweep(
+    grid: Annotated[
+        Path,
+        typer.Argument(metavar="GRID", help="A YAML file: subjects, arguments, options (docs/sweep.md)."),
+    ],
+    workers: Annotated[
+        int | None, option("Answers at once; default: a process for each core.", metavar="N", min=1, max=256)
+    ] = None,
+    folder: Annotated[
+        Path | None, option("Where answers are kept; default: GRID.sweep beside the grid.", metavar="FOLDER")
+    ] = None,
+    offline: Annotated[bool, option("Never touch the network.", "--offline")] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Recommend a machine for each combination of scripts, arguments and limits; say what moved.
+
+    Answers are kept by all that they rest on (files, versions, settings, prices): another sweep computes what
+    changed, and one that was interrupted goes on.
+    """
+    from advisor.report.sweeps import sweep_document
+    from advisor.service.sweeping import Sweep, read_grid, world_of
+
+    jobs = read_grid(grid)
+    config = settings_with(**({"prices__offline": True} if offline else {}))
+    made = Sweep(
+        folder=folder or grid.with_name(f"{grid.name}.sweep"),
+        num_workers=workers or os.cpu_count() or 1,
+        offline=offline,
+        world=world_of(config.pricing, config.settings.model_dump_json()),
+    )
+    print_document(sweep_document(made.sweep(jobs, TERMINAL)), chosen_format(output, as_json))

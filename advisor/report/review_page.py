@@ -1,0 +1,210 @@
+"""A team's report as a page: four figures, one chart, what to do, and tables under tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.report.document import CENTS, Block, Card, Layout, Row, Table, Tile, Tone, columns
+from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
+from advisor.report.review_tables import (
+    SAVINGS,
+    accuracy_table,
+    billing_table,
+    budget_table,
+    command_of,
+    commitment_table,
+    counted,
+    jump_finding,
+    price_table,
+    saving_finding,
+    sentence_table,
+    showback_tables,
+    spending_tables,
+    violation_table,
+    whose,
+)
+from advisor.report.words import sentence
+from advisor.report.words.team_report import at_least
+from advisor.spend.showback import change_of
+
+if TYPE_CHECKING:
+    from advisor.review.budgets import BudgetState
+    from advisor.review.spending import Billing
+    from advisor.review.team_review import TeamReview
+
+NEARLY = 0.8
+"""Of a limit from which on a month is marked."""
+
+
+def report_layout(review: TeamReview) -> Layout:
+    """The whole page."""
+    return Layout(
+        tiles=tuple(_tiles(review)),
+        top=(budget_chart(review.budgets[0]),),
+        title=SAVINGS,
+        cards=tuple(
+            Card(
+                figure=f"saves {CENTS.words(one.period_usd)}",
+                text=sentence(saving_finding(one)),
+                command=command_of(one),
+            )
+            for one in review.savings
+        ),
+        tabs=tuple((name, blocks) for name, blocks in _tabs(review) if blocks),
+    )
+
+
+def spent_words(review: TeamReview) -> str:
+    """What was spent, as everybody reads it first."""
+    lost = review.spending.all
+    if review.billing is None and lost.is_unknown:
+        return "unknown"
+    is_least = review.billing is None and lost.num_unknown
+    return f"{'≥ ' if is_least else ''}{CENTS.words(float(review.showback.usd))}"
+
+
+def subject_of(review: TeamReview) -> str:
+    """The subject of a mail: the figure first."""
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    moved = "" if change is None else f" ({change:+.0%})"
+    scope, period = review.scope, review.period
+    who = scope.team or ", ".join(sorted(scope.projects or ())) or review.organisation or "everybody"
+    return f"{who}: {spent_words(review)} spent{moved}, {period.since:%d %b} to {period.until:%d %b %Y}"
+
+
+def _tiles(review: TeamReview) -> Iterator[Tile]:
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    runs = counted(review.spending.all.num_runs, "run")
+    moved = "before: not known" if change is None else f"{change:+.0%} against before"
+    yield Tile(name="Spent", figure=spent_words(review), note=f"{moved}, {runs}")
+    if review.billing is None:
+        yield Tile(name="Billed", figure="-", note="no bill was given (--bills FILE)")
+    else:
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        billed = CENTS.words(float(review.billing.usd))
+        yield Tile(name="Billed", figure=billed, note=f"{amortised} amortised, before tax")
+    yield _month(review.budgets[0])
+    saved = sum(one.period_usd for one in review.savings)
+    jobs = f"on {counted(len(review.savings), 'recurring job')}" if review.savings else "nothing found"
+    tone = Tone.GOOD if review.savings else Tone.PLAIN
+    yield Tile(name="Could be saved", figure=CENTS.words(saved), note=jobs, tone=tone)
+
+
+def _month(state: BudgetState) -> Tile:
+    month, used, forecast = state.month, state.used, state.month.forecast
+    spent = CENTS.words(float(month.spent_usd))
+    ahead = "" if forecast is None else f", will end at {CENTS.words(forecast.quantile(0.5))}"
+    limit = "no limit" if used is None else f"{used:.0%} of {CENTS.words(state.budget.most_usd or 0.0)}"
+    is_over = used is not None and (used >= NEARLY or (state.p_over or 0.0) > 0.5)
+    return Tile(
+        name=f"{month.since:%B}, {whose(state.budget)}",
+        figure=f"{'≥ ' if state.num_unknown else ''}{spent}",
+        note=f"{limit}{ahead}",
+        share=used,
+        tone=Tone.BAD if is_over else Tone.PLAIN,
+    )
+
+
+def _tabs(review: TeamReview) -> Iterator[tuple[str, tuple[Block, ...]]]:
+    budgets: tuple[Block, ...] = (budget_table(review.budgets), *map(budget_chart, review.budgets[1:]))
+    yield "Summary", (in_short(review), *budgets)
+    yield "Who spent it", tuple(showback_tables(review.showback))
+    yield "Leaks", tuple(_leaks(review))
+    if review.runs:
+        yield "Runs", (weeks_chart(review), *spending_tables(review.spending))
+    if review.billing is not None and review.billing.charges:
+        bills = (billing_table(review.billing),)
+        yield "Bills", (*bills, commitment_table(review.billing)) if review.billing.commitments else bills
+    if review.accuracy.time is not None:
+        chart = accuracy_chart(review.accuracy.comparisons)
+        yield "Predictions", (chart, accuracy_table(review))
+    if review.moves.moves:
+        charts = price_charts(review.moves.moves, review.period.until.timestamp())
+        yield "Prices", (*charts, price_table(review.moves.moves))
+    if review.unknown:
+        yield "Not known", (sentence_table("Not known", map(sentence, review.unknown)),)
+
+
+def _leaks(review: TeamReview) -> Iterator[Block]:
+    if review.leaks:
+        yield sentence_table("Where money leaks", map(sentence, review.leaks))
+    if review.showback.jumps:
+        yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
+    if review.violations:
+        yield violation_table(review.violations)
+
+
+def in_short(review: TeamReview) -> Table:
+    """The figures that a reader looks for first, one a row."""
+    rows = tuple(Row(cells) for cells in _in_short(review))
+    return Table(columns=columns("In short", "Figure", "And"), rows=rows, caption="In short")
+
+
+def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
+    spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
+    unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
+    cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
+    showback = review.showback
+    if review.billing is not None:
+        whole = "bills and runs, each dollar once"
+        yield "Spent", CENTS.words(float(showback.usd)), f"{whole}{_change(review)}"
+        yield "Runs", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
+    else:
+        yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}{_change(review)}"
+    if showback.unallocated_usd:
+        share = f" ({showback.unallocated_usd / showback.usd:.0%})" if showback.usd > 0 else ""
+        yield "Unallocated", CENTS.words(float(showback.unallocated_usd)), f"names no project{share}"
+    recommended = counted(len(review.recommendations), "recommendation")
+    yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
+    if review.billing is not None:
+        charges = counted(len(review.billing.charges), "charge")
+        amortised = CENTS.words(float(review.billing.amortised_usd))
+        yield (
+            "Billed",
+            CENTS.words(float(review.billing.usd)),
+            f"{charges}, before tax; {amortised} amortised",
+        )
+        if review.billing.tax_usd or review.billing.unreadable or review.billing.other_currencies:
+            yield "Not included", CENTS.words(float(review.billing.left_out_usd)), _left_out(review.billing)
+    for state in review.budgets:
+        yield _month_words(state)
+    if review.savings:
+        saved = sum(one.period_usd for one in review.savings)
+        jobs = counted(len(review.savings), "recurring job")
+        yield "Could have been saved", CENTS.words(saved), f"on {jobs}"
+    for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
+        if record is not None:
+            expected = f"{record.expected_within_p90:,.1f} expected"
+            held = f"{record.num_within_p90:,} of {record.num:,}"
+            yield f"Within the predicted p90 of {name}", held, expected
+
+
+def _change(review: TeamReview) -> str:
+    """Against the time before, where that is known."""
+    change = change_of(review.showback.usd, review.showback.before_usd)
+    days = f"the {review.period.days:,.0f} days before" if review.period.days != 1 else "the day before"
+    return "" if change is None else f"; {change:+.0%} against {days}"
+
+
+def _left_out(billing: Billing) -> str:
+    """What the sum of what is left out is made of, and what could not be added to it."""
+    parts = [f"{CENTS.words(float(billing.tax_usd))} of tax"] if billing.tax_usd else []
+    if billing.unreadable:
+        unknown = sum(fault.usd is None for fault in billing.unreadable)
+        rows = f"{CENTS.words(float(billing.unreadable_usd))} in {counted(len(billing.unreadable), 'row')}"
+        parts.append(f"{rows} that cannot be read{f' (amount of {unknown:,} unknown)' if unknown else ''}")
+    parts += [f"besides {amount:,.2f} {name}" for name, (amount, _) in billing.other_currencies.items()]
+    return ", ".join(parts)
+
+
+def _month_words(state: BudgetState) -> tuple[str, str, str]:
+    budget, month = state.budget, state.month
+    limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
+    spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
+    name = f"{month.since:%B}, {whose(budget)}"
+    if month.forecast is None:
+        return name, spent, "how it ends is not known"
+    low, middle, high = (CENTS.words(month.forecast.quantile(share)) for share in (0.1, 0.5, 0.9))
+    odds = "" if state.p_over is None else f"; {state.p_over:.0%} probability of exceeding it"
+    return name, spent, f"will end at {middle} ({low} to {high}){odds}"

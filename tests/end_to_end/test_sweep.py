@@ -1,0 +1,196 @@
+"""``advisor sweep``: all jobs of a grid, each answered once, and what moved between two nights."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.formats.trace_files import write_trace
+from advisor.service import sweeping
+from advisor.service.listening import Silence
+from advisor.service.sweeping import Advice, Job, Sweep, Swept, read_grid
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+GRID = """
+subjects: [t*.json.gz]
+options:
+  epochs: [1]
+  gpu: [["L4:1", "T4:1"], "A100:8"]
+  provider: [gcp]
+"""
+
+
+HUGE = "subjects: [t1.json.gz]\noptions:\n" + "".join(
+    f"  {name}: {list(range(1, 101))}\n" for name in ("epochs", "budget", "region", "gpu", "deadline")
+)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with two traces and a grid of four jobs."""
+    shell = Shell(folder=tmp_path)
+    for name in ("t1", "t2"):
+        write_trace(make_trace(script=name), tmp_path / f"{name}.json.gz")
+    shell.write("grid.yaml", GRID)
+    return shell
+
+
+def test_a_second_night_computes_what_changed(shell: Shell) -> None:
+    first = shell.run("sweep", "grid.yaml", "--offline", "--json").document
+    assert [one["is_new"] for one in first["jobs"]] == [True] * 4
+    assert all(one["advice"]["plan"] for one in first["jobs"])
+    assert first["total_usd"] == pytest.approx(sum(one["advice"]["cost_p50_usd"] for one in first["jobs"]))
+    # The answer is that of the command itself.
+    one = first["jobs"][0]
+    asked = ("recommend", one["subject"], *one["options"], "--offline", "--json")
+    assert shell.run(*asked).document["recommended"] == one["advice"]["plan"]
+    second = shell.run("sweep", "grid.yaml", "--offline", "--json").document
+    assert [one["is_new"] for one in second["jobs"]] == [False] * 4
+    assert [one["advice"] for one in second["jobs"]] == [one["advice"] for one in first["jobs"]]
+    write_trace(make_trace(script="another"), shell.folder / "t2.json.gz")
+    third = shell.run("sweep", "grid.yaml", "--offline")
+    assert "2 computed now, 2 kept from before" in third.out
+    assert "Nothing moved since the last sweep." in third.out
+
+
+def test_one_that_fails_takes_nobody_with_it(shell: Shell) -> None:
+    (shell.folder / "t2.json.gz").write_bytes(b"broken")
+    answer = shell.run("sweep", "grid.yaml", "--offline", "--json")
+    assert answer.code == 0
+    jobs = {one["subject"]: one for one in answer.document["jobs"]}
+    assert jobs["t1.json.gz"]["advice"]["plan"]
+    assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]
+    assert "2 without an answer" in shell.run("sweep", "grid.yaml", "--offline").out
+
+
+def test_what_was_computed_before_a_kill_is_kept(shell: Shell) -> None:
+    """kill -9 as soon as one answer is there: the next sweep goes on from it, and nothing is half written."""
+    command = [sys.executable, "-m", "advisor", "sweep", "grid.yaml", "--offline", "--workers", "1"]
+    with subprocess.Popen(
+        command, cwd=shell.folder, env=shell.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while not [*(shell.folder / "grid.yaml.sweep").glob("*.json")]:
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    kept = len([*(shell.folder / "grid.yaml.sweep").glob("*.json")])
+    jobs = shell.run("sweep", "grid.yaml", "--offline", "--json").document["jobs"]
+    assert sum(not one["is_new"] for one in jobs) >= kept >= 1
+    assert len({one["job"] for one in jobs}) == 4
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """Answers that cost nothing, and who asked for them."""
+    jobs: list[Job] = []
+
+    def answer(job: Job, *, offline: bool) -> Advice:
+        jobs.append(job)
+        return Advice(plan=job.name, gpu="L4", num_gpus=1, usd_per_h=1.0, step_s=0.1, cost_p50_usd=1.0)
+
+    monkeypatch.setattr(sweeping, "_asked", answer)
+    return jobs
+
+
+def sweep_of(folder: Path, **changes: Any) -> Sweep:
+    facts: dict[str, Any] = {"folder": folder / "kept", "num_workers": 4, "offline": True, "world": "w"}
+    return Sweep(**facts | changes)
+
+
+def test_any_change_of_what_an_answer_rests_on_asks_again(shell: Shell, asked: list[Job]) -> None:
+    script = shell.write("s/train.py", "import helper")
+    shell.write("s/helper.py", "")
+    jobs = [Job(subject=str(script), arguments="", options=("--epochs", "1"))]
+
+    def num_asked(**changes: Any) -> int:
+        before = len(asked)
+        sweep_of(shell.folder, **changes).sweep(jobs, Silence())
+        return len(asked) - before
+
+    assert (num_asked(), num_asked()) == (1, 0)
+    shell.write("s/helper.py", "x = 1")
+    assert (num_asked(), num_asked()) == (1, 0)
+    assert num_asked(world="other prices") == 1
+    assert num_asked(offline=False) == 1
+
+
+def test_a_damaged_answer_is_computed_again(shell: Shell, asked: list[Job]) -> None:
+    jobs = read_grid(shell.folder / "grid.yaml")
+    sweep_of(shell.folder).sweep(jobs, Silence())
+    for path in (shell.folder / "kept").glob("*.json"):
+        path.write_text('{"plan": ')
+    again = sweep_of(shell.folder).sweep(jobs, Silence())
+    assert all(one.is_new and one.before is None for one in again)
+    assert len(asked) == 8
+
+
+def test_one_worker_or_many_give_the_same(shell: Shell, asked: list[Job]) -> None:
+    jobs = read_grid(shell.folder / "grid.yaml")
+    one = sweep_of(shell.folder, num_workers=1).sweep(jobs, Silence())
+    many = sweep_of(shell.folder / "other", num_workers=8).sweep(jobs, Silence())
+    assert [(item.job, item.advice) for item in one] == [(item.job, item.advice) for item in many]
+    assert len(asked) == 8
+
+
+THEN = Advice(plan="a", gpu="L4", num_gpus=1, usd_per_h=1.0, step_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "moved"),
+    [
+        (THEN, None, None),
+        (THEN, THEN, None),
+        (Advice(plan="b", gpu="L4", num_gpus=1, usd_per_h=0.5, step_s=0.1), THEN, "price"),
+        (Advice(plan="b", gpu="L4", num_gpus=2, usd_per_h=1.0, step_s=0.05), THEN, "prediction"),
+        (Advice(plan="b", gpu="T4", num_gpus=1, usd_per_h=1.0, step_s=0.3), THEN, "rules or limits"),
+        (Advice(error="x"), THEN, "is no longer possible"),
+        (THEN, Advice(error="x"), "is possible now"),
+    ],
+)
+def test_why_advice_moved(now: Advice, then: Advice | None, moved: str | None) -> None:
+    job = Job(subject="t", arguments="", options=())
+    assert Swept(job=job, advice=now, before=then, is_new=True).moved == moved
+
+
+def test_arguments_of_scripts_are_crossed_and_kept_nowhere(shell: Shell, asked: list[Job]) -> None:
+    shell.write("grid.yaml", "subjects: [t1.json.gz]\narguments: ['--token hunter22', '--lr 0.1']\n")
+    jobs = read_grid(shell.folder / "grid.yaml")
+    assert [job.name.partition(" -- ")[2] for job in jobs] == ["--token hunter22", "--lr 0.1"]
+    assert len(sweep_of(shell.folder).sweep(jobs, Silence())) == len(asked) == 2
+    kept = b"".join(path.read_bytes() for path in (shell.folder / "kept").glob("last.json"))
+    assert b"hunter22" not in kept
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("subjects: [t1.json.gz]\nepoch: 3\n", ("epoch",)),
+        ("subjects: [t1.json.gz]\noptions: {epoch: [3]}\n", ("no option 'epoch'", "epochs")),
+        ("subjects: [nothing.py]\n", ("no file is called 'nothing.py'",)),
+        ("subjects: []\n", ("subjects",)),
+        ("[1]\n", ("is no grid",)),
+        ("subjects: [t1.json.gz]\noptions: {epochs: 3}\n", ("epochs",)),
+        (HUGE, ("10,000,000,000 combinations", "at most 100,000")),
+        ("subjects: {", ("grid",)),
+    ],
+)  # fmt: skip
+def test_a_grid_that_cannot_be_meant_is_one_clear_line(
+    text: str, words: tuple[str, ...], shell: Shell
+) -> None:
+    shell.write("grid.yaml", text)
+    assert_plain_error(shell.run("sweep", "grid.yaml"), 2, *words)
+    assert not (shell.folder / "grid.yaml.sweep").exists()
+
+
+def test_a_folder_that_cannot_be_written(shell: Shell) -> None:
+    shell.write("file", "")
+    answer = shell.run("sweep", "grid.yaml", "--offline", "--folder", "file/x")
+    assert_plain_error(answer, 2, "cannot keep answers in")

@@ -1,0 +1,74 @@
+"""What operators take in a whole step beyond what they take alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import GpuSpec, Op, Phase, Precision, TensorSpec
+from advisor.predict.constants import constants_for
+from advisor.predict.in_steps import in_a_step, kinds_of
+from advisor.predict.iteration import predict
+from advisor.predict.knowledge import shipped
+from advisor.predict.methods import op_times
+from tests.builders import make_op, make_trace
+
+A100, V100 = (resolve_gpu(name) for name in ("A100-SXM-40GB", "V100-SXM-16GB"))
+EXCESS = {"gemm.tf32": 0.1, "element-wise": 0.2}
+
+
+def product(dtype: str) -> Op:
+    tensors = (TensorSpec(shape=(4096, 4096), dtype=dtype),) * 2
+    return replace(make_op("aten::mm", flops=2 * 4096**3, num_bytes=10**8), inputs=tensors)
+
+
+HALF, SINGLE = product("float16"), product("float32")
+ADD = make_op("aten::add.Tensor", flops=1, num_bytes=10**8)
+STEP = make_op("aten::add_.Tensor", flops=1, num_bytes=10**8, phase=Phase.OPTIMIZER)
+NORM = make_op("aten::native_layer_norm", flops=1, num_bytes=10**8)
+TRACE = make_trace(
+    ops=(HALF, SINGLE, ADD, STEP, NORM),
+    precision=Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True),
+)
+
+
+def factors(gpu: GpuSpec, excess: dict[str, float]) -> list[float]:
+    alone = op_times(TRACE, gpu, constants_for(gpu), shipped())
+    return (in_a_step(alone, TRACE, gpu, excess).time_s / alone.time_s).tolist()  # type: ignore[no-any-return]
+
+
+def test_kinds_are_families_at_the_rates_that_a_board_has() -> None:
+    for gpu, rate in ((A100, "tf32"), (V100, "fp32")):
+        kinds, index = kinds_of(TRACE, gpu)
+        assert [kinds[i] for i in index] == [
+            "gemm.half", f"gemm.{rate}", "element-wise", "element-wise", "norm and softmax"
+        ]  # fmt: skip
+
+
+def test_each_kind_takes_its_factor() -> None:
+    streams = [math.exp(0.2)] * 2 + [1.0]
+    assert factors(A100, EXCESS) == pytest.approx([1.0, math.exp(0.1), *streams])
+    assert factors(V100, EXCESS) == pytest.approx([1.0, 1.0, *streams])
+
+
+def test_what_was_measured_in_a_step_stays() -> None:
+    ops = tuple(replace(op, measured_s=1e-3) for op in TRACE.ops)
+    measured = replace(TRACE, ops=ops, origin_gpu=A100.name, iteration_s=0.02)
+    knowledge = [replace(shipped(), excess=excess) for excess in ({}, EXCESS)]
+    before, after = (predict(measured, A100, knowledge=each).device_s.p50 for each in knowledge)
+    assert before == after
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from([*load_gpus().values()]), st.floats(1, 3))
+def test_nothing_is_faster_than_alone_whatever_the_board(gpu: GpuSpec, more: float) -> None:
+    excess = dict(shipped().excess)
+    assert min(excess.values()) >= 0
+    rates = {rate: more * own for rate, own in gpu.tensor_flops_per_s.items()}
+    better = replace(gpu, tensor_flops_per_s=rates, memory_bytes_per_s=more * gpu.memory_bytes_per_s)
+    assert factors(better, excess) == pytest.approx(factors(gpu, excess))
