@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -52,9 +53,14 @@ def zeros(
 ) -> torch.Tensor:
     """Zeros of this form: pages of a fresh mapping if they are many."""
     num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+    mapping = None
+    if math.prod(shape) * dtype.itemsize > _SMALL_BYTES:
+        # More than this machine can address: torch then says so in its own words.
+        with suppress(OSError, OverflowError, ValueError):
+            mapping = _map(num_elements * dtype.itemsize)
+    if mapping is None:
         return torch.empty_strided(shape, stride, dtype=dtype).zero_()
-    pages = torch.frombuffer(_map(num_elements * dtype.itemsize), dtype=torch.uint8)
+    pages = torch.frombuffer(mapping, dtype=torch.uint8)
     replace(pages.untyped_storage(), _advisor_untouched=kind)
     return pages.view(dtype).as_strided(shape, stride)
 
