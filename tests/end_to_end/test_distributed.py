@@ -109,7 +109,8 @@ def test_a_share_of_parameters_is_predicted_for_other_worlds_as_if_profiled_ther
         assert getattr(four.memory, name) == pytest.approx(getattr(profiled.memory, name), rel=0.03), name
     gpu = resolve_gpu("A100-SXM-80GB")
     estimates = [predict_counts(trace, gpu, [4])[0] for trace in (eight, profiled)]
-    assert estimates[0].iteration_s.p50 == pytest.approx(estimates[1].iteration_s.p50, rel=0.03)
+    # Loading is measured, and a busy machine measures more.
+    assert estimates[0].device_s.p50 == pytest.approx(estimates[1].device_s.p50, rel=0.03)
 
 
 @pytest.mark.parametrize("ranks", [4, 8])
@@ -129,7 +130,8 @@ def test_a_shared_state_is_predicted_for_eight_ranks_as_if_profiled_there(traces
     assert there.collectives == profiled.collectives
     estimates = [predict_counts(trace, gpu, [8])[0] for trace in (alone, profiled)]
     assert estimates[0].memory_bytes == pytest.approx(estimates[1].memory_bytes, rel=0.001)
-    assert estimates[0].iteration_s.p50 == pytest.approx(estimates[1].iteration_s.p50, rel=0.03)
+    # Loading is measured, and a busy machine measures more.
+    assert estimates[0].device_s.p50 == pytest.approx(estimates[1].device_s.p50, rel=0.03)
     assert "ZeRO-1 or 2: each of 8 GPUs" in said(estimates[0].assumptions)
 
 
