@@ -158,9 +158,10 @@ def _subject(folder: Path, trace: str | None, recipe: str | None) -> Sequence[st
 
 def _model(folder: Path, name: str | None) -> str | None:
     """A model's name or Hugging Face id; a path only within the folder."""
-    if name is None or (not Path(name).is_absolute() and ".." not in Path(name).parts):
+    if name is None:
         return name
-    if not (folder / name).resolve().is_relative_to(folder):
+    is_path = Path(name).is_absolute() or ".." in Path(name).parts or (folder / name).exists()
+    if is_path and not (folder / name).resolve().is_relative_to(folder):
         raise InputError(f"model {name!r} lies outside {folder}: name a model, or a config.json in it.")
     return name
 
@@ -213,7 +214,7 @@ async def _answer(folder: Path, arguments: Sequence[str]) -> str:
 
     with anyio.move_on_after(_WITHIN_S):
         done = await anyio.run_process(
-            [sys.executable, "-m", "advisor", *arguments],
+            [sys.executable, "-P", "-m", "advisor", *arguments],
             stdin=subprocess.DEVNULL,
             check=False,
             cwd=folder,

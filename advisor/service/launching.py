@@ -29,11 +29,16 @@ _MOST_BYTES = 100_000
 _ASK_WITHIN_S = 60.0
 # Runs in the user's own interpreter: names of modules -> distributions and their versions, as JSON.
 _VERSIONS = """
-import json, sys
-from importlib.metadata import packages_distributions, version
+import sys
+# Nothing of the working folder is imported.
+sys.path = [place for place in sys.path if place]
+import json
+from importlib.metadata import distribution, packages_distributions
 found = packages_distributions()
 names = {name for module in sys.argv[1:] for name in found.get(module, ())}
-print(json.dumps({name: version(name) for name in names}))
+known = {name: distribution(name) for name in names}
+# What was installed from a folder or a URL is not what an index has under its name.
+print(json.dumps({n: d.version for n, d in known.items() if d.read_text("direct_url.json") is None}))
 """
 
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +40,8 @@ OPTIONS = (
 )  # fmt: skip
 _WITHIN_S = 1800.0
 _MOST_WORDS = 500
+# Exit codes of answers: the policy leaves nothing, nothing is feasible.
+_ANSWERS = (3, 4)
 _MOST_BYTES = 50_000_000
 
 Value = str | int | float
@@ -93,6 +96,7 @@ class Advice:
         plan: id of the option to take.
         step_s: the median of its iteration.
         error: why nothing was recommended.
+        is_final: whether that is an answer, such as that nothing is feasible; others are asked for again.
     """
 
     plan: str | None = None
@@ -105,6 +109,7 @@ class Advice:
     cost_p50_usd: float | None = None
     cost_p90_usd: float | None = None
     error: str | None = None
+    is_final: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,11 +205,12 @@ class Sweep:
     _digests: dict[str, str] = field(default_factory=dict)
 
     def key(self, job: Job) -> str:
-        """A name for all that an answer rests on."""
+        """A name for what an answer rests on, but for data and packages that a script reads."""
         digest = self._digests.get(job.subject)
         if digest is None:
             digest = self._digests[job.subject] = _digest_of(Path(job.subject))
-        whole = [self.world, self.offline, digest, job.arguments, job.options]
+        policies = [_digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
+        whole = [self.world, self.offline, digest, policies, job.arguments, job.options]
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     def sweep(self, jobs: Sequence[Job], listener: Listener) -> tuple[Swept, ...]:
@@ -236,7 +242,7 @@ class Sweep:
         key = self.key(job)
         kept = self._kept(key)
         advice = kept or _asked(job, offline=self.offline)
-        if kept is None:
+        if kept is None and (advice.error is None or advice.is_final):
             write_atomically(self.folder / f"{key}.json", json.dumps(asdict(advice)).encode())
         last = before.get(job.digest)
         return Swept(
@@ -294,22 +300,19 @@ def _asked(job: Job, *, offline: bool) -> Advice:
     words = [job.subject, *job.options, "--json", "--no-record", *(("--offline",) if offline else ())]
     if job.arguments:
         words += ["--", *shlex.split(job.arguments)]
-    command = [sys.executable, "-m", "advisor", "recommend", *words]
+    command = [sys.executable, "-P", "-m", "advisor", "recommend", *words]
     try:
         done = processes.run(command, timeout_s=_WITHIN_S, environment=dict(os.environ))
     except (OSError, subprocess.SubprocessError) as error:
-        return Advice(error=f"no answer: {type(error).__name__}")
+        return Advice(error=f"no answer: {type(error).__name__}", is_final=False)
     try:
         answer = json.loads(done.stdout)
         option = next(one for one in answer["options"] if one["id"] == answer["recommended"])
     except (ValueError, KeyError, StopIteration):
         said = done.stderr.decode(errors="replace").splitlines()
         lines = [line for line in said if line.startswith("error: ")]
-        return Advice(
-            error=redact(" ".join(lines).removeprefix("error: ") or f"exit code {done.returncode}")[
-                :_MOST_WORDS
-            ]
-        )
+        why = redact(" ".join(lines).removeprefix("error: ") or f"exit code {done.returncode}")
+        return Advice(error=why[:_MOST_WORDS], is_final=done.returncode in _ANSWERS)
     return Advice(
         plan=option["id"],
         gpu=option["gpu"],
