@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+from advisor.core.errors import AdvisorError
 from advisor.core.units import format_duration, format_usd
 
 WARNED_SHARE = 0.8
@@ -125,9 +126,10 @@ class Guard:
         self._seen_s = elapsed_s
         if self.limits.max_usd is not None and elapsed_s - self._priced_s >= PRICE_AGAIN_S:
             self._priced_s = elapsed_s
-            # A price list that cannot be read leaves the price as it was.
-            price = self.usd_per_h()
-            self._price = self._price if price is None else price
+            # A price list that cannot be read leaves the price, and the limit, as they were.
+            with suppress(AdvisorError, OSError, ValueError):
+                price = self.usd_per_h()
+                self._price = self._price if price is None else price
 
     def _words(self, elapsed_s: float) -> str:
         used = []
@@ -145,13 +147,12 @@ class Guard:
 
     def _stop(self, pid: int) -> None:
         tree = tree_of(pid, processes())
-        number, listening = signal.SIGTERM, _listening(tree, signal.SIGTERM)
+        number, receivers = signal.SIGTERM, _trainings(tree)
         if self.phase is Phase.KILLED:
-            number, listening = signal.SIGKILL, tree
-        elif self.phase is Phase.ASKED and (savers := _listening(tree, signal.SIGUSR1)):
-            number, listening = signal.SIGUSR1, savers
-        # Who listens to neither has nothing to save.
-        for process in listening or tree:
+            number, receivers = signal.SIGKILL, tree
+        elif self.phase is Phase.ASKED and (savers := _savers(tree)):
+            number, receivers = signal.SIGUSR1, savers
+        for process in receivers:
             if (process.pid, number) not in self._signalled:
                 self._signalled.add((process.pid, number))
                 with suppress(OSError):
@@ -165,11 +166,13 @@ class Process:
     Attributes:
         parent: its pid.
         caught: the signals that it has handlers for, a bit each.
+        name: of its program, as the system keeps it.
     """
 
     pid: int
     parent: int = 0
     caught: int = 0
+    name: str = ""
 
     def catches(self, number: int) -> bool:
         """Whether it has a handler for this signal."""
@@ -184,7 +187,7 @@ def processes(root: Path = Path("/proc")) -> dict[int, Process]:
         with suppress(OSError, KeyError, ValueError):
             status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines())
             pid = int(folder.name)
-            found[pid] = Process(pid, int(status["PPid"]), int(status["SigCgt"], 16))
+            found[pid] = Process(pid, int(status["PPid"]), int(status["SigCgt"], 16), status.get("Name", ""))
     return found
 
 
@@ -197,14 +200,32 @@ def tree_of(pid: int, known: Mapping[int, Process]) -> list[Process]:
     return tree
 
 
-def _listening(tree: list[Process], number: int) -> list[Process]:
-    """The highest processes that catch a signal: those below one are its own to stop (data loaders)."""
+# They die of SIGTERM and leave what they started alone.
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "time", "uv"})
+
+
+def _savers(tree: list[Process]) -> list[Process]:
+    """The highest processes that have a handler for SIGUSR1: those below one are its own (data loaders)."""
     chosen: list[Process] = []
     covered: set[int] = set()
     for process in tree:
         if process.parent in covered:
             covered.add(process.pid)
-        elif process.catches(number):
+        elif process.catches(signal.SIGUSR1):
             covered.add(process.pid)
             chosen.append(process)
+    return chosen
+
+
+def _trainings(tree: list[Process]) -> list[Process]:
+    """Whom SIGTERM ends: the command, or what a chain of shells waits for.
+
+    Below these, data loaders and services are their parent's to end.
+    """
+    chosen: list[Process] = []
+    waiting = [tree[0]]
+    for process in waiting:
+        children = [child for child in tree if child.parent == process.pid] if process.name in _SHELLS else []
+        waiting += children
+        chosen += [] if children else [process]
     return chosen

@@ -54,8 +54,8 @@ class Handoff:
     @property
     def name(self) -> str:
         """The script's, as names of jobs may be."""
-        stem = PurePath(self.command[0]).stem.lower()
-        return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:40] or "training"
+        stem = re.sub(r"[^a-z0-9]+", "-", PurePath(self.command[0]).stem.lower())[:40].strip("-")
+        return stem if stem[:1].isalpha() else f"job-{stem}".strip("-")
 
     @property
     def limit_s(self) -> int:
@@ -131,7 +131,7 @@ def _comments(handoff: Handoff) -> Iterator[str]:
         yield f"Counted on: a checkpoint every {every}, kept where the machine's end does not reach it."
     if gib := plan.transfer_gib or plan.read_gib:
         yield f"The data set ({gib:,.0f} GiB) must be where the script reads it."
-    if "***" in handoff.command:
+    if any("***" in word for word in handoff.command):
         yield "A secret was left out of the arguments (***): give it in a variable of the environment."
 
 

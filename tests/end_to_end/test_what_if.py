@@ -177,9 +177,9 @@ def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: An
     check_supposed(full, real, dtype)
 
 
-@pytest.mark.parametrize("name", ["ResNet-50", "BERT-large fine-tuning"])
-def test_autocast_supposed_is_near_the_recorded_one(name: str) -> None:
-    full, real = recorded(name, "A100-SXM-80GB")
+def test_autocast_supposed_is_near_the_recorded_one() -> None:
+    """Of ResNet-50: BERT's published rows differ by their optimizers, too (one of them waits for each norm)."""
+    full, real = recorded("ResNet-50", "A100-SXM-80GB")
     check_supposed(full, real, "float16", as_published=True)
 
 
@@ -195,7 +195,5 @@ def check_supposed(full: Trace, real: Trace, dtype: str, *, as_published: bool =
     assert len(suited) > 10
     for gpu in suited:
         expected_s = predict(real, gpu).iteration_s.p50
-        # BERT's optimizer waits for the GPU 391 times a step: on a V100S 15.7 % off, elsewhere within 15.
-        most = 0.16 if as_published else OFF_AT_MOST
-        assert predict(supposed, gpu).iteration_s.p50 == pytest.approx(expected_s, rel=most), gpu.name
+        assert predict(supposed, gpu).iteration_s.p50 == pytest.approx(expected_s, rel=OFF_AT_MOST), gpu.name
     assert supposed.memory.peak_bytes == pytest.approx(real.memory.peak_bytes, rel=OFF_AT_MOST)

@@ -85,7 +85,7 @@ def test_who_saves_on_a_signal_gets_it_first_and_once(
     """A shell, a training that saves, and its data loader, which is its own to end."""
     alive(
         monkeypatch,
-        Process(1),
+        Process(1, 0, 0, "bash"),
         Process(2, 1, mask(USR1, TERM)),
         Process(3, 2, mask(USR1, TERM)),
         Process(9, 0, mask(USR1)),
@@ -108,10 +108,15 @@ def test_who_saves_on_a_signal_gets_it_first_and_once(
 def test_what_does_not_listen_is_told_to_end_at_once(
     monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
 ) -> None:
-    alive(monkeypatch, Process(1), Process(2, 1))
+    """A training without handlers, in two shells; its loaders have handlers and are its own."""
+    loader = Process(4, 3, mask(TERM), "python")
+    alive(monkeypatch, Process(1, 0, 0, "bash"), Process(2, 1, 0, "sh"), Process(3, 2, 0, "python"), loader)
     guard, _ = guard_of(max_s=1000.0)
     guard.look(950.0, 1)
-    assert sent == [(1, TERM), (2, TERM)]
+    assert sent == [(3, TERM)]
+    alive(monkeypatch, Process(1, 0, 0, "bash"))
+    guard.look(951.0, 1)
+    assert sent[1:] == [(1, TERM)]
 
 
 def test_stopping_without_a_limit_takes_the_grace(
