@@ -178,7 +178,7 @@ def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: An
 
 
 def test_autocast_supposed_is_near_the_recorded_one() -> None:
-    """Of ResNet-50: BERT's published rows differ by their optimizers, too (one of them waits for each norm)."""
+    """Of ResNet-50: BERT's published rows differ by their optimizers, too, of which one waits for norms."""
     full, real = recorded("ResNet-50", "A100-SXM-80GB")
     check_supposed(full, real, "float16", as_published=True)
 
