@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from advisor.cli.help import option
 from advisor.core.errors import AdvisorError, InputError
+from advisor.core.processes import ADVISOR
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -214,7 +214,7 @@ async def _answer(folder: Path, arguments: Sequence[str]) -> str:
 
     with anyio.move_on_after(_WITHIN_S):
         done = await anyio.run_process(
-            [sys.executable, "-P", "-m", "advisor", *arguments],
+            [*ADVISOR, *arguments],
             stdin=subprocess.DEVNULL,
             check=False,
             cwd=folder,

@@ -16,6 +16,7 @@ from advisor.core.errors import InputError
 from advisor.report.plain import print_aside, print_lines
 
 if TYPE_CHECKING:
+    from advisor.config.settings import Settings
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
 
@@ -48,7 +49,9 @@ def launch(
     raise typer.Exit(kept.exit_code)
 
 
-def print_job_file(answer: RecommendAnswer, kind: str, wanted: str | None, trace: TraceRequest) -> None:
+def print_job_file(
+    answer: RecommendAnswer, kind: str, wanted: str | None, trace: TraceRequest, settings: Settings
+) -> None:
     """The file that starts the recommended option, or the one that was named.
 
     Raises:
@@ -65,7 +68,6 @@ def print_job_file(answer: RecommendAnswer, kind: str, wanted: str | None, trace
     option = ranked.chosen if wanted is None else find(ranked, wanted)
     if option is None:
         raise InputError("nothing is recommended, so nothing can be started.")
-    settings = settings_with().settings
     handoff = handoff_of(answer, option, trace, settings.profile, settings.spot)
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]

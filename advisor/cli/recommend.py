@@ -133,7 +133,7 @@ def recommend(
         view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
     deliveries: list[Delivery] = []
     if view.emit is not None:
-        print_job_file(answer, view.emit, view.explain, request.trace)
+        print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
     else:
         deliveries = _show(answer, view, out, output, asked_of=asked_of)
     # Shown first: a database that is down takes nothing away from the answer.

@@ -32,7 +32,7 @@ def sweep(
 ) -> None:
     """Recommend a machine for each combination of scripts, arguments and limits; say what moved.
 
-    Answers are kept by all that they rest on (files, versions, settings, prices): another sweep computes what
+    Answers are kept by what they rest on (files, version, settings, prices): another sweep computes what
     changed, and one that was interrupted goes on.
     """
     from advisor.report.sweeps import sweep_document

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Thread
 
 from advisor.core import processes
@@ -35,45 +35,38 @@ class GpuUse:
 
 
 @dataclass(slots=True)
-class _Sums:
-    """Over samples; a month of eight GPUs is as small as a second of one."""
+class GpuSampler:
+    """Sums over samples: a month of eight GPUs is as small as a second of one."""
 
-    num: int = 0
-    busy: float = 0.0
-    peak_bytes: int = 0
-    num_w: int = 0
-    watts: float = 0.0
+    _num: int = 0
+    _busy: float = 0.0
+    _peak_bytes: int = 0
+    _num_w: int = 0
+    _watts: float = 0.0
 
     def add(self, lines: Iterable[bytes]) -> None:
+        """Count what nvidia-smi tells, until it ends."""
         for line in lines:
             # The last field is a limit in the parser's words, and the present draw here.
             for device in parse_devices(line.decode(errors="replace")):
                 if device.utilization is None or device.used_bytes is None:
                     continue
-                self.num += 1
-                self.busy += device.utilization
-                self.peak_bytes = max(self.peak_bytes, device.used_bytes)
+                self._num += 1
+                self._busy += device.utilization
+                self._peak_bytes = max(self._peak_bytes, device.used_bytes)
                 if device.power_limit_w is not None:
-                    self.num_w += 1
-                    self.watts += device.power_limit_w
-
-
-@dataclass(slots=True)
-class GpuSampler:
-    """Samples while its context lasts."""
-
-    _sums: _Sums = field(default_factory=_Sums)
+                    self._num_w += 1
+                    self._watts += device.power_limit_w
 
     @property
     def use(self) -> GpuUse | None:
         """What was seen so far; None where nothing was."""
-        sums = self._sums
-        if not sums.num:
+        if not self._num:
             return None
         return GpuUse(
-            busy_share=sums.busy / sums.num,
-            peak_bytes=sums.peak_bytes,
-            mean_w=sums.watts / sums.num_w if sums.num_w else None,
+            busy_share=self._busy / self._num,
+            peak_bytes=self._peak_bytes,
+            mean_w=self._watts / self._num_w if self._num_w else None,
         )
 
 
@@ -87,7 +80,7 @@ def sampling(environment: Mapping[str, str]) -> Iterator[GpuSampler]:
         yield sampler
         return
     assert process.stdout is not None  # noqa: S101 - it is a pipe
-    reader = Thread(target=sampler._sums.add, args=(process.stdout,), daemon=True)
+    reader = Thread(target=sampler.add, args=(process.stdout,), daemon=True)
     reader.start()
     try:
         yield sampler

@@ -65,6 +65,10 @@ class Handoff:
             600, round(2 * (option.time_s.p90 - (option.wait_s.p90 if option.wait_s else 0)) / 60) * 60
         )
 
+    def on_nodes(self, rank: str, address: str) -> str:
+        """The command line for a tool that tells each node its number and where the first one is."""
+        return self.python(f"--node-rank={rank} --master-addr={address}", _PORT)
+
     def python(self, *meeting: str) -> str:
         """The training's own command line: python alone for one GPU, torchrun for several.
 
@@ -154,7 +158,7 @@ def _sky(handoff: Handoff) -> str:
     # Zones of AWS have another name in each account; its types alone say which GPU.
     place = (plan.provider, offer.region, *((offer.zone,) if is_gcp and offer.zone else ()))
     gpu = {_SKY_GPUS.get(plan.gpu, plan.gpu): plan.layout.gpus_per_node}
-    first = '--node-rank="$SKYPILOT_NODE_RANK" --master-addr="$(echo "$SKYPILOT_NODE_IPS" | head -n1)"'
+    line = handoff.on_nodes('"$SKYPILOT_NODE_RANK"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"')
     return _yaml(
         {
             "name": handoff.name,
@@ -167,7 +171,7 @@ def _sky(handoff: Handoff) -> str:
             },
             "workdir": ".",
             "setup": handoff.install,
-            "run": handoff.limited(handoff.python(first, _PORT)),
+            "run": handoff.limited(line),
         }
     )
 
@@ -175,7 +179,7 @@ def _sky(handoff: Handoff) -> str:
 def _dstack(handoff: Handoff) -> str:
     """https://dstack.ai/docs/reference/dstack.yml/task/."""
     plan, offer = handoff.option.plan, _rented(handoff)
-    first = '--node-rank="$DSTACK_NODE_RANK" --master-addr="$DSTACK_MASTER_NODE_IP"'
+    line = handoff.on_nodes('"$DSTACK_NODE_RANK"', '"$DSTACK_MASTER_NODE_IP"')
     # Of one machine, with room for a price that moves within the day.
     price = None if plan.usd_per_h is None else round(1.1 * plan.usd_per_h / plan.num_nodes, 2)
     return _yaml(
@@ -185,7 +189,7 @@ def _dstack(handoff: Handoff) -> str:
             "nodes": plan.num_nodes,
             "python": "3.12",
             "files": ["."],
-            "commands": [handoff.install, handoff.python(first, _PORT)],
+            "commands": [handoff.install, line],
             "backends": [plan.provider],
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
@@ -200,7 +204,7 @@ def _dstack(handoff: Handoff) -> str:
 def _kubernetes(handoff: Handoff) -> str:
     """A Job of batch/v1; several nodes are an indexed one, with a service that names its pods."""
     plan, name = handoff.option.plan, handoff.name
-    first = f'--node-rank="$JOB_COMPLETION_INDEX" --master-addr={name}-0.{name}'
+    line = handoff.on_nodes('"$JOB_COMPLETION_INDEX"', f"{name}-0.{name}")
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -211,7 +215,7 @@ def _kubernetes(handoff: Handoff) -> str:
         "name": name,
         # Nobody but its owner knows the image that has the script and its packages.
         "image": "IMAGE",
-        "command": ["sh", "-c", handoff.python(first, _PORT)],
+        "command": ["sh", "-c", line],
         "resources": {"limits": {"nvidia.com/gpu": plan.layout.gpus_per_node}},
     }
     pod: dict[str, object] = {"subdomain": name, "restartPolicy": "Never", "containers": [container]}
@@ -255,8 +259,7 @@ srun {handoff.watched(handoff.python(*meeting))}
 
 
 def _shell(handoff: Handoff) -> str:
-    first = '--node-rank="$NODE_RANK" --master-addr="$MASTER_ADDR"'
-    line = handoff.python(first, _PORT)
+    line = handoff.on_nodes('"$NODE_RANK"', '"$MASTER_ADDR"')
     if handoff.option.plan.tier is Tier.LOCAL:
         return f"#!/bin/sh\nexec {handoff.watched(line)}\n"
     several = "# On each machine: NODE_RANK is 0, 1, ...; MASTER_ADDR is the address of the first.\n"
@@ -272,25 +275,24 @@ class Kind:
         text: of the file, without its comments.
         tiers: of the machines that it can start a job on.
         start: the command that starts the file.
-        is_attached: whether that command ends when the job does, so that its time is the job's.
+        has_receipt: whether that command ends when the job does, and nothing else keeps a receipt of it.
     """
 
     text: Callable[[Handoff], str]
     tiers: tuple[Tier, ...]
     start: tuple[str, ...]
-    is_attached: bool = True
+    has_receipt: bool = False
 
 
 _RENTED = (Tier.CLOUD,)
 KINDS: dict[str, Kind] = {
-    "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down")),
-    "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f")),
+    "skypilot": Kind(text=_sky, tiers=_RENTED, start=("sky", "launch", "--yes", "--down"), has_receipt=True),
+    "dstack": Kind(text=_dstack, tiers=_RENTED, start=("dstack", "apply", "--yes", "-f"), has_receipt=True),
     "kubernetes": Kind(
         text=_kubernetes,
         tiers=(Tier.CLOUD, Tier.CLUSTER),
         start=("kubectl", "apply", "-f"),
-        is_attached=False,
     ),
-    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), is_attached=False),
+    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",)),
     "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",)),
 }

@@ -175,7 +175,7 @@ def receipt_request(wanted: Launch) -> CommandRequest | None:
     """The tool's command as a run with a receipt; None where the job keeps one itself, or goes on alone."""
     from advisor.service.receipts import CommandRequest
 
-    if not KINDS[wanted.kind].is_attached or wanted.kind == "command":
+    if not KINDS[wanted.kind].has_receipt:
         return None
     return CommandRequest(command=wanted.command, plan=wanted.plan, recommendation=wanted.recommendation)
 

@@ -1,7 +1,7 @@
 """A fleet of jobs, each with its arguments and limits: what to take for all of them, and what moved.
 
 Each combination is an answer of `advisor recommend`, made by a process of its own: one that fails takes
-nobody with it. An answer is kept under a hash of all that it rests on, so another run computes what changed.
+nobody with it. An answer is kept under a hash of what it rests on, so another run computes what changed.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import shlex
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -202,16 +201,6 @@ class Sweep:
     num_workers: int
     offline: bool
     world: str
-    _digests: dict[str, str] = field(default_factory=dict)
-
-    def key(self, job: Job) -> str:
-        """A name for what an answer rests on, but for data and packages that a script reads."""
-        digest = self._digests.get(job.subject)
-        if digest is None:
-            digest = self._digests[job.subject] = _digest_of(Path(job.subject))
-        policies = [_digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
-        whole = [self.world, self.offline, digest, policies, job.arguments, job.options]
-        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     def sweep(self, jobs: Sequence[Job], listener: Listener) -> tuple[Swept, ...]:
         """The advice for each job, computed where it is not kept.
@@ -219,27 +208,36 @@ class Sweep:
         Raises:
             InputError: the folder cannot be written.
         """
+        # Many jobs are about one file, which is read once.
+        digest_of = cache(_digest_of)
+        keys = [self._key(job, digest_of) for job in jobs]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             before = self._last()
             with listener.count("sweeping") as told, ThreadPoolExecutor(self.num_workers) as pool:
                 swept = []
-                for one in pool.map(lambda job: self._one(job, before), jobs):
+                for one in pool.map(lambda job, key: self._one(job, key, before), jobs, keys):
                     swept.append(one)
                     told(len(swept), len(jobs))
-            last = {one.job.digest: self.key(one.job) for one in swept}
+            last = {job.digest: key for job, key in zip(jobs, keys, strict=True)}
             write_atomically(self.folder / "last.json", json.dumps(before | last).encode())
         except OSError as error:
             raise InputError(f"cannot keep answers in {self.folder}: {error.strerror or error}.") from error
         return tuple(swept)
+
+    def _key(self, job: Job, digest_of: Callable[[Path], str]) -> str:
+        """A name for what an answer rests on, but for data and packages that a script reads."""
+        policies = [digest_of(Path(value)) for flag, value in pairwise(job.options) if flag == "--policy"]
+        files = digest_of(Path(job.subject)), policies
+        whole = [self.world, self.offline, *files, job.arguments, job.options]
+        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
     def _last(self) -> dict[str, str]:
         """Keys of the answers of earlier sweeps, by job."""
         known = _read(self.folder / "last.json")
         return {name: key for name, key in known.items() if isinstance(key, str)}
 
-    def _one(self, job: Job, before: Mapping[str, str]) -> Swept:
-        key = self.key(job)
+    def _one(self, job: Job, key: str, before: Mapping[str, str]) -> Swept:
         kept = self._kept(key)
         advice = kept or _asked(job, offline=self.offline)
         if kept is None and (advice.error is None or advice.is_final):
@@ -300,9 +298,8 @@ def _asked(job: Job, *, offline: bool) -> Advice:
     words = [job.subject, *job.options, "--json", "--no-record", *(("--offline",) if offline else ())]
     if job.arguments:
         words += ["--", *shlex.split(job.arguments)]
-    command = [sys.executable, "-P", "-m", "advisor", "recommend", *words]
     try:
-        done = processes.run(command, timeout_s=_WITHIN_S, environment=dict(os.environ))
+        done = processes.run((*processes.ADVISOR, "recommend", *words), timeout_s=_WITHIN_S)
     except (OSError, subprocess.SubprocessError) as error:
         return Advice(error=f"no answer: {type(error).__name__}", is_final=False)
     try:

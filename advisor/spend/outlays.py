@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -107,6 +107,17 @@ def _more_days(charge: Charge) -> Iterator[_Place]:
         day += timedelta(days=1)
 
 
+def split(usd: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
+    """Parts by weight; the last one takes what is left, so that no part of a cent is lost.
+
+    >>> split(Decimal(10), [Decimal(1), Decimal(3)])
+    [Decimal('2.5'), Decimal('7.5')]
+    """
+    whole = sum(weights, _NOTHING)
+    parts = [usd * weight / whole for weight in weights[:-1]]
+    return [*parts, usd - sum(parts, _NOTHING)]
+
+
 def _claimed(day: _BilledDay, runs: list[Outlay]) -> Iterator[Outlay]:
     """The day's money without a project: to its runs as far as they cost that much, the rest as it was."""
     unclaimed_usd = sum((one.usd for one in day.unclaimed), _NOTHING)
@@ -115,12 +126,8 @@ def _claimed(day: _BilledDay, runs: list[Outlay]) -> Iterator[Outlay]:
         yield from day.unclaimed
         return
     taken_usd = min(unclaimed_usd, claims_usd)
-    left_usd = taken_usd
     claims = [run for run in runs if run.project and run.usd]
-    for number, run in enumerate(claims, start=1):
-        # The last one takes what is left, so that no part of a cent is lost.
-        usd = left_usd if number == len(claims) else run.usd * taken_usd / claims_usd
-        left_usd -= usd
+    for run, usd in zip(claims, split(taken_usd, [run.usd for run in claims]), strict=True):
         yield replace(run, usd=usd, is_run=True)
     for one in day.unclaimed if taken_usd < unclaimed_usd else ():
         yield replace(one, usd=one.usd - one.usd * taken_usd / unclaimed_usd)

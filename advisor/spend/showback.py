@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from statistics import median
 
-from advisor.spend.outlays import Outlay
+from advisor.spend.outlays import Outlay, split
 
 _NOTHING = Decimal(0)
 
@@ -103,16 +103,11 @@ def _split(
         name = name_of(one.project)
         sums[name] = sums.get(name, _NOTHING) + one.usd
     weights = sharing.weights({name: usd for name, usd in own.items() if name and usd > 0}) if common else {}
-    whole = sum(weights.values(), _NOTHING)
-    if not whole:  # nobody to share it with: it stays where it was spent
+    if not sum(weights.values(), _NOTHING):  # nobody to share it with: it stays where it was spent
         return {name: own.get(name, _NOTHING) + common.get(name, _NOTHING) for name in {*own, *common}}, {}
-    left_usd = shared_usd = sum(common.values(), _NOTHING)
-    shared: dict[str, Decimal] = {}
-    for number, (name, weight) in enumerate(sorted(weights.items()), start=1):
-        # The last one takes what is left, so that no part of a cent is lost.
-        shared[name] = left_usd if number == len(weights) else shared_usd * weight / whole
-        left_usd -= shared[name]
-    return own, shared
+    names = sorted(weights)
+    parts = split(sum(common.values(), _NOTHING), [weights[name] for name in names])
+    return own, dict(zip(names, parts, strict=True))
 
 
 # --- Days that stand out ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,18 @@ class Shell:
             timeout=timeout_s,
         )
         return Answer(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def start(
+        self, *arguments: str, environ: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[str]:
+        """The same as a process that goes on, for who talks to it or ends it; options are those of Popen."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "advisor", *arguments],
+            cwd=self.folder,
+            env=self.environ(**(environ or {})),
+            text=True,
+            **options,
+        )
 
     def environ(self, **added: str) -> dict[str, str]:
         """Ours without settings of the machine, with a home in the folder and these variables on top."""

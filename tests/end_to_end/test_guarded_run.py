@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,16 +71,8 @@ def test_a_command_that_is_quick_meets_no_guard(shell: Shell) -> None:
 
 def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
     """The command outlives its limit then: better than half a job."""
-    command = [sys.executable, "-m", "advisor", *RUN, "--max-time", "1h", "--"]
-    command += ["sh", "-c", "echo $$; read line; echo $line"]
-    with subprocess.Popen(
-        command,
-        cwd=shell.folder,
-        env=shell.environ(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = (*RUN, "--max-time", "1h", "--", "sh", "-c", "echo $$; read line; echo $line")
+    with shell.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
@@ -117,16 +110,9 @@ def test_a_canary_that_may_go_on_says_it_and_goes_on(
     what: str, shell: Shell, advised: dict[str, str]
 ) -> None:
     """Its standard input is the script's own: there is no terminal to ask at."""
-    command = [sys.executable, "-m", "advisor", *RUN, "--recommendation", "last", "--canary", what]
-    with subprocess.Popen(
-        [*command, "--", sys.executable, "reads.py"],
-        cwd=shell.folder,
-        env=shell.environ(**advised),
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
+    command = (*RUN, "--recommendation", "last", "--canary", what, "--", sys.executable, "reads.py")
+    with shell.start(*command, environ=advised, **pipes) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         last = "slower than predicted" if what == "go-on" else "there is no terminal to ask at"

@@ -214,15 +214,8 @@ def test_a_damaged_database_keeps_the_receipt(shell: Shell) -> None:
 def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
     """Its command goes on; what it said of its steps by then is read when somebody looks again."""
     waits = "import sys; print('begun', flush=True); sys.stdin.read()"
-    command = [sys.executable, "-m", "advisor", *RUN, "--", sys.executable, "-c", waits]
-    with subprocess.Popen(
-        command,
-        cwd=shell.folder,
-        env=shell.environ(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = (*RUN, "--", sys.executable, "-c", waits)
+    with shell.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         folder = shell.folder / RECEIPTS
@@ -240,15 +233,8 @@ def test_advisor_is_killed_and_the_run_is_not_forgotten(shell: Shell) -> None:
 
 def test_a_signal_reaches_the_command_and_the_receipt_is_kept(shell: Shell) -> None:
     waits = "import signal; print('ready', flush=True); signal.pause()"
-    command = [sys.executable, "-m", "advisor", *RUN, "--", sys.executable, "-c", waits]
-    with subprocess.Popen(
-        command,
-        cwd=shell.folder,
-        env=shell.environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = (*RUN, "--", sys.executable, "-c", waits)
+    with shell.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.terminate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -73,10 +72,8 @@ def test_one_that_fails_takes_nobody_with_it(shell: Shell) -> None:
 
 def test_what_was_computed_before_a_kill_is_kept(shell: Shell) -> None:
     """kill -9 as soon as one answer is there: the next sweep goes on from it, and nothing is half written."""
-    command = [sys.executable, "-m", "advisor", "sweep", "grid.yaml", "--offline", "--workers", "1"]
-    with subprocess.Popen(
-        command, cwd=shell.folder, env=shell.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    command = ("sweep", "grid.yaml", "--offline", "--workers", "1")
+    with shell.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while not [*(shell.folder / "grid.yaml.sweep").glob("*.json")]:
             assert process.poll() is None
             time.sleep(0.02)
