@@ -174,10 +174,11 @@ def _run_of(option: Option, spot: SpotTerms) -> tuple[float, float | None]:
 
 
 def _mean_run(rings: Sequence[Ring], work_h: float, interval_h: float | None) -> Run:
-    """Infinite where some machine is never up for long enough to start again from zero."""
-    if interval_h is None and work_h > min(max(s.hours for s in ring if s.is_up) for ring in rings):
-        return Run(wait_h=math.inf, time_h=math.inf, billed_h=math.inf)
+    """Infinite where some machine is never up for long enough to save, or to start again from zero."""
     terms = SpotTerms(checkpoint_interval_h=interval_h)
+    least_h = min(work_h, interval_h or work_h) + terms.checkpoint_h + terms.restart_h
+    if least_h > min(max(s.hours for s in ring if s.is_up) for ring in rings):
+        return Run(wait_h=math.inf, time_h=math.inf, billed_h=math.inf)
     runs = [replay(ring, (i + 0.5) / NUM_STARTS, work_h, terms) for ring in rings for i in range(NUM_STARTS)]
     return Run(
         wait_h=fmean(run.wait_h for run in runs),
@@ -188,6 +189,8 @@ def _mean_run(rings: Sequence[Ring], work_h: float, interval_h: float | None) ->
 
 def _replayed_usd(option: Option, worth: Worth, run: Run) -> float:
     plan = option.plan
+    if math.isinf(run.time_h):
+        return math.inf
     rise = price_rise(plan, option.expected.run_days)
     over_median = rise if is_guessed(plan) else float(rent_over_median(_EVEN_DRAWS, rise).mean())
     startup_h = plan.startup_s / HOUR_S

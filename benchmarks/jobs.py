@@ -260,11 +260,11 @@ price, step and wait of the pick on 95 % of the way on which the stated one flip
 _REGRET = """\
 **Regret**: what following the advice costs more than the best where a fact was wrong (bill, hours at their
 worth, work): mean {mean:.1%}, worst {worst:.0%}. The pick misses a limit of its job then: {missed}."""
-LEAST_SHOWN = 0.005
+LEAST_SHOWN, MOST_REGRET = 0.005, 0.25
 _RECORDED = {
-    "later prices": "**Later prices**, of GCP's machines by quotes that are 30, 90 and 180 days old, paid on"
-    " three dates of its price list (the last ones dear as never before)",
-    "spot traces": "**Traces** of spot machines, each of which all spot machines follow",
+    "later prices": "**Later prices**: GCP's machines by quotes of 30, 90 and 180 days before, paid on three"
+    " dates of its price list",
+    "spot traces": "**Spot traces**: machines come and go as in five collections of traces",
 }
 
 
@@ -272,7 +272,15 @@ def _mean_and_worst(rows: list[Row], name: str) -> str:
     known = [one for row in rows for one in row["recorded"][name]]
     held = [one for one in known if one is not None]
     missed = "" if len(held) == len(known) else f"; limits missed in {len(known) - len(held)} of {len(known)}"
-    return f"mean {statistics.fmean(held):.1%}, worst {max(held):.0%} ({len(held):,} answers{missed})"
+    worst = [f"{row['name']} {most:.0%}" for row in rows if (most := _most(row, name)) > MOST_REGRET]
+    beyond = f"; above {MOST_REGRET:.0%}: {', '.join(worst)}" if worst else ""
+    return (
+        f"mean {statistics.fmean(held):.1%}, worst {max(held):.0%} of {len(held):,} answers{missed}{beyond}"
+    )
+
+
+def _most(row: Row, name: str) -> float:
+    return max((one for one in row["recorded"][name] if one is not None), default=0.0)
 
 
 def _regrets(row: Row) -> list[float | None]:

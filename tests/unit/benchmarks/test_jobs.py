@@ -52,6 +52,16 @@ def test_following_the_advice_costs_little_where_a_fact_was_wrong() -> None:
     assert max(regret) <= 0.25
 
 
+@pytest.mark.parametrize("name", ["later prices", "spot traces"])
+def test_following_the_advice_costs_little_where_records_tell_what_came(name: str) -> None:
+    by_job = {row["name"]: [one for one in row["recorded"][name] if one is not None] for row in ROWS}
+    assert len(by_job) == len(JOBS)
+    assert 0 <= statistics.fmean(one for regrets in by_job.values() for one in regrets) <= 0.05
+    (line,) = (line for line in page(ROWS, []).splitlines() if line.startswith(f"- **{name.capitalize()}**"))
+    for job, regrets in by_job.items():
+        assert (f"{job} {max(regrets, default=0):.0%}" in line) == (max(regrets, default=0) > 0.25)
+
+
 def test_the_stated_fact_flips_the_pick() -> None:
     wrong = {row["name"] for row in ROWS if row["flips"] is not None and not all(row["flips"].values())}
     assert wrong <= STATED_AS_WRONG
