@@ -115,11 +115,11 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
     Raises:
         ThresholdExceededError: names every budget that is above.
     """
-    over = [state for state in states if state.used is not None and state.used > most]
+    over = [state for state in states if state.exceeds(most)]
     if over:
         rows = (
             f"{state.budget.name or state.budget.owner} spent ${state.month.spent_usd:,.2f} of"
-            f" ${state.budget.most_usd:,.2f} ({state.used:.0%})"
+            f" ${state.budget.most_usd:,.2f}{'' if state.used is None else f' ({state.used:.0%})'}"
             for state in over
         )
         raise ThresholdExceededError(f"above {most:.0%} of the monthly limit: {'; '.join(rows)}.")
@@ -215,6 +215,7 @@ def _division(settings: ReportSettings) -> Division:
         shared=settings.shared,
         shared_by=settings.shared_by,
         tags=settings.tags,
+        user_tag=settings.user_tag,
         tokens_per_step=settings.tokens_per_step,
     )
 

@@ -37,7 +37,7 @@ class LeakIdle(Caution):
     provider: str
     instance_type: str
     usd: float
-    billed_usd: float
+    amortised_usd: float
     num_runs: int
 
 
@@ -90,12 +90,10 @@ class ReportGap(Note):
         "odd-cells",
         "prices",
         "runs",
-        "tax",
         "unpriced-jobs",
     ]
     num: int = 0
     names: Sequence[str] = ()
-    usd: float = 0.0
 
 
 class OtherCurrency(Caution):
