@@ -277,15 +277,11 @@ def bills_of(
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.
     """
-    from advisor.formats.user_files import at_home
     from advisor.review.period import month_of
     from advisor.review.who_spent import before
-    from advisor.spend.bill_files import read_bill
+    from advisor.service.ledger import read_bills
 
-    bills: list[Bill] = []
-    for path in dict.fromkeys(at_home(path) for path in (*report.bills, *files)):
-        with listener.step(f"reading {path.name}"):
-            bills.append(read_bill(path, report.project_tag))
+    bills = read_bills(report, files, listener)
     if report.cost_explorer:
         from advisor.pricing.sources.aws.calls import read_options
         from advisor.spend.charges import Bill
