@@ -376,15 +376,6 @@ class Knowledge:
     excess: Mapping[str, float] = field(default_factory=dict)
 
 
-def in_bursts(knowledge: Knowledge) -> Knowledge:
-    """The same for kernels that were measured in bursts, too short for a GPU to lower its clocks."""
-    assumed = {
-        architecture: {name: value for name, value in table.items() if name != "sustained_clock"}
-        for architecture, table in knowledge.tables["assumed"].items()
-    }
-    return replace(knowledge, tables=Tables(gpu=knowledge.tables["gpu"], assumed=assumed))
-
-
 def read_knowledge(folder: Path) -> Knowledge:
     """The knowledge of a folder that holds ``fitted.toml`` and, where networks were trained, ``learned.npz``.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from advisor.core.limits import check_number
 from advisor.core.values import StartWait
 from advisor.pricing.spot import SpotOdds
 
@@ -43,6 +44,10 @@ class Watched:
     down_h: float = 0.0
     num_losses: int = 0
     num_outages: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("up_h", "down_h", "num_losses", "num_outages"):
+            check_number(name, getattr(self, name), least=0)
 
     @property
     def share_down(self) -> float:
