@@ -12,8 +12,6 @@ Before that, a few texts are taken literally (letter case aside), because a clou
 them one meaning: "nvidia-tesla-a100" is GCP's A100-SXM-40GB, though "A100" is a family.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping

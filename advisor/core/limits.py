@@ -4,8 +4,6 @@ Each leaves room for a hundred times what anybody is known to do. Beyond it a nu
 come back as a price of 10^25 dollars.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A Trace as versioned JSON, gzipped where the file's name ends in ``.gz``; no pickle."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

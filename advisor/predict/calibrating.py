@@ -1,7 +1,5 @@
 """A recording of kernels of one GPU -> that GPU's constants."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """``predict(trace, gpu, num_gpus)``: time and memory of one iteration on a GPU of the catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """What predictions rest on: constants and networks, shipped, from a folder, or calibrated here."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tokenize

@@ -1,7 +1,5 @@
 """Offers that match a query, merged from the answers of several sources, one price for each machine."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The function cannot be sent to another interpreter, so this process is forked: t
 runs the function and ends; nothing of it is left here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """``profile``: a script, from its path to the Trace."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

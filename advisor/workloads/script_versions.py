@@ -4,8 +4,6 @@ The script as it is written, the script with one change made to it (``advisor.pr
 script with its model divided among GPUs (``advisor.predict.split``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ Source: Daly, "A higher order estimate of the optimum checkpoint interval for re
 2006. The best interval is Young's ``sqrt(2 c / L)``. All times here are in hours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

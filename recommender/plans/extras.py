@@ -7,8 +7,6 @@ a cloud is billed where it leaves, to another region or to the internet; sending
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a policy says of plans, before anything is computed, and of options, after; pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A source is registered under the entry point group ``advisor.price_sources`` as 
 own options (``prices.options.NAME`` of the settings) and returns the source. docs/plugins.md has an example.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
