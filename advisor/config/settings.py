@@ -462,6 +462,9 @@ class ReportSettings(Section):
     project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
         "project", description="tag or label of clouds that names a charge's project"
     )
+    user_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+        "user", description="tag or label of clouds that names a charge's user"
+    )
 
 
 class Settings(Section):

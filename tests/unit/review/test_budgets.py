@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
 from advisor.review.budgets import Budget, BudgetState, Owner, budget_states, spent_of
 from advisor.review.period import Scope
+from advisor.spend.charges import Charge, ChargeCategory
 from tests.team import make_charge, make_run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -94,3 +96,40 @@ def test_bills_and_runs_count_together_and_each_dollar_once() -> None:
     budgets = [limit(1000, Owner.EVERYBODY), replace(limit(9, Owner.TEAM), projects=frozenset({"resnet"}))]
     whole, team = budget_states(budgets, runs, Scope(), NOW, spent=spent_of(runs, bill, NOW))
     assert (whole.month.spent_usd, team.month.spent_usd) == (63, 36)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_counted"),
+    [
+        ({"instance_type": None, "service": "Amazon S3"}, True),
+        ({"instance_type": None, "details": {"ServiceCategory": "Storage"}}, True),
+        ({"instance_type": None, "details": {"ServiceCategory": "Compute"}}, False),
+        ({"category": ChargeCategory.CREDIT}, True),
+        ({"details": {"CommitmentDiscountStatus": "Unused"}}, True),
+        ({}, False),
+    ],
+)
+def test_only_a_machine_on_the_bill_stands_for_the_runs_of_its_day(
+    facts: dict[str, Any], is_counted: bool
+) -> None:
+    day = NOW - timedelta(days=3)
+    runs = [make_run(started_at=day, project="resnet", usd=100.0)]
+    bill = [make_charge(start=day, end=day + timedelta(hours=1), usd="3", project="bert", **facts)]
+    assert sum(one.usd for one in spent_of(runs, bill, NOW)) == (103 if is_counted else 3)
+
+
+def test_a_bill_by_month_reaches_to_its_last_day_of_machines() -> None:
+    first, tenth = NOW.replace(day=1), NOW.replace(day=10)
+
+    def spent(*more: Charge, start: datetime = first) -> float:
+        month = make_charge(start=start, end=start + timedelta(days=30), usd="3", project="bert")
+        runs = [make_run(started_at=NOW.replace(day=day), usd=10.0) for day in (2, 10, 20)]
+        return float(sum(one.usd for one in spent_of(runs, (month, *more), NOW)))
+
+    by_day = make_charge(start=tenth, end=tenth + timedelta(hours=1), usd="1", project="bert")
+    assert spent() == 3
+    assert spent(by_day) == 14
+    # Days are those of UTC, however the bill writes them: this month begins on the 2nd, after the run of it.
+    home = timezone(timedelta(hours=-12))
+    assert spent(start=datetime(2026, 11, 1, 13, tzinfo=home)) == 3
+    assert spent(start=datetime(2026, 11, 2, 13, tzinfo=home)) == 13

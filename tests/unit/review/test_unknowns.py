@@ -71,7 +71,6 @@ def test_each_unknown_has_a_code() -> None:
         "estimated",
         "machines",
         OtherCurrency,
-        "tax",
         "long-charges",
         BillsOverlap,
         LeftOut,

@@ -151,7 +151,7 @@ def test_an_odd_cell_that_a_charge_can_do_without_costs_no_money(
     tmp_path: Path, change: dict[str, str], odd: str
 ) -> None:
     charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"SkuPriceDetails": ""} | change))
-    assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), odd)
+    assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), f"line 2: {odd}" if odd else "")
 
 
 def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
