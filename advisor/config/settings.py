@@ -1,7 +1,5 @@
 """Every setting with its type, default and meaning: the one list behind files, environment and docs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date

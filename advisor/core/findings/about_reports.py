@@ -1,7 +1,5 @@
 """What is found of a team's spending: savings, leaks, and what is unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

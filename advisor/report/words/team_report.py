@@ -1,7 +1,5 @@
 """What a team's report says of savings, of leaks, and of what nobody knows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.core.findings import about_reports
