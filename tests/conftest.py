@@ -1,13 +1,11 @@
 """What all tests share."""
 
-from __future__ import annotations
-
 import gc
 import os
 import resource
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -77,7 +75,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_calibration(tmp_path_factory):
     """Keeps constants that were calibrated on this machine out of the predictions of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
@@ -85,7 +83,7 @@ def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_public_prices() -> Iterator[None]:
+def no_public_prices():
     """No command pulls prices unless its test says so, and nobody listens where the catalogs would be."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CI", "true")
@@ -94,7 +92,7 @@ def no_public_prices() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_steps_on_this_cpu() -> Iterator[None]:
+def no_steps_on_this_cpu():
     """How fast this machine's CPU is decides no test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
@@ -102,6 +100,6 @@ def no_steps_on_this_cpu() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_terminal(monkeypatch):
     """A test is as wide as it says: whoever runs several at once sets the width for all."""
     monkeypatch.delenv("COLUMNS", raising=False)

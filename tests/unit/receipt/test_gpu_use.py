@@ -1,7 +1,5 @@
 """What nvidia-smi tells each second, summed up; a command never waits for it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -22,7 +20,7 @@ NVIDIA L4, 23034, [N/A], [N/A], 50.0
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """First on the path."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path
@@ -37,7 +35,7 @@ def tells(folder: Path, then: str = "while :; do read line < fifo; done") -> Non
     program.chmod(0o755)
 
 
-def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder: Path) -> None:
+def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder):
     tells(folder, "exit")
     with sampling({"CUDA_VISIBLE_DEVICES": "2,3"}) as sampler:
         (folder / "told").read_text()
@@ -47,7 +45,7 @@ def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder: Path) -> 
     assert "power.draw" in asked
 
 
-def test_a_sampler_that_goes_on_ends_with_the_command(folder: Path) -> None:
+def test_a_sampler_that_goes_on_ends_with_the_command(folder):
     tells(folder)
     with sampling({}) as sampler:
         (folder / "told").read_text()
@@ -55,7 +53,7 @@ def test_a_sampler_that_goes_on_ends_with_the_command(folder: Path) -> None:
     assert "--id" not in (folder / "asked").read_text()
 
 
-def test_what_is_not_there_tells_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_tells_nothing(folder, monkeypatch):
     tells(folder)
     # A command without GPUs uses none.
     with sampling({"CUDA_VISIBLE_DEVICES": ""}) as sampler:
@@ -68,7 +66,7 @@ def test_what_is_not_there_tells_nothing(folder: Path, monkeypatch: pytest.Monke
     assert sampler.use is None
 
 
-def test_a_driver_that_fails_tells_nothing(folder: Path) -> None:
+def test_a_driver_that_fails_tells_nothing(folder):
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'Failed to initialize NVML'; exit 9\n")
     program.chmod(0o755)

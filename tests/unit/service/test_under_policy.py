@@ -1,7 +1,5 @@
 """What is recommended by: what was typed goes before the policy, and that before the settings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,13 +24,13 @@ def policy(folder: Path, objective: str) -> Policy:
     return read_policies([path])
 
 
-def test_the_settings_say_what_an_hour_is_worth() -> None:
+def test_the_settings_say_what_an_hour_is_worth():
     assert with_objective(make_job(), None, SETTINGS.settings.choice).value_of_time_usd_per_h == 7.0
     plain = with_objective(make_job(), None, DEFAULTS.settings.choice)
     assert plain.value_of_time_usd_per_h == VALUE_OF_TIME_USD_PER_H
 
 
-def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Path) -> None:
+def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path):
     job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (PickName.SAFEST, 7.0)
 
@@ -40,12 +38,12 @@ def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Pa
 @pytest.mark.parametrize(
     "objective", ["{value_of_time_usd_per_h: 5}", "{pick: safest, value_of_time_usd_per_h: 5}"]
 )
-def test_a_policys_value_goes_before_its_pick(tmp_path: Path, objective: str) -> None:
+def test_a_policys_value_goes_before_its_pick(tmp_path, objective):
     job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS.settings.choice)
     assert (job.pick, job.value_of_time_usd_per_h) == (None, 5.0)
 
 
-def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
+def test_what_was_typed_goes_before_everything(tmp_path):
     typed = make_job(value_of_time_usd_per_h=3.0)
     for objective in ("{pick: safest}", "{value_of_time_usd_per_h: 5}"):
         job = with_objective(typed, policy(tmp_path, objective), SETTINGS.settings.choice)
@@ -53,7 +51,7 @@ def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", ["{pick: safest}", "{value_of_time_usd_per_h: 5}"])
-def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path: Path, objective: str) -> None:
+def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path, objective):
     cheap = Config(settings=Settings(choice={"change_usd": 0}), origins={}, warnings=())
     for job in (make_job(), make_job(value_of_time_usd_per_h=3.0)):
         assert with_objective(job, policy(tmp_path, objective), cheap.settings.choice).change_usd == 0.0
