@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator
 
 import pytest
+from botocore.loaders import Loader
 from hypothesis import settings
 
 from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
@@ -96,6 +97,21 @@ def no_steps_on_this_cpu():
     """How fast this machine's CPU is decides no test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def aws_models_are_read_once():
+    """Each of boto3's sessions parses megabytes of JSON anew, which takes longer than most tests of AWS."""
+    read = {}
+    make = Loader.__init__
+
+    def make_with_what_is_read(self, *arguments, **options):
+        make(self, *arguments, **options)
+        self._cache = read
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loader, "__init__", make_with_what_is_read)
         yield
 
 
