@@ -247,7 +247,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "provider": "aws",
         "instance_type": "g5.xlarge",
         "usd": 3.5,
-        "billed_usd": 20.0,
+        "amortised_usd": 20.0,
         "num_runs": 4,
     },
     SpendJump: {
@@ -268,7 +268,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "num_unknown": 1,
         "first": ["line 7: BilledCost is empty"],
     },
-    ReportGap: {"num": 4, "names": ["L4"], "usd": 1.9},
+    ReportGap: {"num": 4, "names": ["L4"]},
     WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0},
     BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
     ChargesUntagged: {"usd": 4.2},

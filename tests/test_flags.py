@@ -18,7 +18,7 @@ OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/receipt/gpu_use.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/service/schedule/managing.py": {"--to"},  # of the command that is scheduled
-    "advisor/profile/profiling.py": {"--batch-size", "--to"},  # of the user's script, and of jupyter
+    "advisor/profile/profiling.py": {"--to"},  # of the user's script, and of jupyter
     "advisor/schedule/schedulable.py": {"--to", "--when", "--fail-above"},  # of the command that is scheduled
     "advisor/review/who_spent.py": {"--epochs"},  # of a recorded command
     "advisor/service/sweeping.py": {"--json", "--offline", "--policy"},  # of its own commands

@@ -1,7 +1,5 @@
 """``advisor queue`` and ``advisor spot``: what logs say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

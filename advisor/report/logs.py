@@ -1,7 +1,5 @@
 """What logs say: waits in a cluster's queue, and how often spot machines are reclaimed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

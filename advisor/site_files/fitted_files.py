@@ -4,8 +4,6 @@ There are two kinds: waits of a job log (``advisor queue fit``), and what a log 
 (``advisor spot fit``, which the setting ``spot.history`` takes).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

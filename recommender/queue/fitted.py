@@ -1,7 +1,5 @@
 """The waits of a whole log: quantiles by bin, and which of them answers a question."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Waits y are counted in log minutes, ln(1 + minutes): errors are relative, and no wait at all is 0.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

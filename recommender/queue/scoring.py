@@ -1,7 +1,5 @@
 """How well quantiles foresaw waits: coverage with its standard error, and pinball loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

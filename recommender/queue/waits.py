@@ -10,8 +10,6 @@ How well it does on real logs: docs/methods/queue-wait.md.
 A cluster that states no wait and has no log is assumed to let jobs wait as other clusters did.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from bisect import bisect_left, insort

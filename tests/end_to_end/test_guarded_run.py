@@ -46,17 +46,20 @@ def only_run(shell: Shell) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "limit",
-    [("--max-time", "1ms"), ("--max-cost", "1e-9", "--usd-per-hour", "3.6")],
+    ("limit", "named"),
+    [
+        (("--max-time", "1ms"), "1 ms"),
+        (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001"),
+    ],
     ids=["time", "cost"],
 )
-def test_the_limit_ends_what_would_run_for_ever(limit, shell):
-    """The job is not finished, and its receipt says who ended it."""
+def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
+    """The job is not finished, and its receipt says what ended it."""
     answer = shell.run(*RUN, *limit, "--", "sh", "-c", "read line < /dev/zero")
     assert answer.code == 128 + signal.SIGKILL
     assert "used: the command did not end and is killed" in answer.err
     run = only_run(shell)
-    assert (run["status"], run["note"]) == ("interrupted", "stopped by its limit")
+    assert (run["status"], run["note"]) == ("interrupted", f"stopped by its limit of {named}")
 
 
 def test_a_command_that_is_quick_meets_no_guard(shell):

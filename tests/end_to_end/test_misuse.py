@@ -72,6 +72,7 @@ MISUSES = [
     (f"{JOB} --html mine.html --gpu H1000", 2, "no GPU is called 'H1000'. Did you mean"),
     (f"{JOB} --policy missing.yaml", 2, "cannot read 'missing.yaml'"),
     (f"{JOB} --policy typo.yaml", 2, "typo.yaml:4: unknown key 'limts'. Did you mean 'limits'?"),
+    (f"{JOB} --project resnte", 2, "nothing is recorded of a project 'resnte'. Did you mean 'resnet'?"),
     (f"{JOB} --to nobody", 2, "there is no channel 'nobody'"),
     (f"{JOB} --preview", 2, "add --to CHANNEL"),
     (f"{JOB} --recipe lora", 2, "give either 't.json' or --recipe lora, not both"),
@@ -100,6 +101,7 @@ MISUSES = [
     ("predict t.json --confirm --gpu L4", 2, "and 't.json' is a saved trace"),
     ("predict mine.json", 2, "neither a trace of advisor profile nor a profiler's export"),
     ("compare t.json L4 --epochs 1", 2, "Missing argument 'B'"),
+    ("compare missing.json L4:1 A10G:1", 2, "there is no file 'missing.json'"),
     ("compare t.json L4:1 p4d.24xlarg --epochs 1 --offline", 2, "Did you mean 'p4d.24xlarge'"),
     ("compare t.json 'L4 sopt' L4:1 --epochs 1 --offline", 2, "no plan has 'sopt'. Did you mean 'spot'?"),
     ("diff t.json missing.json --epochs 1", 2, "there is no file 'missing.json'"),
@@ -147,6 +149,7 @@ MISUSES = [
     ("run --recommendation nosuch -- touch made.txt", 2, "`advisor recommend --record` prints the id"),
     ("run record", 2, "Give --start and --duration, or --receipt FILE"),
     (f"{RAN} --provider aws", 2, "how was 'aws' rented? Give --market"),
+    (f"{RAN} --recommendation last", 2, "last: no recommendation is recorded yet"),
     (f"{RAN} --provider awss --market spot", 2, "no provider is called 'awss'. Did you mean 'aws'?"),
     ("run record --receipt mine.json", 2, "`advisor run` writes them"),
     # schedule, deliver

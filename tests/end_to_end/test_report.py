@@ -238,8 +238,8 @@ def test_a_terminal_shows_sums_that_add_up_to_the_cent(team):
     assert answer.err == ""
     for heading in HEADINGS:
         assert heading in answer.out
-    _, _, table = answer.out.partition("Spending by GPU\n")
-    rows = [line.split() for line in table.partition("Spending by market")[0].splitlines() if "$" in line]
+    _, _, table = answer.out.partition("Runs by GPU\n")
+    rows = [line.split() for line in table.partition("Runs by market")[0].splitlines() if "$" in line]
     total = answer.out.partition("at least $")[2].split()[0]
     shown = sum(Decimal(row[3].lstrip("$").replace(",", "")) for row in rows)
     assert shown == Decimal(total.replace(",", ""))

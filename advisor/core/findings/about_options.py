@@ -1,7 +1,5 @@
 """What is found of an option: why it is removed, what else to know of it, what can go wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

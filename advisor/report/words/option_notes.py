@@ -1,7 +1,5 @@
 """What is said of options: notes, picks, risks and prices."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from advisor.core.findings import about_answers, about_options, about_prices

@@ -1,7 +1,5 @@
 """What is said of a script and its trace: changes, kernels and warnings."""
 
-from __future__ import annotations
-
 from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.sentences import TEXTS, in_names

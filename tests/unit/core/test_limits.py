@@ -13,14 +13,12 @@ from pydantic import ValidationError
 from advisor.config.settings import Settings
 from advisor.core import limits
 from advisor.core.errors import AdvisorError, InputError
-from advisor.core.units import HOUR_S, exact_duration, parse_duration_s
+from advisor.core.units import exact_duration, parse_duration_s
 from advisor.core.values import Job, Market
 from advisor.pricing.sources.protocol import OfferQuery
 from advisor.profile import profile
 from advisor.site_files.policy_files import read_policies
 from recommender.engine import check_job
-from recommender.outcome.spot import SpotTerms
-from recommender.plans.extras import CloudTerms
 from tests.builders import make_trace
 from tests.recommending import num_iterations
 
@@ -120,17 +118,9 @@ def test_the_limits_are_those_of_the_documentation():
         assert f"| {number}" in page, number
 
 
-HOURS = limits.MAX_PLANNED_S / HOUR_S
 BEYOND: dict[str, Callable[[], Any]] = {
-    "a price": lambda: OfferQuery(max_usd_per_h=1e10),
-    "start-up": lambda: CloudTerms(startup_s=1e11),
-    "a data set": lambda: CloudTerms(startup_s=1, dataset_gib=1e300),
-    "a result": lambda: CloudTerms(startup_s=1, result_gib=1e9),
-    "a restart": lambda: SpotTerms(restart_h=HOURS * 2),
-    "checkpoints": lambda: SpotTerms(checkpoint_interval_h=HOURS * 2),
     "a world": lambda: profile("train.py", world_size=10**9),
     "samples": lambda: profile("train.py", num_samples=10**12),
-    "a timeout": lambda: profile("train.py", timeout_s=1e9),
 }
 
 

@@ -120,6 +120,26 @@ def test_no_cost_stands_there_twice():
     assert (of_aws["BilledCost"], of_aws["x_RunCost"]) == ("0", "0.1")
 
 
+def test_a_run_costs_nothing_on_the_days_of_the_bills_machines_alone():
+    rows = rows_of(
+        make_run(0, usd=2.0), make_run(1, usd=3.0), make_run(2, usd=4.0),
+        charges=(make_charge(usd="2"), make_charge(1, usd="5", instance_type=None, service="Amazon S3")),
+    )  # fmt: skip
+    assert [row["BilledCost"] for row in rows] == ["2", "5", "0", "3.0", "4.0"]
+
+
+def test_a_service_has_one_category():
+    charges = (
+        make_charge(),
+        make_charge(instance_type=None),
+        make_charge(instance_type=None, service="Amazon S3"),
+        make_charge(instance_type=None, service="Amazon S3", details={"ServiceCategory": "Storage"}),
+    )
+    assert [row["ServiceCategory"] for row in rows_of(charges=charges)] == [
+        "Compute", "Compute", "Storage", "Storage",
+    ]  # fmt: skip
+
+
 def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out():
     rows = rows_of(*RUNS, make_run(usd=None))
     assert [(row["x_CostBasis"], row["x_IsEstimate"]) for row in rows] == [

@@ -18,6 +18,8 @@ from advisor.review.budgets import Budget, Owner
 from advisor.review.period import Period, Scope
 from advisor.review.savings import recurring_jobs, savings_of
 from advisor.review.team_review import Records, TeamReview, Violation, review
+from advisor.review.who_spent import Division
+from advisor.spend.charges import ChargeCategory
 from advisor.store.ledger import Run
 from tests.team import (
     WEEK,
@@ -80,8 +82,8 @@ def test_all_that_is_known_has_a_table():
         "Who spent it: projects",
         "What a unit costs",
         "Spending by week",
-        "Spending by GPU",
-        "Spending by market",
+        "Runs by GPU",
+        "Runs by market",
         "Spending by provider",
         "Billed by clouds, and what runs explain of it",
         "Predicted and actual",
@@ -97,6 +99,33 @@ def test_what_has_nothing_to_show_is_left_out():
     assert "Spending by week" in shown
 
 
+def test_what_was_spent_stands_beside_what_runs_cost_and_adds_up_to_the_headline():
+    tagged = make_charge(usd="5", instance_type=None, service="Amazon S3", tags={"user": "eve"})
+    runs = (make_run(0, user="ada"), make_run(1, provider="lambda", user="ada"), make_run(2, user="bob"))
+    found = whole(*runs, bills=(make_bill(make_charge(usd="60", project=None), tagged),),
+                  division=Division(user_tag="user"))  # fmt: skip
+    assert found.showback.usd == 60 + 5 + 10 + 10
+    shares = {share.name: share.spent_usd for share in found.spending.by_user}
+    assert shares == {"": 50, "ada": 20, "bob": 10, "eve": 5}
+    assert {share.name: share.spent_usd for share in found.spending.by_provider} == {"aws": 75, "lambda": 10}
+    text = on_screen(review_document(found), 200)
+    _, _, weeks = text.partition("Spending by week\n")
+    assert re.search(r"2026-11-02 +3 +6.0 +\$30.00 +\$85.00 +100", weeks)
+
+
+def test_a_limit_of_nothing_is_a_limit():
+    none = Budget(rule="org.yaml:3", owner=Owner.EVERYBODY, most_usd=0.0)
+    text = text_of(review_document(whole(budgets=(none,))), Format.HTML)
+    assert "of $0.00" in text
+    assert "no limit" not in text
+
+
+def test_tax_is_told_once():
+    tax = make_charge(usd="0.81", category=ChargeCategory.TAX)
+    assert on_screen(review_document(whole(bills=(make_bill(tax, make_charge()),))), 200).count("tax") == 2
+    # "before tax" of what was billed, and what it is in what was not included
+
+
 def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices():
     document = review_document(whole())
     assert document.page is not None
@@ -110,7 +139,7 @@ def test_a_page_has_a_chart_of_weeks_the_month_predictions_and_prices():
     weeks = charts[1]
     assert weeks.bars == ("2026-11-02",)
     # What was billed beyond the runs stands on what they cost.
-    assert [series.points for series in weeks.series] == [((0.0, 42.0),), ((0.0, 18.0),)]
+    assert [series.points for series in weeks.series] == [((0.0, 42.0),), ((0.0, 50.0),)]
     predicted = charts[2].series[0]
     assert predicted.details[0].x_range == (7200.0, 10_800.0)
 
@@ -169,6 +198,7 @@ def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are():
     assert {one["name"]: (one["usd"], one["num_unknown"]) for one in spending["by_project"]} == {
         "bert": (None, 1),
         "detr": (2.0, 1),
+        "resnet": (0.0, 0),  # billed, and without a run
     }
     assert spending["usd"] == 2.0
     assert json_of(review_document(whole(*runs[:2])))["spending"]["usd"] is None

@@ -2,6 +2,7 @@
 
 from advisor.core.findings import Finding
 from advisor.core.values import RunStatus
+from advisor.report.words import sentence
 from advisor.review.period import Scope
 from advisor.review.savings import accuracy_of
 from advisor.review.spending import billing_of, leaks_of
@@ -59,5 +60,8 @@ def test_machines_that_no_run_explains_are_idle_and_others_are_not():
     billing = billing_of([make_bill(*charges)], runs, WEEK, Scope())
     (leak,) = leaks_of(runs, (), billing, lambda _: True)
     assert leak.facts == {
-        "provider": "aws", "instance_type": "g5.xlarge", "usd": 2.0, "billed_usd": 12.0, "num_runs": 1,
+        "provider": "aws", "instance_type": "g5.xlarge", "usd": 2.0, "amortised_usd": 12.0, "num_runs": 1,
     }  # fmt: skip
+    assert "aws g5.xlarge cost $12.00 (amortised), and 1 run explains all but $2.00" in sentence(leak)
+    (alone,) = leaks_of((), (), billing_of([make_bill(charges[0])], (), WEEK, Scope()), lambda _: True)
+    assert "no run explains any of it" in sentence(alone)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
+from advisor.review.budgets import spent_of
 from advisor.review.spending import OF_CLOUDS, OWN, Share, Spending, spending_of
 from advisor.store.ledger import Run
 from tests.team import WEEK, at, make_run
@@ -25,7 +26,7 @@ RUNS = st.lists(
 
 
 def spent(*runs: Run) -> Spending:
-    return spending_of(runs, WEEK, lambda run: run.provider == "local")
+    return spending_of(runs, spent_of(runs, (), WEEK.until), WEEK, lambda run: run.provider == "local")
 
 
 def test_parts_are_named_and_sorted_by_cost():
@@ -68,8 +69,10 @@ def test_a_share_is_unknown_if_all_its_runs_are():
 
 
 def test_a_week_without_a_run_is_a_week_of_nothing():
-    spending = spending_of((), WEEK, lambda _: False)
-    nothing = Share(name="2026-11-02", usd=Decimal(0), num_runs=0, num_unknown=0, gpu_h=0.0)
+    spending = spent()
+    nothing = Share(
+        name="2026-11-02", usd=Decimal(0), num_runs=0, num_unknown=0, gpu_h=0.0, spent_usd=Decimal(0)
+    )
     assert spending.by_week == (nothing,)
 
 

@@ -24,7 +24,7 @@ def handoff(*, gpus: int = 1, nodes: int = 1, tier: Tier = Tier.CLOUD, **changes
     facts: dict[str, Any] = {
         "command": ("src/Train_it.py", *ARGUMENTS),
         "option": option,
-        "packages": {"torch": "2.13.0+cpu", "timm": "1.0.1"},
+        "packages": ("timm==1.0.1", "torch==2.13.0"),
         "requirements": None,
         "checkpoint_interval_s": 1800.0,
         "budget_usd": 50.0,
@@ -86,8 +86,25 @@ def test_skypilot_gets_the_place_and_the_market():
     (task,) = documents(job_file(handoff(gpus=8), "skypilot"))
     assert task["resources"] == {"infra": "aws/us-east-1", "instance_type": "l4.xlarge", "use_spot": True}
     assert task["setup"] == "pip install timm==1.0.1 torch==2.13.0"
-    # Twice the p90 of 20 hours.
-    assert task["run"].startswith("timeout --signal=TERM --kill-after=120 144000 torchrun")
+    # What 50 dollars pay for at 2 dollars an hour; twice the p90 of 20 hours is more.
+    assert task["run"].startswith("timeout --signal=TERM --kill-after=120 90000 torchrun")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tier", "facts", "limit"),
+    [
+        ("skypilot", Tier.CLOUD, {}, "after 1 d 1 h: the budget of $50.00 is used."),
+        ("skypilot", Tier.CLOUD, {"budget_usd": 1000.0}, "after 1 d 16 h: twice its p90."),
+        ("command", Tier.CLOUD, {"budget_usd": 0.001}, "after 1 min: the budget of $0.0010 is used."),
+        ("kubernetes", Tier.CLOUD, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
+        ("dstack", Tier.CLOUD, {"nodes": 2}, "after 12 h 30 min: the budget of $50.00 is used."),
+        ("sbatch", Tier.CLUSTER, {}, "after 1 d 16 h: twice its p90, or at $50.00 of rent."),
+        ("command", Tier.LOCAL, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
+    ],
+)
+def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind, tier, facts, limit):
+    """Where a guard is at hand it keeps the budget by the price of the day."""
+    assert f"# Stopped {limit}\n" in job_file(handoff(tier=tier, **facts), kind)
 
 
 def test_gcp_names_the_gpu_and_the_zone():
@@ -105,7 +122,7 @@ def test_gcp_names_the_gpu_and_the_zone():
 def test_dstack_keeps_to_the_price_of_one_machine():
     (task,) = documents(job_file(handoff(gpus=8, nodes=2), "dstack"))
     assert (task["nodes"], task["max_price"], task["spot_policy"]) == (2, 2.2, "spot")
-    assert task["max_duration"] == "144000s"
+    assert task["max_duration"] == "45000s"
 
 
 def test_pods_of_several_nodes_find_the_first():
@@ -124,6 +141,36 @@ def test_a_machine_of_ones_own_is_guarded_and_a_rented_one_has_a_limit():
     assert "advisor" not in documents(job_file(handoff(), "skypilot"))[0]["run"]
     free = handoff(tier=Tier.LOCAL, recommendation=None, budget_usd=None)
     assert "exec advisor run --plan L4 --max-time 2400m -- python" in job_file(free, "command")
+
+
+def test_a_job_of_several_nodes_has_one_guard_which_starts_all_of_them():
+    text = job_file(handoff(gpus=8, nodes=2, tier=Tier.CLUSTER), "sbatch")
+    (line,) = [line for line in text.splitlines() if "torchrun" in line]
+    assert line.startswith("advisor run --plan 8xL4 ")
+    assert " -- srun torchrun --nnodes=2 " in line
+    assert "srun" not in job_file(handoff(gpus=8, tier=Tier.CLUSTER), "sbatch")
+
+
+@pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
+def test_a_script_that_needs_no_package_installs_none(kind, tier):
+    assert "pip install" not in job_file(handoff(tier=tier, packages=()), kind)
+
+
+@pytest.mark.parametrize(("kind", "tier"), EVERYWHERE)
+def test_words_of_others_are_one_word_of_the_shell(kind, tier):
+    """Names of clusters, branches and files are not ours."""
+    text = job_file(
+        handoff(tier=tier, packages=("a @ git+https://x/$(id);rm#q",), recommendation="$(id)"), kind
+    )
+    for line in text.splitlines():
+        if not line.startswith("#") and "$(id)" in line:
+            assert "'a @ git+https://x/$(id);rm#q'" in line or "--recommendation '$(id)'" in line
+
+
+def test_what_no_index_has_is_named():
+    assert "Only on this machine, in no index of packages: mylib, nowhere." in job_file(
+        handoff(not_packaged=("mylib", "nowhere")), "command"
+    )
 
 
 def test_what_is_to_do_and_what_is_counted_on_stands_first():
@@ -146,5 +193,5 @@ def test_a_file_of_ones_own_packages_comes_first():
     [("sbatch", Tier.CLOUD, "skypilot, dstack, kubernetes, command"), ("skypilot", Tier.LOCAL, "command")],
 )
 def test_a_tool_that_cannot_reach_the_machine_is_refused(kind, tier, others):
-    with pytest.raises(InputError, match=f"use one of {others}\\."):
+    with pytest.raises(InputError, match=f"What can: {others}\\."):
         job_file(handoff(tier=tier), kind)

@@ -10,7 +10,8 @@ from advisor.core.values import CostKind, Market
 from advisor.receipt import instance
 from advisor.receipt.instance import Instance
 from advisor.service.plan_facts import MachineHere, Place
-from advisor.service.receipts import RunCost, cost_of, machine_here
+from advisor.service.receipts import CommandRequest, RunCost, cost_of, machine_here, rent_of
+from advisor.service.watching import WatchRequest
 
 NOWHERE = Place(provider=None, gpu=None, num_gpus=None, market=None)
 SPOT_L4 = Place(
@@ -66,6 +67,38 @@ def test_a_run_on_several_nodes_costs_as_many_machines(config):
     assert four.usd_per_h == pytest.approx(4 * (one.usd_per_h or 0.0))
 
 
+TWO = replace(SPOT_L4, num_gpus=2, num_nodes=2)
+
+
+@pytest.mark.parametrize(
+    ("place", "slurm", "stated", "times"),
+    [
+        (SPOT_L4, None, None, 1),
+        (SPOT_L4, "2", None, 2),
+        (SPOT_L4, "2", 3, 3),
+        (SPOT_L4, "many", None, 1),
+        (TWO, None, None, 2),
+        (TWO, "2", None, 2),
+        (TWO, None, 2, 2),
+        (TWO, "4", None, 4),
+    ],
+)
+@pytest.mark.parametrize("usd_per_h", [None, 3.0])
+def test_rent_counts_each_machine_of_a_job_once(
+    place, slurm, stated, times, usd_per_h,
+    config, monkeypatch,
+):  # fmt: skip
+    """A plan of two machines has the price of both, whoever else says that they are two."""
+    if slurm is not None:
+        monkeypatch.setenv("SLURM_JOB_NUM_NODES", slurm)
+    one = cost(config, SPOT_L4).usd_per_h if usd_per_h is None else usd_per_h
+    request = CommandRequest(
+        command=("true",), usd_per_h=usd_per_h, watch=WatchRequest(max_usd=1.0, num_nodes=stated)
+    )
+    rent = rent_of(MachineHere(place=place, zone=None, share=1.0), request, config)
+    assert rent == pytest.approx(times * (one or 0.0))
+
+
 @pytest.mark.parametrize(
     ("provider", "gpu", "num_gpus", "usd"),
     [("lab", "V100-PCIE-32GB", 2, 0.5), ("local", "RTX-3090", 1, 0.1), ("local", "T4", 1, None)],
@@ -88,12 +121,13 @@ def test_without_a_price_the_cost_is_unknown_and_not_nothing(place, config):
 def look(
     monkeypatch: pytest.MonkeyPatch, config: Config, *, seen: Instance | None, num_gpus: int = 4,
     given: Place = NOWHERE, sent_to: Place | None = None, visible: str | None = None,
+    environment: dict[str, str] | None = None,
 ) -> MachineHere:  # fmt: skip
     card = Device(name="NVIDIA L4", memory_bytes=None, used_bytes=None, utilization=None)
     monkeypatch.setattr("advisor.core.devices.detect_devices", lambda: (card,) * num_gpus)
     monkeypatch.setattr(instance, "this_instance", lambda _: seen)
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    return machine_here(given, sent_to, environment, config.settings.run)
+    shown = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    return machine_here(given, sent_to, shown | (environment or {}), config.settings.run)
 
 
 def test_the_machine_says_where_it_is(monkeypatch, config):
@@ -103,6 +137,27 @@ def test_the_machine_says_where_it_is(monkeypatch, config):
         region="us-east-1",
     )  # fmt: skip
     assert (where.zone, where.share) == ("use1-az4", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("environment", "num_gpus", "num_nodes"),
+    [
+        ({"SLURM_JOB_NUM_NODES": "2"}, 8, 2),
+        ({"SLURM_JOB_NUM_NODES": "2", "SLURM_STEP_ID": "0"}, 4, None),
+        ({}, 4, None),
+    ],
+)
+def test_a_batch_script_of_slurm_stands_for_all_machines_of_its_job(
+    environment, num_gpus, num_nodes,
+    monkeypatch, config,
+):  # fmt: skip
+    """What srun starts on each of them stands for its own."""
+    place = look(monkeypatch, config, seen=ON_AWS, environment=environment).place
+    assert (place.num_gpus, place.num_nodes) == (num_gpus, num_nodes)
+    whole = cost(config, place).usd_per_h
+    assert whole == pytest.approx(
+        (num_nodes or 1) * (cost(config, replace(place, num_gpus=4, num_nodes=1)).usd_per_h or 0)
+    )
 
 
 def test_what_is_given_wins_and_its_zone_is_not_the_machines(monkeypatch, config):

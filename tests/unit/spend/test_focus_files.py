@@ -143,7 +143,7 @@ def test_a_row_that_cannot_be_true_is_left_out_with_its_line(tmp_path, change, r
 )
 def test_an_odd_cell_that_a_charge_can_do_without_costs_no_money(tmp_path, change, odd):
     charge = only(write_focus(tmp_path / "bill.csv", FOCUS_ROW | {"SkuPriceDetails": ""} | change))
-    assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), odd)
+    assert (charge.billed_cost, charge.odd) == (Decimal("1.25"), f"line 2: {odd}" if odd else "")
 
 
 def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path):

@@ -103,7 +103,7 @@ def test_rows_that_cannot_be_true_are_left_out(tmp_path, change, reason):
 def test_a_service_that_is_not_told_and_torn_labels_cost_no_money(tmp_path):
     charge = only(write_gcp(tmp_path / "e.jsonl", {"service": {"id": "6F81"}, "labels": "[{"}))
     assert (charge.billed_cost, charge.service, charge.project) == (Decimal("2.75"), "", None)
-    assert charge.odd == "labels is '[{', which is no JSON"
+    assert charge.odd == "line 1: labels is '[{', which is no JSON"
 
 
 def test_a_line_that_is_cut_off_is_left_out(tmp_path):

@@ -9,13 +9,11 @@ import pytest
 from sqlalchemy import Connection, column, table, text, update
 
 from advisor.core.errors import StoreError
-from advisor.core.limits import EARLIEST
 from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store.ledger import (
     Alternative,
     LedgerEntry,
     Run,
-    Spending,
     find_recommendation,
     find_run,
     impossible_recommendations,
@@ -25,7 +23,6 @@ from advisor.store.ledger import (
     record_recommendation,
     record_run,
     runs,
-    spending,
 )
 from advisor.store.transactions import writing
 
@@ -114,15 +111,10 @@ def test_questions_by_time_and_project(store):
     assert [run.project for run in runs(store, since=later)] == ["speech", "vision", ""]
     assert [run.cost_usd for run in runs(store, since=NOON, project="vision")] == [1.0, 100.0]
     assert [entry.at for entry in recommendations(store, since=later, project="speech")] == [later]
-    assert spending(store, since=NOON) == Spending(usd=1111.0, num_unknown=0)
-    assert spending(store, since=later).usd == 1110.0
-    assert spending(store, since=later, project="vision").usd == 100.0
-    assert spending(store, since=NOON, project="").usd == 1000.0
 
 
-def test_nothing_was_spent_where_nothing_ran(store):
+def test_nothing_ran_where_nothing_was_recorded(store):
     record_recommendation(store, make_entry())
-    assert spending(store, since=NOON) == Spending(usd=0.0, num_unknown=0)
     assert runs(store, since=NOON) == ()
 
 
@@ -201,8 +193,6 @@ def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store):
     for run in (make_run(cost_usd=4.0), lost, make_run(2, cost_usd=None, cost_kind=None, project="speech")):
         record_run(store, run)
     assert find_run(store, lost.id) == lost
-    assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)
-    assert spending(store, since=NOON, project="speech") == Spending(usd=0.0, num_unknown=1)
 
 
 def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(store):
@@ -232,7 +222,6 @@ def test_a_run_that_somebody_else_wrote_and_cannot_be_true_is_in_no_total(store)
     first, second = impossible_runs(store, since=NOON)
     assert first == "the run run-1: cost_usd is 1e+308: it must be between 0 and 1000000000000"
     assert second.startswith("the run run-2: num_gpus is -5")
-    assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)
 
 
 def _damage(connection: Connection, name: str, changed: str, value: object, row_id: str) -> None:
@@ -270,7 +259,6 @@ def test_a_value_that_no_column_has_costs_its_own_row_alone(sqlite_store, change
     (line,) = impossible_runs(sqlite_store, since=NOON)
     assert line.startswith("the run run-1: ")
     assert changed in line
-    assert spending(sqlite_store, since=EARLIEST).usd == 2.0
 
 
 def test_times_that_can_be_read_are_times(sqlite_store):

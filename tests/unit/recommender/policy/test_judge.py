@@ -11,11 +11,9 @@ import pytest
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import quoted
 from advisor.core.findings.about_options import RemovedByMemory, RemovedByPolicy
-from advisor.core.values import CostKind, Layout, Market, Means, Option, Plan, Quantiles, Tier
+from advisor.core.values import Layout, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.spot import spot_odds
 from advisor.report.words import sentence
-from advisor.store.database import open_store
-from advisor.store.ledger import Run, record_run, spending
 from recommender.conditions import facts_of_option
 from recommender.outcome.spot import SpotTerms
 from recommender.policy import (
@@ -226,39 +224,15 @@ def test_only_the_monthly_limit_asks_the_ledger(tmp_path):
     assert [key for key, is_monthly in monthly.items() if is_monthly] == ["limits.usd_per_month"]
 
 
-def test_the_month_counts_against_the_ledger_of_a_store(tmp_path):
+def test_both_limits_of_a_month_hold(tmp_path):
     policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
-    now = datetime(2026, 11, 21, 18, tzinfo=UTC)
-    runs = [
-        ("vision", datetime(2026, 10, 31, 23, 59, tzinfo=UTC), 400.0),
-        ("vision", datetime(2026, 11, 1, tzinfo=UTC), 150.0),
-        ("speech", datetime(2026, 11, 20, tzinfo=UTC), 200.0),
-    ]
-    store = open_store(f"sqlite:///{tmp_path / 'advisor.db'}")
-    assert store is not None
-    with store:
-        for project, started_at, cost_usd in runs:
-            record_run(store, make_run(project, started_at, cost_usd))
-        since = start_of_month(now)
-        spent = Spent(
-            all_usd=spending(store, since=since).usd,
-            project_usd=spending(store, since=since, project="vision").usd,
-        )
-    assert spent == Spent(all_usd=350.0, project_usd=150.0)
+    spent = Spent(all_usd=350.0, project_usd=150.0)
     assert judge_option(option(rented(), 110.0), policy, spent).removals == ()
     over = judge_option(option(rented(), 111.0), policy, spent).removals
     assert [removal.detail for removal in over] == [
         "$150.00 spent this month by this project, and the job costs $111.00 at p90"
     ]
     assert len(judge_option(option(rented(), 151.0), policy, spent).removals) == 2
-
-
-def make_run(project: str, started_at: datetime, cost_usd: float) -> Run:
-    """A run of an hour."""
-    return Run(
-        project=project, script="train.py", provider="aws", gpu="L4", num_gpus=1, market=Market.SPOT,
-        started_at=started_at, duration_s=HOUR_S, cost_usd=cost_usd, cost_kind=CostKind.STATED,
-    )  # fmt: skip
 
 
 def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path):

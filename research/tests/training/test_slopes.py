@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.predict.calibrating import (
+from research.training.slopes import (
     MeasuredKernels,
     fit_bandwidth_fraction,
     fit_compute_fraction,
