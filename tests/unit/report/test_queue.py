@@ -1,10 +1,7 @@
 """Waits as tables, in words and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -101,9 +98,7 @@ def wait_of(
         ),
     ],
 )
-def test_the_state_of_a_queue_in_words(
-    state: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_state_of_a_queue_in_words(state, words, capsys):
     print_document(wait_document(wait_of(ALIKE, **state)), Format.TABLE)
     assert capsys.readouterr().out.startswith(f"{words} (1,812 jobs")
 
@@ -112,11 +107,11 @@ def test_the_state_of_a_queue_in_words(
     ("alike", "words"),
     [(ALIKE, "1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu'"), (ANYONE, "8,000 jobs of any kind")],
 )
-def test_which_jobs_a_wait_is_from(alike: WaitBin, words: str) -> None:
+def test_which_jobs_a_wait_is_from(alike, words):
     assert basis(alike, "gpus") == words
 
 
-def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wait_as_json(capsys):
     print_document(
         wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))), Format.JSON
     )
@@ -126,14 +121,14 @@ def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (8000, "nodes", ["mind this"])
 
 
-def test_a_wait_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wait_as_csv(capsys):
     print_document(wait_document(wait_of(ALIKE)), Format.CSV)
     header, row = capsys.readouterr().out.splitlines()
     assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
     assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
 
 
-def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_bin_has_a_row(capsys):
     print_document(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN)
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
@@ -142,14 +137,14 @@ def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_a_fit_as_json_is_the_whole_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fit_as_json_is_the_whole_fit(capsys):
     print_document(fit_document(fitted(ALIKE)), Format.JSON)
     document = read_json(capsys)
     assert document["left_out"] == {"never started": 3}
     assert document["bins"][0]["p90_s"] == 7200.0
 
 
-def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_beside_its_baseline(capsys):
     print_document(check_document(CHECK), Format.CSV)
     rows = capsys.readouterr().out.splitlines()[1:]
     assert rows[0].endswith(",45.0% +- 3.1%,87.5% +- 1.2%,0.244,0.152")
@@ -158,7 +153,7 @@ def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None
     assert rows[3] == "of all jobs,40.0%,80.0%,1.000,2.000"
 
 
-def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_as_json(capsys):
     print_document(check_document(CHECK), Format.JSON)
     document = read_json(capsys)
     assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)

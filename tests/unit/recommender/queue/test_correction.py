@@ -1,7 +1,5 @@
 """What forecasts got wrong moves where the next ones are read: by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

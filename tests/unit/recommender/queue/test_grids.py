@@ -1,7 +1,5 @@
 """Quantiles at fixed levels, and the cells between them: by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

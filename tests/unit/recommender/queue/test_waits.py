@@ -1,7 +1,5 @@
 """Waits that a log foretells: worked by hand, kept in a file, and checked on real logs."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
