@@ -58,7 +58,7 @@ class WaitBin:
     p90_s: float
     waits_s: tuple[float, ...]
 
-    def with_waits(self, waits_s: Array) -> WaitBin:
+    def with_waits(self, waits_s: Array) -> "WaitBin":
         """The same jobs with other quantiles [levels]."""
         # Means of equal quantiles differ by a rounding.
         rising = tuple(np.maximum.accumulate(waits_s).tolist())

@@ -151,7 +151,7 @@ class Reading:
     longest: float
 
     @classmethod
-    def by(cls, shares: Array, longest: float) -> Reading:
+    def by(cls, shares: Array, longest: float) -> "Reading":
         """Of grids whose cells get these shares of the waits [NUM_CELLS]."""
         return cls(places=np.interp(LEVELS, _reached(shares), _ENDS), longest=longest)
 
