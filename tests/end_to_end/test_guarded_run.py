@@ -14,23 +14,9 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.training import COUNTS, SAVES
 
 RUN = ("run", "--no-metadata")
-# As the processes of a training do it, but at once: 60 steps and more of ten seconds each.
-COUNTS = """
-import json, os
-record = {"version": 1, "pid": os.getpid(), "rank": 0, "num_steps": 100, "span_s": 0.0, "blocks": [[230, 99]],
-          "failure": None}
-with open(os.path.join(os.environ["ADVISOR_STEPS_FOLDER"], "1.json"), "w") as file:
-    json.dump(record, file)
-"""
-SAVES = """
-import signal, sys
-def save(*_):
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGUSR1, save)
-"""
 NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
 
 
