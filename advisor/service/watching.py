@@ -42,6 +42,11 @@ class WatchRequest:
     canary: Canary | None = None
     num_nodes: int | None = None
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether the command ends at some cost or time."""
+        return self.max_usd is not None or self.max_s is not None
+
     def check(self, listener: Listener, *, has_recommendation: bool) -> None:
         """Refuse what cannot be meant, before anything runs.
 

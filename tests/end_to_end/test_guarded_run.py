@@ -131,3 +131,21 @@ def test_limits_that_cannot_be_meant_run_nothing(
 ) -> None:
     assert_plain_error(shell.run(*RUN, *options, "--", "touch", "ran"), 2, *words)
     assert not (shell.folder / "ran").exists()
+
+
+def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell: Shell) -> None:
+    """Nor does it launch a file from which the limit was taken; a run within a watched one is watched."""
+    shell.write("policy.yaml", "version: 1\nname: lab\nlayer: team\nruns: {guard: required}\n")
+    shell.write(".config/advisor/config.yaml", f"policy: {{files: [{shell.folder}/policy.yaml]}}\n")
+    words = ("the policy demands a limit (runs.guard: required,", "policy.yaml:4)")
+    assert_plain_error(
+        shell.run(*RUN, "--", "touch", "ran"), 3, *words, "--max-cost or --max-time", "Nothing was run"
+    )
+    mark = '#!/bin/sh\n# advisor launch: {"kind": "command", "plan": "local/1xL4", "recommendation": null}\n'
+    shell.write("job.sh", f"{mark}# --max-time 5m\ntouch ran\n")
+    assert_plain_error(shell.run("launch", "job.sh", "--yes"), 3, *words, "write the file again")
+    assert not (shell.folder / "ran").exists()
+    inner = f"{sys.executable} -m advisor run --no-metadata -- touch ran"
+    shell.write("job.sh", f"{mark}exec {sys.executable} -m advisor run --max-time 5m -- {inner}\n")
+    assert shell.run_process("launch", "job.sh", "--yes").code == 0
+    assert (shell.folder / "ran").exists()
