@@ -92,7 +92,9 @@ class Slurm:
 
     def repeat_hourly(self, job: str, times: int) -> None:
         """Enter a job, once it has ended, in each of the hours before, as if it had waited a minute then."""
-        until(lambda: "COMPLETED" in self.ask("sacct", "-aXn", f"--jobs={job}", "--format=State"))
+        # Slurm may tell of its end before it tells what it asked for.
+        asked = ("sacct", "-aXn", f"--jobs={job}", "--state=COMPLETED", "--format=ReqTRES%99")
+        until(lambda: "gres/gpu" in self.ask(*asked))
         script = HOURLY.format(times=times, job=job)
         self.ask("mariadb", "--no-defaults", f"--socket={self.database}", "slurm", "-e", script)
 
@@ -125,7 +127,12 @@ def slurm() -> Iterator[Slurm]:
                     until(lambda: cluster.ask("sacctmgr", "-i", "add", "cluster", "advisor"))
                 running.enter_context(_running(folder, *words, "-D", MYSQL_UNIX_PORT=f"{folder}/sql"))
             until(lambda: cluster.ask("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == "2")
-            yield cluster
+            try:
+                yield cluster
+            finally:
+                # What a test that failed has left; it would outlive us.
+                cluster.ask("scancel", "--full", "--signal=KILL", f"--user={facts['user']}")
+                until(lambda: not cluster.ask("squeue", "-h"))
 
 
 def _free_ports() -> dict[str, int]:

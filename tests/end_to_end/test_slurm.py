@@ -21,27 +21,35 @@ from tests.training import COUNTS, SAVES
 GPU = "A100-SXM-40GB"
 LAB = (
     f"clusters:\n- {{name: lab, gpu: {GPU}, num_gpus: 2, num_nodes: 2, usd_per_gpu_h: 3, wait_p50: 1m,"
-    " wait_p90: 2m}\n"
+    " wait_p90: 2m, network: infiniband 8x400 Gbit}\n"
 )
-# In the place of torchrun, which is not what is tested: it says where it runs.
-TORCHRUN = '#!/bin/sh\necho "$SLURM_STEP_ID on $SLURMD_NODENAME: $2"\n'
+# In the place of torchrun, which is not what is tested: on each node it trains until it is told to end.
+TORCHRUN = """#!/bin/sh
+trap 'echo "$SLURMD_NODENAME is told to end"; exit 0' TERM
+test "$SLURM_PROCID" -gt 0 || python counts.py
+mkfifo "$SLURMD_NODENAME"
+while :; do read line < "$SLURMD_NODENAME"; done
+"""
+STOPPED = "stopped by its canary: steps were slower than predicted"
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """A folder with a recommendation for the cluster, and a training that only a signal ends."""
+    """A folder with a training that only a signal ends, and the settings of the cluster."""
     shell = Shell(folder=tmp_path)
     shell.write(".config/advisor/config.yaml", LAB)
     write_trace(make_trace(), tmp_path / "t.json.gz")
-    asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record", "--gpu", f"{GPU}:1")
-    answer = shell.run(*asked)
-    assert answer.code == 0, answer.err
     shell.write("train.py", SAVES + COUNTS + "while True: signal.pause()\n")
+    shell.write("counts.py", COUNTS)
     shell.write("bin/torchrun", TORCHRUN).chmod(0o755)
     return shell
 
 
 def file_of(shell: Shell, *, gpus: int, nodes: int = 1) -> str:
+    """For the recommendation of these GPUs, with a canary that stops the job."""
+    asked = ("recommend", "t.json.gz", "--epochs", "1", "--offline", "--record")
+    answer = shell.run(*asked, "--gpu", f"{GPU}:{gpus}x{nodes}")
+    assert answer.code == 0, answer.err
     plan = replace(
         make_plan(GPU, 3.0 * gpus * nodes, tier=Tier.CLUSTER),
         id=f"cluster/lab/{f'{nodes}x' if nodes > 1 else ''}{gpus}x{GPU}",
@@ -56,7 +64,7 @@ def file_of(shell: Shell, *, gpus: int, nodes: int = 1) -> str:
         budget_usd=50.0,
         recommendation="last",
     )
-    return job_file(handoff, "sbatch")
+    return job_file(handoff, "sbatch").replace("--canary go-on", "--canary stop")
 
 
 def run_to_its_end(shell: Shell, slurm: Slurm, text: str) -> str:
@@ -74,21 +82,22 @@ def run_to_its_end(shell: Shell, slurm: Slurm, text: str) -> str:
 
 
 def test_a_job_is_watched_stopped_by_its_canary_and_keeps_a_receipt(shell: Shell, slurm: Slurm) -> None:
-    text = file_of(shell, gpus=1)
-    assert "--canary go-on" in text
-    said = run_to_its_end(shell, slurm, text.replace("--canary go-on", "--canary stop"))
+    said = run_to_its_end(shell, slurm, file_of(shell, gpus=1))
     assert "saved\n" in said
     (run,) = shell.run("run", "list", "--json").document["runs"]
     assert (run["provider"], run["gpu"], run["num_gpus"], run["num_nodes"]) == ("lab", GPU, 1, 1)
     assert (run["status"], run["num_steps"]) == ("interrupted", 100)
-    assert run["note"] == "stopped by its canary: steps were slower than predicted"
+    assert run["note"] == STOPPED
 
 
 def test_two_nodes_have_one_guard_and_one_receipt_that_counts_each_once(shell: Shell, slurm: Slurm) -> None:
     said = run_to_its_end(shell, slurm, file_of(shell, gpus=2, nodes=2))
-    assert "0 on one: --rdzv" in said
-    assert "0 on two: --rdzv" in said
+    assert sorted(line for line in said.splitlines() if "is told" in line and "command" not in line) == [
+        "one is told to end",
+        "two is told to end",
+    ]
     (run,) = shell.run("run", "list", "--json").document["runs"]
+    assert run["note"] == STOPPED
     assert (run["num_gpus"], run["num_nodes"], run["usd_per_h"]) == (4, 2, 12.0)
     assert run["cost_usd"] == pytest.approx(run["duration_s"] * 12.0 / 3600)
 
