@@ -7,8 +7,6 @@
 needs them. `--programs none` hides them from all.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The GPUs of this machine, as nvidia-smi tells; no CUDA context is made."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 

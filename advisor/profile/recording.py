@@ -1,7 +1,5 @@
 """The child's recording (an internal format) -> Trace."""
 
-from __future__ import annotations
-
 import bisect
 import json
 import os

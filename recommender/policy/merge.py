@@ -1,7 +1,5 @@
 """Files of several layers -> the policy in force, and where they contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

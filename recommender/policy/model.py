@@ -1,7 +1,5 @@
 """What a policy file may hold: the one list behind reading, the JSON Schema and the documentation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import StrEnum

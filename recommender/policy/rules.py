@@ -1,7 +1,5 @@
 """What a rule is: where it stands, and what it says of a plan."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Feasible options -> frontier, ties, named picks, the one to take, and which get a row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never

@@ -1,12 +1,9 @@
 """``advisor run`` with limits and a canary: the budget holds, and no fault ends a job."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +18,7 @@ NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     """A folder with a script that ends by a signal alone, and one that ends once its steps were seen."""
     shell = Shell(folder=tmp_path)
     shell.write("saves.py", SAVES + COUNTS + "while True: signal.pause()\n")
@@ -42,7 +39,7 @@ def only_run(shell: Shell) -> dict[str, object]:
     ],
     ids=["time", "cost"],
 )
-def test_the_limit_ends_what_would_run_for_ever(limit: tuple[str, ...], named: str, shell: Shell) -> None:
+def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):
     """The job is not finished, and its receipt says what ended it."""
     answer = shell.run(*RUN, *limit, "--", "sh", "-c", "read line < /dev/zero")
     assert answer.code == 128 + signal.SIGKILL
@@ -51,14 +48,14 @@ def test_the_limit_ends_what_would_run_for_ever(limit: tuple[str, ...], named: s
     assert (run["status"], run["note"]) == ("interrupted", f"stopped by its limit of {named}")
 
 
-def test_a_command_that_is_quick_meets_no_guard(shell: Shell) -> None:
+def test_a_command_that_is_quick_meets_no_guard(shell):
     answer = shell.run(*RUN, "--max-time", "20h", "--", "sh", "-c", "exit 3")
     assert answer.code == 3
     assert "used:" not in answer.err
     assert only_run(shell)["status"] == "failed"
 
 
-def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
+def test_a_guard_that_is_killed_ends_nothing(shell):
     """The command outlives its limit then: better than half a job."""
     command = (*RUN, "--max-time", "1h", "--", "sh", "-c", "echo $$; read line; echo $line")
     with shell.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -73,7 +70,7 @@ def test_a_guard_that_is_killed_ends_nothing(shell: Shell) -> None:
 
 
 @pytest.fixture
-def advised(shell: Shell) -> dict[str, str]:
+def advised(shell):
     """A recommendation for the one L4 of this machine; what commands need to see it."""
     write_trace(make_trace(), shell.folder / "t.json.gz")
     smi = shell.write("bin/nvidia-smi", NVIDIA_SMI)
@@ -83,7 +80,7 @@ def advised(shell: Shell) -> dict[str, str]:
     return {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
 
 
-def test_a_canary_that_is_too_slow_stops_the_job(shell: Shell, advised: dict[str, str]) -> None:
+def test_a_canary_that_is_too_slow_stops_the_job(shell, advised):
     """The script listens before its steps are seen, and has two minutes to save."""
     options = ("--recommendation", "last", "--canary", "stop")
     answer = shell.run_process(*RUN, *options, "--", sys.executable, "saves.py", **advised)
@@ -95,9 +92,7 @@ def test_a_canary_that_is_too_slow_stops_the_job(shell: Shell, advised: dict[str
 
 
 @pytest.mark.parametrize("what", ["go-on", "ask"])
-def test_a_canary_that_may_go_on_says_it_and_goes_on(
-    what: str, shell: Shell, advised: dict[str, str]
-) -> None:
+def test_a_canary_that_may_go_on_says_it_and_goes_on(what, shell, advised):
     """Its standard input is the script's own: there is no terminal to ask at."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
     command = (*RUN, "--recommendation", "last", "--canary", what, "--", sys.executable, "reads.py")
@@ -126,9 +121,7 @@ def test_a_canary_that_may_go_on_says_it_and_goes_on(
         (("--canary", "perhaps"), ("go-on", "ask", "stop")),
     ],
 )
-def test_limits_that_cannot_be_meant_run_nothing(
-    options: tuple[str, ...], words: tuple[str, ...], shell: Shell
-) -> None:
+def test_limits_that_cannot_be_meant_run_nothing(options, words, shell):
     assert_plain_error(shell.run(*RUN, *options, "--", "touch", "ran"), 2, *words)
     assert not (shell.folder / "ran").exists()
 

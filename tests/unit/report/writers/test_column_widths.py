@@ -1,7 +1,5 @@
 """Widths of columns: nothing overflows, and no word is broken that need not be."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,11 +26,11 @@ def widths(*columns: str, available: int, whole: str = "") -> list[int]:
         (("", ""), 20, [0, 0]),
     ],
 )
-def test_widths_by_hand(columns: tuple[str, ...], available: int, expected: list[int]) -> None:
+def test_widths_by_hand(columns, available, expected):
     assert widths(*columns, available=available) == expected
 
 
-def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left() -> None:
+def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left():
     assert widths("two words", "two words", available=14, whole="0") == [9, 5]
     assert widths("two words", "two words", available=11, whole="0") == [9, 2]
     assert widths("two words", "two words", available=8, whole="0") == [7, 1]
@@ -48,9 +46,7 @@ TABLES = st.integers(1, 5).flatmap(
 
 
 @given(TABLES, st.integers(5, 120))
-def test_columns_fit_and_words_break_only_where_they_must(
-    table: tuple[list[list[str]], list[bool]], available: int
-) -> None:
+def test_columns_fit_and_words_break_only_where_they_must(table, available):
     columns, kept_whole = table
     widths = column_widths(columns, available, kept_whole=kept_whole)
     least = least_widths(columns, kept_whole=kept_whole)
@@ -65,9 +61,7 @@ def test_columns_fit_and_words_break_only_where_they_must(
 
 
 @given(TABLES, st.integers(40, 120))
-def test_a_printed_table_is_as_wide_as_the_terminal_at_most(
-    table: tuple[list[list[str]], list[bool]], width: int
-) -> None:
+def test_a_printed_table_is_as_wide_as_the_terminal_at_most(table, width):
     columns = [column[:1] * 3 for column in table[0]]
     rows = [list(row) for row in zip(*columns, strict=True)]
     names = [f"c{i}" for i in range(len(columns))]
