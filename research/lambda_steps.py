@@ -69,12 +69,17 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Steps of one network on one board; ``step_s`` is the median of the systems that measured them."""
+    """Steps of one network on one board; ``step_s`` is the median of the systems that measured them.
+
+    Attributes:
+        software: of what years, of all those systems.
+    """
 
     work: Work
     gpu: GpuSpec
     batch: float
     step_s: float
+    software: str
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -83,7 +88,7 @@ def read_rows(path: Path) -> list[Row]:
     Raises:
         OSError: the file cannot be read.
     """
-    found: dict[tuple[Work, str, float], list[float]] = defaultdict(list)
+    found: dict[tuple[Work, str, float], list[tuple[float, str]]] = defaultdict(list)
     gpus: dict[str, GpuSpec] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -95,10 +100,16 @@ def read_rows(path: Path) -> list[Row]:
                     float(row["throughput"]) / _UNITS[row["model"]],
                 )
                 gpus[gpu.name] = gpu
-                found[_work(row), gpu.name, batch].append(batch / samples_per_s)
+                found[_work(row), gpu.name, batch].append((batch / samples_per_s, row["software"]))
     return [
-        Row(work=work, gpu=gpus[name], batch=batch, step_s=statistics.median(times))
-        for (work, name, batch), times in sorted(found.items())
+        Row(
+            work=work,
+            gpu=gpus[name],
+            batch=batch,
+            step_s=statistics.median(time_s for time_s, _ in systems),
+            software=" and ".join(sorted({software for _, software in systems})),
+        )
+        for (work, name, batch), systems in sorted(found.items())
     ]
 
 
@@ -178,6 +189,7 @@ def page(judged: Sequence[Judged]) -> str:
     groups: list[tuple[str, list[Judged]]] = [("all", list(judged))]
     groups += _grouped(judged, lambda row: "half precision" if row.work.is_half else "FP32 and TF32")
     groups += _grouped(judged, lambda row: row.work.network)
+    groups += _grouped(judged, lambda row: row.software)
     groups += _grouped(judged, lambda row: row.gpu.name)
     header = ["rows", "number", "mean, %", "median, %", "worst, %", "bias, %", "within p10..p90"]
     ratios = [abs(error) for error in relative_errors(judged)]
