@@ -276,8 +276,8 @@ def _shipped_law(group: Group) -> CollectiveLaw:
 # Boards over PCIe share switches and host bridges: each beyond two takes so much of a pair's rate from all.
 # Fitted to Lambda's boards; DeepBench's GTX 1080 Ti say the same (research/docs/accuracy/scaling.md).
 _BRIDGES_SHARED = 0.1
-# What crosses host memory is no faster over PCIe 4 than copies over PCIe 3 reach: twelve kinds of machines move
-# 0.8 to 10 GB/s each, 3.4 in the median, those with PCIe 4 less than those with PCIe 3 (the same page).
+# What crosses host memory is no faster over PCIe 4 than copies over PCIe 3 reach: boards of twelve kinds of
+# machines move 0.8 to 10 GB/s each, 3.4 in the median, over PCIe 4 less than over PCIe 3 (the same page).
 _MOST_THROUGH_HOST = 12e9
 
 
