@@ -3,8 +3,6 @@
 Nothing of ours is imported before `main` says what a signal does, so that Ctrl-C is no traceback.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import gc

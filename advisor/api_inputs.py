@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from reprlib import repr as shortened
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, get_args
 
-from advisor.core.limits import check_each, check_kind
+from advisor.core.errors import InputError
 from advisor.core.values import Trace
 from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest
@@ -29,6 +31,8 @@ def request_of(
 ) -> TraceRequest:
     """What is to be profiled or read."""
     check_kind("source", source, str | PathLike | Trace, "the path of a script or of a saved trace")
+    check_kind("origin_gpu", origin_gpu, str | None, "the name of one, such as 'L4'")
+    check_kind("pretended_gpu", pretended_gpu, str | None, "the name of one, such as 'L4'")
     path = source if isinstance(source, Trace) else Path(source)
     return TraceRequest(
         source=path,
@@ -72,3 +76,33 @@ def config_of(given: Mapping[str, object], settings: Mapping[str, object] | None
     config = load_config({**(settings or {}), **named}, origin=ARGUMENT)
     hears.warn([*config.warnings, *map(refused_in_words, config.refused)])
     return config
+
+
+def check_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse a value of another kind.
+
+    Args:
+        name: of the argument.
+        value: what was handed in.
+        kind: what it must be.
+        advice: where to get one, a sentence without its full stop.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if not isinstance(value, kind):
+        kinds = get_args(kind) or (kind,)
+        wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
+        raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")
+
+
+def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of values of a kind.
+
+    Raises:
+        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
+    """
+    if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
+        raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
+    for value in values:
+        check_kind(f"each of {name}", value, kind, advice)

@@ -3,8 +3,6 @@
 Both share their draws, so luck decides nothing: ``compared(b, a)`` is the mirror of ``compared(a, b)``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known beside the question: how spot machines behave, and what was spent this month."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime

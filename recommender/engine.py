@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,15 +20,12 @@ from advisor.core.limits import (
     MAX_USD,
     MAX_USD_PER_H,
     check_count,
-    check_each,
-    check_kind,
     check_number,
 )
 from advisor.core.values import AssumedWait, Job, Listed, Option, Plan, Recommendation, Script, Tier, Workload
 from recommender.conditions import Conditions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
-from recommender.outcome.spot import SpotTerms
 from recommender.ranking.choice import Ranking, best_of, nearest_rows, rank, shortlist
 from recommender.ranking.neighbours import Nearest, nearest, with_more_vcpus
 from recommender.ranking.ways import Ruling, as_it_is, evaluate_ways, with_work
@@ -76,13 +73,12 @@ def judge(
         conditions: what is known beside the question; None for nothing.
 
     Raises:
-        InputError: the job is not well formed; an argument is of another kind, or lacks what the plans need.
+        InputError: the job is not well formed, or the workloads lack what the plans need.
         NoOfferError: there is no plan at all.
         PolicyViolationError: the policy removes every plan.
     """
     check_job(job)
-    _check_arguments(workloads, plans, rng)
-    check_kind("conditions", conditions, Conditions | None, "None will do")
+    _check_plans(workloads, plans)
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
@@ -90,8 +86,6 @@ def judge(
             finding=NothingToChooseFrom(),
         )
     known = conditions or Conditions()
-    check_kind("spot", known.spot, SpotTerms, "such as SpotTerms(preemptions_per_h=0.1)")
-    check_kind("interruptions", known.interruptions, Mapping | None, "None will do")
     if policy is None:
         return evaluate_ways(workloads, plans, job, make_draws(rng), known)
     draws = make_draws(rng)
@@ -141,9 +135,7 @@ def _best(options: Iterable[Option], job: Job) -> Option | None:
     return best_of(found, job) if found else None
 
 
-def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: np.random.Generator) -> None:
-    check_each("workloads", workloads, Workload, "as_written(trace, gpus, job).workloads(plans) makes them")
-    check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
+def _check_plans(workloads: Sequence[Workload], plans: Sequence[Plan]) -> None:
     known = {(workload.gpu.name, workload.layout) for workload in workloads}
     missing = {
         f"{plan.num_gpus} x {plan.gpu}": None for plan in plans if (plan.gpu, plan.layout) not in known
@@ -155,18 +147,14 @@ def _check_arguments(workloads: Sequence[Workload], plans: Sequence[Plan], rng: 
         )
     if len({plan.id for plan in plans}) < len(plans):
         raise InputError("two plans have the same id: leave one out.")
-    check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
 
 
 def _under(policy: Policy, known: Conditions, judged_by: Callable[[Ruling], list[Judged]]) -> list[Judged]:
     """What is judged under the policy."""
-    from recommender.policy import Policy as Rules
-    from recommender.policy import Spent as Known
+    from recommender.policy import Spent
     from recommender.policy.judge import check_any_left, under_policy
 
-    check_kind("policy", policy, Rules, "read_policies([path]) reads one")
-    check_kind("spent", known.spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
-    spent = known.spent or Known(all_usd=0.0, project_usd=0.0)
+    spent = known.spent or Spent(all_usd=0.0, project_usd=0.0)
     judged = judged_by(lambda options, spot: under_policy(options, policy, spent, spot))
     check_any_left([item.option for item in judged])
     return judged
@@ -182,7 +170,6 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     Raises:
         InputError: says which number is wrong and what is allowed.
     """
-    check_kind("job", job, Job, "such as Job(epochs=90)")
     epochs, iterations = name_of("epochs"), name_of("iterations")
     if job.epochs is not None and job.iterations is not None:
         raise InputError(f"both {epochs} and {iterations} were given: give one.")

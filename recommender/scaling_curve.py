@@ -1,7 +1,5 @@
 """One machine over numbers of its GPUs: time, cost, and the number up to which more of them pay."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

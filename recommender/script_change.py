@@ -1,7 +1,5 @@
 """Recommendations for two versions of a script -> what the change does to the job's cost, time and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """A finding of every code, as engines make them, and sentences as findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -249,7 +247,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "provider": "aws",
         "instance_type": "g5.xlarge",
         "usd": 3.5,
-        "billed_usd": 20.0,
+        "amortised_usd": 20.0,
         "num_runs": 4,
     },
     SpendJump: {
@@ -270,7 +268,7 @@ FACTS: Mapping[type[Finding], Mapping[str, Fact]] = {
         "num_unknown": 1,
         "first": ["line 7: BilledCost is empty"],
     },
-    ReportGap: {"num": 4, "names": ["L4"], "usd": 1.9},
+    ReportGap: {"num": 4, "names": ["L4"]},
     WaitUnsure: {"enough_jobs": 40, "size_unit": "nodes", "size": 1.0},
     BillsOverlap: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
     ChargesUntagged: {"usd": 4.2},

@@ -1,7 +1,5 @@
 """``advisor config``, ``init``, ``trust`` and ``doctor``: this installation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Help pages, and what a command line got wrong in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy

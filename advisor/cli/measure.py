@@ -1,7 +1,5 @@
 """``advisor measure`` and ``calibrate``: kernels on this machine's GPU."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Options that commands share: single ones, groups that a command takes as one value, and completion."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 from collections.abc import Callable, Iterable, Iterator

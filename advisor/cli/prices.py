@@ -1,7 +1,5 @@
 """``advisor prices``, ``catalog`` and ``gpus``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``advisor sweep``: what to take for all jobs of a grid, and what moved since the last time."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

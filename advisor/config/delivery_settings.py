@@ -1,7 +1,5 @@
 """Settings of the channels that answers are sent to. Secrets are named here and lie elsewhere."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import PurePath

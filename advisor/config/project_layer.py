@@ -1,7 +1,5 @@
 """Project files: which ones the user trusts, and what one may do to what its user set."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

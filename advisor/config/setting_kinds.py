@@ -1,7 +1,5 @@
 """What a section and a setting can be, and what a project may do to a setting."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Every setting with its type, default and meaning: the one list behind files, environment and docs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -463,6 +461,9 @@ class ReportSettings(Section):
     )
     project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
         "project", description="tag or label of clouds that names a charge's project"
+    )
+    user_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+        "user", description="tag or label of clouds that names a charge's user"
     )
 
 

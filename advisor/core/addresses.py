@@ -1,7 +1,5 @@
 """Addresses that answers may be sent to: none of a machine's own services, such as a cloud's metadata."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import unicodedata

@@ -1,7 +1,5 @@
 """Changes of a script that can be asked about, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from advisor.core.errors import InputError, did_you_mean

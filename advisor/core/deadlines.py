@@ -4,8 +4,6 @@ Timeouts of HTTP libraries are for one ``recv``: a server that sends a byte a se
 of ``ThreadPoolExecutor`` are joined when the process ends, so those of here are daemons of their own.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence

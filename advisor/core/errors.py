@@ -29,8 +29,6 @@
 A message says what was wrong, what is allowed, and what to do next.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

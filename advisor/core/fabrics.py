@@ -4,8 +4,6 @@ What nobody stated is the worse of what it may be: a card without NVLink exchang
 network is unknown.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

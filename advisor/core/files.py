@@ -1,7 +1,5 @@
 """Writing files that a user names: whole or not at all, and never in the place of what is no file."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -4,8 +4,6 @@ The one rule for case: names are compared by ``same_name`` or ``is_any`` whereve
 printed has the catalog's spelling. Names of GPUs have more than one spelling: ``advisor.core.gpus``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from fnmatch import translate

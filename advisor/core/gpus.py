@@ -12,8 +12,6 @@ Before that, a few texts are taken literally (letter case aside), because a clou
 them one meaning: "nvidia-tesla-a100" is GCP's A100-SXM-40GB, though "A100" is a family.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -24,7 +22,6 @@ from types import MappingProxyType
 from typing import Any
 
 from advisor.core.errors import AmbiguousGpuError, CatalogError, InputError, UnknownGpuError, did_you_mean
-from advisor.core.limits import check_kind
 from advisor.core.values import GpuSpec, OccupancyLimits
 
 _WORD = re.compile(r"[a-z]+|[0-9]+")
@@ -136,7 +133,6 @@ def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
     >>> [gpu.name for gpu in resolve_gpus("A100-80GB")]
     ['A100-PCIE-80GB', 'A100-SXM-80GB']
     """
-    check_kind("name", name, str, "a GPU goes by its name, such as 'L4'")
     catalog = _catalog()
     literal = catalog.exact.get(name.strip().casefold())
     names = (literal,) if literal else catalog.normal.get(normal_form(name), ())

@@ -4,8 +4,6 @@ Workers load the next batches while the GPU computes, so an iteration takes the 
 workers the main process loads first and computes then, so it takes the sum (docs/methods/data-loading.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 

@@ -4,50 +4,14 @@ Each leaves room for a hundred times what anybody is known to do. Beyond it a nu
 come back as a price of 10^25 dollars.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from types import NoneType, UnionType
-from typing import cast, get_args
 
 from advisor.core.errors import InputError
 from advisor.core.units import DAY_S
-
-# What Python callers hand in by mistake, told as errors of ours; types alone would not stop a notebook.
-
-
-def check_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
-    """Refuse a value of another kind.
-
-    Args:
-        name: of the argument.
-        value: what was handed in.
-        kind: what it must be.
-        advice: where to get one, a sentence without its full stop.
-
-    Raises:
-        InputError: it is something else.
-    """
-    if not isinstance(value, kind):
-        kinds = get_args(kind) or (kind,)
-        wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
-        raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")
-
-
-def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
-    """Refuse what is no list, tuple or the like of values of a kind.
-
-    Raises:
-        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
-    """
-    if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
-        raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
-    for value in values:
-        check_kind(f"each of {name}", value, kind, advice)
 
 
 def check_count(name: str, value: object, *, most: float = math.inf) -> None:
@@ -59,17 +23,6 @@ def check_count(name: str, value: object, *, most: float = math.inf) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
         allowed = "of at least 1" + ("" if most == math.inf else f" and at most {most:,}")
         raise InputError(f"{name} must be a whole number {allowed}, got {shortened(value)}.")
-
-
-def check_counts(name: str, values: object, advice: str) -> None:
-    """Refuse what is no list, tuple or the like of whole numbers of at least 1.
-
-    Raises:
-        InputError: as `check_each` and `check_count`.
-    """
-    check_each(name, values, object, advice)
-    for value in cast("Collection[object]", values):
-        check_count(f"each of {name}", value)
 
 
 def check_number(

@@ -3,8 +3,6 @@
 Values know no renderer. The public face of advisor, which is imported before any of them, names one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 _render: Callable[[object], str | None] | None = None

@@ -1,7 +1,5 @@
 """Names -> things that packages register under entry points; ours are registered like anybody's."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout

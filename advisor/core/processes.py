@@ -5,8 +5,6 @@ Python of ours puts the working folder on its path. `tests/test_processes.py` li
 elsewhere, and why.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

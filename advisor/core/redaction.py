@@ -4,8 +4,6 @@ Everything that is printed, stored or sent and was not written by us goes throug
 or `redact_words`. `secret_spans` knows where secrets stand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Which names are those of secrets: of variables, options, settings, keys of JSON."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math

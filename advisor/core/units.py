@@ -3,8 +3,6 @@
 GB and GiB never mix: marketing gigabytes are powers of ten, what a GPU reports are powers of two.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

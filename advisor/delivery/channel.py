@@ -1,7 +1,5 @@
 """What a channel is, what it is given, and how a sending may go wrong."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

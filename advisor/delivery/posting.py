@@ -3,8 +3,6 @@
 An attempt ends in time, and after that nothing is sent any more.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -1,7 +1,5 @@
 """Secrets of channels: read where a setting says, used at once, and kept out of every message."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

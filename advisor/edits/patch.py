@@ -1,7 +1,5 @@
 """Changes of a script as one unified diff."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

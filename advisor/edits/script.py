@@ -1,7 +1,5 @@
 """A script as it is read: its text, its syntax tree, and where in the text things stand."""
 
-from __future__ import annotations
-
 import ast
 import io
 from collections.abc import Iterable, Iterator

@@ -5,8 +5,6 @@ reference product. A last line without its end is of a process that was killed, 
 file may be gzipped once it is whole. docs/methods/measuring.md describes the format.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zlib

@@ -1,7 +1,5 @@
 """What arithmetic relies on in a trace, beyond the types of its fields: JSON can hold anything."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Mapping
 from math import prod

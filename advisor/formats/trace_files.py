@@ -1,7 +1,5 @@
 """A Trace as versioned JSON, gzipped where the file's name ends in ``.gz``; no pickle."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -14,7 +12,6 @@ from pathlib import Path
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
 from advisor.core.findings import Finding, Text, quoted
-from advisor.core.limits import check_kind
 from advisor.core.values import Op, Trace
 from advisor.formats.foreign_files import first_bytes, open_unpacked, read_members
 from advisor.formats.trace_checks import check_trace, known_warning, warning_of
@@ -73,10 +70,8 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace of any version up to ours.
 
     Raises:
-        InputError: what was handed in is no path.
         TraceError: missing, truncated, not a trace, or from a newer version.
     """
-    check_kind("path", path, str | Path, "advisor profile writes such a file")
     path = Path(path)
     try:
         with open_unpacked(path) as file:

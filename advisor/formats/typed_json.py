@@ -4,8 +4,6 @@ A field's type is all that is written of its layout. Unless `Bounds` says otherw
 to what 64 bits hold, another one from 0 to a billion. A tuple is a list in a file, an enumeration a text.
 """
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@
     recording = measure(grid(Extent.QUICK), Path("kernels.jsonl"))
 """
 
-from __future__ import annotations
-
 from advisor.measure.measuring import Extent, calibration_kernels, grid, measure
 
 __all__ = ["Extent", "calibration_kernels", "grid", "measure"]

@@ -1,7 +1,5 @@
 """Measures a grid of cases in a child process, and keeps each result in a file as soon as it is there."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence

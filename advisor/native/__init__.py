@@ -4,8 +4,6 @@
 ``WHY_NOT_COMPILED`` holds the import error for ``advisor doctor``.
 """
 
-from __future__ import annotations
-
 from advisor.native.arrays import (
     ASSUMED_REGISTERS_PER_THREAD,
     ASSUMED_SHARED_BYTES,

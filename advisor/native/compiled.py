@@ -1,7 +1,5 @@
 """The compiled module where it is installed, else the Python reference with the same signatures."""
 
-from __future__ import annotations
-
 COMPILED: bool
 WHY_NOT_COMPILED: str | None = None
 

@@ -1,7 +1,5 @@
 """Fused attention."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache

@@ -15,8 +15,6 @@ Sources: Dao, "FlashAttention-2", ICLR 2024 (blocks and their order); ``catalogs
 fitted by ``python -m research.training.fit_attention``).
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

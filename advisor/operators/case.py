@@ -4,8 +4,6 @@ The arguments are JSON: numbers, texts, lists, and objects of one key for what J
 (``tensor``, ``result``, ``dtype``). ``advisor/payload/operator_timing.py`` builds them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Convolutions of images: what networks use, forward and backward, in both layouts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

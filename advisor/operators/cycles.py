@@ -15,8 +15,6 @@ Source: ``catalogs/streams.toml``, fitted by ``python -m research.training.fit_s
 research/docs/accuracy/streams.md.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

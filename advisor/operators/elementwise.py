@@ -1,7 +1,5 @@
 """Element-wise operators, copies, fills and random numbers, and whatever no other family knows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from math import prod

@@ -1,7 +1,5 @@
 """Look-ups: embeddings and the other ways to pick rows and elements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 

@@ -1,7 +1,5 @@
 """What an operator family is: one value, written in one file, that all other rooms read by the registry."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Matrix products, in batches and without."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Normalisation and softmax: they read their input more than once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import cast

@@ -1,7 +1,5 @@
 """Optimizer steps: fused ones, and whatever else streams through memory in the optimizer's phase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from advisor.core.values import Phase

@@ -9,8 +9,6 @@ Layers and directions are taken one after the other: cuDNN may overlap them, so 
 faster.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Reductions, pooling and losses: more elements in than out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import prod
 from typing import cast

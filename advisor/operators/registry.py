@@ -3,8 +3,6 @@
 A new family is one file with one ``Family`` and one row of ``FAMILIES``; all rooms read it from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -6,8 +6,6 @@ Cheap operators have a nominal count per element: they are bound by memory, and 
 say so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

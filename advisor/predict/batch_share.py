@@ -7,8 +7,6 @@ of ten. So time shrinks by the power 0.73, and its 10 % quantile by the batch it
 A larger batch takes as much longer as it is larger. The optimizer's time stays, and so does the host's.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache

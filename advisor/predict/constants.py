@@ -1,7 +1,5 @@
 """What a GPU reaches of its data sheet: measured on it, else its architecture's median, else assumed."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence

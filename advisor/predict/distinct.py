@@ -4,8 +4,6 @@ What is worked out for a sequence of operators is kept for the next GPU it is as
 sequence's identity: comparing thousands of operators would cost more than it saves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

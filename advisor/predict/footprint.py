@@ -1,7 +1,5 @@
 """Bytes that one GPU must hold: tensors at the peak, what the allocator loses, what a process adds."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Mapping

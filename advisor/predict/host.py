@@ -12,8 +12,6 @@ script reads a value from the GPU, the queue runs empty: what follows is launche
 Source: ``catalogs/host.toml``; docs/methods/host.md.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections import Counter

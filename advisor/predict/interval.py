@@ -5,8 +5,6 @@ what the method is worth: learned times say it themselves (``advisor.predict.lea
 wider where a constant was not fitted on the GPU itself.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """``predict(trace, gpu, num_gpus)``: time and memory of one iteration on a GPU of the catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -13,7 +11,6 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import BatchNotProfiled, Supposed
 from advisor.core.findings.about_options import Unknown
 from advisor.core.input_time import assumed_note, fed
-from advisor.core.limits import check_count, check_each, check_kind
 from advisor.core.values import (
     WHOLE,
     Bound,
@@ -113,10 +110,7 @@ def predict_counts(
         correction: what earlier runs on this GPU say; None without any.
         split: as there; all layouts suit it.
     """
-    check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
-    check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
     layouts = _layouts(counts)
-    check_kind("knowledge", knowledge, Knowledge | None, "read_knowledge(folder) reads one")
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
     check_split(trace, split, layouts)
@@ -229,9 +223,6 @@ class _Clock:
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
     """A number of GPUs stands for so many of one node; integers of numpy are as good as Python's."""
-    check_each("num_gpus", counts, object, "such as 1 or 8")
-    for count in counts:
-        check_count("each of num_gpus", count.num_gpus if isinstance(count, Layout) else count)
     return [count if isinstance(count, Layout) else Layout(gpus_per_node=int(count)) for count in counts]
 
 

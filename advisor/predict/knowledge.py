@@ -1,7 +1,5 @@
 """What predictions rest on: constants and networks, shipped, from a folder, or calibrated here."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tokenize
@@ -375,15 +373,6 @@ class Knowledge:
     is_calibrated_here: bool = False
     scaling: Scaling = field(default_factory=Scaling)
     excess: Mapping[str, float] = field(default_factory=dict)
-
-
-def in_bursts(knowledge: Knowledge) -> Knowledge:
-    """The same for kernels that were measured in bursts, too short for a GPU to lower its clocks."""
-    assumed = {
-        architecture: {name: value for name, value in table.items() if name != "sustained_clock"}
-        for architecture, table in knowledge.tables["assumed"].items()
-    }
-    return replace(knowledge, tables=Tables(gpu=knowledge.tables["gpu"], assumed=assumed))
 
 
 def read_knowledge(folder: Path) -> Knowledge:

@@ -1,7 +1,5 @@
 """Learned times of a trace's operators on a GPU, by small networks that numpy runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

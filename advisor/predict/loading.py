@@ -1,7 +1,5 @@
 """What the samples of an iteration take: measured where it was profiled, else assumed by their kind."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ corrected by a quarter of what the networks were off where it was measured (``do
 origin's noise).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """What an estimate rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache

@@ -6,8 +6,6 @@ b are fitted fractions (``advisor.predict.constants``) and launch is the least t
 whose kernels do otherwise says so by its own ``time`` (``advisor.operators``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

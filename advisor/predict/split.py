@@ -1,7 +1,5 @@
 """A model divided among GPUs: what each runs, what they exchange, and whether it can be."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

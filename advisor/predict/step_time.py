@@ -6,8 +6,6 @@ An A100 alone may take 100 ms a step; eight of them 100 ms, 3 ms for the slowest
 all-reduce that the backward pass does not hide.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

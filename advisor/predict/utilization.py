@@ -5,8 +5,6 @@ Model FLOPs utilization (MFU) is what a GPU does of the model over what it could
 backward pass, each once: what is computed again to save memory does not count.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

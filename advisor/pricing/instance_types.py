@@ -5,8 +5,6 @@ what their rows say. Read by the csv module, since this lies on the path of ``re
 are listed here by hand, so that the values can change without the format.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence

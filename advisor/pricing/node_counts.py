@@ -1,7 +1,5 @@
 """How many machines make one plan, and over what they exchange: alone, or several over a network."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache

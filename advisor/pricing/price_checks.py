@@ -1,7 +1,5 @@
 """Which prices are plausible: bounds that an offer must keep, and changes that look wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Prices over time: one series for each machine and place, and its quantiles weighted by time."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

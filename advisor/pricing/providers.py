@@ -1,7 +1,5 @@
 """Providers of GPUs and their regions: how prices are known, how time is billed, who owns the hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -3,8 +3,6 @@
 Accounts that are new have none of most of them, and get them on request.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache

@@ -1,7 +1,5 @@
 """How often spot machines are preempted and how long a start waits, by class of machine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

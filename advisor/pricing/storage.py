@@ -4,8 +4,6 @@ What has no row is unknown, never free: it costs the dearest rate of its kind th
 ask. Sizes are in GiB (2^30 bytes): both clouds bill by them, AWS under the name of GB.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

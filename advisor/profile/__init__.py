@@ -5,8 +5,6 @@
     trace = profile(Path("train.py"), ["--batch-size", "64"])
 """
 
-from __future__ import annotations
-
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, PretendedGpu
 from advisor.profile.callables import profile_callable
 from advisor.profile.profiling import pretend, profile

@@ -1,7 +1,5 @@
 """One job in a child process, from its folder to what it recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -4,8 +4,6 @@ The function cannot be sent to another interpreter, so this process is forked: t
 runs the function and ends; nothing of it is left here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -19,7 +17,6 @@ from typing import TypeVar, overload
 
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.findings.about_traces import LengthUnknown
-from advisor.core.limits import MAX_TIMEOUT_S, check_count, check_kind, check_number
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import ScriptJob, Status
@@ -79,15 +76,9 @@ def profile_callable(
         timeout_s: seconds after which it is stopped.
 
     Raises:
-        InputError: this system cannot fork, the interpreter has no torch, or an argument is of another kind.
+        InputError: this system cannot fork, or the interpreter has no torch.
         ProfileError: the function failed, did nothing on the GPU, or ran into the timeout.
     """
-    check_kind("step", step, Callable, "the function of one iteration")  # type: ignore[arg-type]
-    check_kind("setup", setup, Callable | None, "the function that builds the model")  # type: ignore[arg-type]
-    check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
-    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
-    if batch_size is not None:
-        check_count("batch_size", batch_size)
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)

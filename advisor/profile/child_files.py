@@ -1,7 +1,5 @@
 """Reads files that a script can put anything in place of: without waiting, without end, without a link."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The environment of the child process: what a training job needs of the user's, and nothing that uploads."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

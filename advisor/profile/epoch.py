@@ -1,7 +1,5 @@
 """What an epoch holds and how its data is loaded, from the DataLoader that fed the recorded iteration."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

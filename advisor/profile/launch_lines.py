@@ -5,8 +5,6 @@ launchers and wrappers stand before the script, whatever options they have, and 
 that names a Python file or follows ``-m``. Nothing is started.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -5,8 +5,6 @@ whatever it clears afterwards. This process was started without a credential. It
 kills what the script left: on Linux all of that becomes its child, whatever session or environment it has.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """A Jupyter notebook as the script that its code cells are."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``profile``: a script, from its path to the Trace."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,16 +9,7 @@ from pathlib import Path
 from advisor.core.errors import GpuUnusableError, InputError, ProfileError, UnknownGpuError
 from advisor.core.findings.about_traces import ProfiledWithoutGpu
 from advisor.core.gpus import resolve_gpu
-from advisor.core.limits import (
-    MAX_GB,
-    MAX_SAMPLES,
-    MAX_TIMEOUT_S,
-    MAX_WORLD,
-    check_count,
-    check_each,
-    check_kind,
-    check_number,
-)
+from advisor.core.limits import MAX_SAMPLES, MAX_WORLD, check_count
 from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
 from advisor.payload.protocol import Counts, FakeSamples, Phase, SampleField
@@ -153,15 +142,10 @@ def profile(
         progress: gets each line that the run tells; ``advisor.profile.profiling.parse_event`` reads it.
 
     Raises:
-        InputError: no such script, backend or interpreter, not Python, no torch in it, no sandbox, or an
-            argument of another kind.
+        InputError: no such script, backend or interpreter, not Python, no torch in it, or no sandbox.
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
-    _check_run(script, arguments, python, timeout_s, backend)
-    _check_pretended(gpu, fake_data)
-    check_each("env", env, str, "names of variables, such as ['DATA_ROOT']")
-    check_number("memory_bytes", memory_bytes or 1, above=0, most=MAX_GB * 2**30)
     _check_counts(num_samples=(num_samples, MAX_SAMPLES), world_size=(world_size, MAX_WORLD))
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
@@ -237,26 +221,11 @@ def _trace_somewhere(
         return replace(trace, warnings=(ProfiledWithoutGpu(reason=reason), *trace.warnings))
 
 
-def _check_run(
-    script: str | Path, arguments: Sequence[str], python: str | Path | None, timeout_s: float, backend: str
-) -> None:
-    check_kind("script", script, str | Path, "the path of the .py file that starts the training")
-    check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
-    check_kind("python", python, str | Path | None, "the path of an interpreter")
-    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
-    check_kind("backend", backend, str, "such as 'fake'")
-
-
 def _check_counts(**counts: tuple[int | None, int]) -> None:
     """Of each a number that may be left out, and the most it may be."""
     for name, (count, most) in counts.items():
         if count is not None:
             check_count(name, count, most=most)
-
-
-def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -> None:
-    check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
-    check_each("fake_data", fake_data, FakeField, "parse_fake_data(text) makes them")
 
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:

@@ -1,7 +1,5 @@
 """What a sandboxed script may read: the one list. What is not on it is not there."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

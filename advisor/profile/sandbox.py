@@ -1,7 +1,5 @@
 """The child in bubblewrap: a file system of what it needs, no network, no process that outlives it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

@@ -1,7 +1,5 @@
 """The shapes of a model: of the catalog by name, of a ``config.json``, or of a Hugging Face id."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

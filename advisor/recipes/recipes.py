@@ -1,7 +1,5 @@
 """The table of recipes, and the script that one of them is for a model and an amount of training."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

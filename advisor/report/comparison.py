@@ -1,7 +1,5 @@
 """Two plans for one job line by line, and two versions of a script: what decides, and what a change costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Traces and estimates as tables, charts and JSON: operators, times, assumptions, and where memory goes."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """One option line by line: where its time, its cost and its memory come from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -17,9 +17,11 @@ from advisor.core.errors import InputError
 from advisor.core.values import CostKind, Market
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.words import warnings_json
+from advisor.review.budgets import outlay_of
 from advisor.review.period import exact, month_of
 from advisor.spend.charges import ChargeCategory
 from advisor.spend.focus import UNKNOWN
+from advisor.spend.outlays import billed_days
 
 if TYPE_CHECKING:
     from advisor.review.team_review import TeamReview
@@ -55,14 +57,15 @@ _PRICING = {
 def focus_document(review: TeamReview) -> Document:
     """The charges and runs of the report.
 
-    A run on a cloud with a bill stands in that bill, too: its own row costs nothing, and ``x_RunCost`` tells
-    what it cost. Runs of unknown cost are left out, since FOCUS knows no cost that is not known.
+    A run on a day of which its cloud's bill has machines stands in that bill, too: its own row costs nothing,
+    and ``x_RunCost`` tells what it cost. Runs of unknown cost are left out, as FOCUS has no unknown cost.
     """
     charges = () if review.billing is None else review.billing.charges
     apart = () if review.billing is None else review.billing.apart
-    billed = {charge.provider for charge in charges}
-    rows = [*map(_of_charge, (*charges, *apart))]
-    rows += [row for run in review.runs for row in _of_run(run, is_billed=run.provider in billed)]
+    billed = set(billed_days(charges))
+    categories = _categories((*charges, *apart))
+    rows = [_of_charge(charge, categories[_service_of(charge)]) for charge in (*charges, *apart)]
+    rows += [row for run in review.runs for row in _of_run(run, is_billed=outlay_of(run).place in billed)]
     names = (*COLUMNS, *OWN_COLUMNS)
     table = Table(
         columns=columns(*names), rows=tuple(Row(tuple(row.get(name, "") for name in names)) for row in rows)
@@ -117,7 +120,19 @@ def _typed(text: str, column: str) -> object:
 _TINY = Decimal("1e-18")
 
 
-def _of_charge(charge: Charge) -> dict[str, str]:
+def _service_of(charge: Charge) -> tuple[str, str]:
+    return charge.provider, charge.service
+
+
+def _categories(charges: Sequence[Charge]) -> Mapping[tuple[str, str], str]:
+    """The category of each service: FOCUS has one a service, and a bill may tell it in some rows alone."""
+    categories = {_service_of(charge): "Other" for charge in charges}
+    categories |= {_service_of(charge): "Compute" for charge in charges if charge.instance_type}
+    told = ((charge, charge.details.get("ServiceCategory")) for charge in charges)
+    return categories | {_service_of(charge): category for charge, category in told if category}
+
+
+def _of_charge(charge: Charge, category: str) -> dict[str, str]:
     """Costs that the bill does not tell are what was billed; ``x_CostBasis`` names those that it tells."""
     told = {
         "BilledCost": charge.billed_cost,
@@ -134,7 +149,6 @@ def _of_charge(charge: Charge) -> dict[str, str]:
         "ChargeCategory": charge.category,
         "ChargeDescription": f"{charge.service} {charge.instance_type or charge.sku or ''}".strip(),
         "ChargeFrequency": "Usage-Based" if charge.category is ChargeCategory.USAGE else "One-Time",
-        "ServiceCategory": "Compute" if charge.instance_type else "Other",
         "ServiceName": charge.service or UNKNOWN,
         "SkuId": charge.sku or "",
         "Tags": json.dumps(tags),
@@ -145,6 +159,7 @@ def _of_charge(charge: Charge) -> dict[str, str]:
         "x_CostBasis": " ".join(known),
         "x_Record": "charge",
         **charge.details,
+        "ServiceCategory": category,
     }
     # Tax has neither a price nor a SKU in FOCUS, and only use has a commitment that is used or not.
     empty = ("PricingCategory", "SkuId") if is_tax else ()

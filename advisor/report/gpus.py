@@ -1,7 +1,5 @@
 """GPUs as tables: the catalog, and what was measured on one of them."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence

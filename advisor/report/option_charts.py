@@ -1,7 +1,5 @@
 """Options as charts: time over cost, and a machine over its numbers of GPUs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Options of a Recommendation: their order, names, prices, and their facts for JSON (docs/json.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 

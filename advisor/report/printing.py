@@ -1,7 +1,5 @@
 """The one place where answers reach stdout, each in the format that was asked for."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 from pathlib import Path

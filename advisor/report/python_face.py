@@ -1,7 +1,5 @@
 """What Python shows of answers: HTML in notebooks, and messages through ``logging``."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

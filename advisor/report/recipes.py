@@ -1,7 +1,5 @@
 """Recipes and the models that they know, as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 

@@ -95,6 +95,7 @@ def _share(share: Share) -> dict[str, object]:
     return {
         "usd": None if share.is_unknown else _usd(share.usd),
         **facts_of(share, "num_runs num_unknown gpu_h"),
+        "spent_usd": None if share.spent_usd is None else _usd(share.spent_usd),
     }
 
 
@@ -308,7 +309,7 @@ def _tables(review: TeamReview) -> Iterator[Table]:
         yield sentence_table("Unusual days", map(sentence, map(jump_finding, review.showback.jumps)))
     yield from showback_tables(review.showback)
     if review.runs:
-        yield from spending_tables(review.spending)
+        yield from spending_tables(review)
     if review.billing is not None and review.billing.charges:
         yield billing_table(review.billing)
         if review.billing.commitments:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.core.units import format_duration
 from advisor.report.document import CENTS, DAY, DURATION, USD, USD_PER_H, Axis, Chart, Detail, Series, Tone
 from advisor.report.review_tables import in_cents, whose
+from advisor.review.period import NOTHING
 
 if TYPE_CHECKING:
     from advisor.review.budgets import BudgetState
@@ -20,15 +21,14 @@ MOST_POINTS = 150
 
 
 def weeks_chart(review: TeamReview) -> Chart:
-    """What runs cost and what was billed, week by week, side by side as bars of their own."""
+    """What runs cost, and on it what was spent beyond them, week by week."""
     weeks = review.spending.by_week
     names = tuple(week.name for week in weeks)
     runs = tuple((float(place), usd) for place, usd in enumerate(in_cents([week.usd for week in weeks])))
     series: tuple[Series, ...] = (Series("cost of runs", runs),)
     if review.billing is not None:
-        # What no run explains stands on what they cost, so that the whole bar is what was billed.
-        billed = [week.usd for week in review.billing.by_week]
-        gaps = [max(0.0, float(b - w.usd)) for b, w in zip(billed, weeks, strict=True)]
+        # What no run explains stands on what they cost, so that the whole bar is what was spent.
+        gaps = [max(0.0, float((week.spent_usd or NOTHING) - week.usd)) for week in weeks]
         rest = tuple((float(place), gap) for place, gap in enumerate(gaps))
         series = (*series, Series("billed beyond runs", rest, tone=Tone.DOUBTFUL))
     return Chart(

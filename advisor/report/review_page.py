@@ -95,8 +95,10 @@ def _month(state: BudgetState) -> Tile:
     month, used, forecast = state.month, state.used, state.month.forecast
     spent = CENTS.words(float(month.spent_usd))
     ahead = "" if forecast is None else f", will end at {CENTS.words(forecast.quantile(0.5))}"
-    limit = "no limit" if used is None else f"{used:.0%} of {CENTS.words(state.budget.most_usd or 0.0)}"
-    is_over = used is not None and (used >= NEARLY or (state.p_over or 0.0) > 0.5)
+    most_usd = state.budget.most_usd
+    share = "" if used is None else f"{used:.0%} "
+    limit = "no limit" if most_usd is None else f"{share}of {CENTS.words(most_usd)}"
+    is_over = state.exceeds(NEARLY) or (state.p_over or 0.0) > 0.5
     return Tile(
         name=f"{month.since:%B}, {whose(state.budget)}",
         figure=f"{'≥ ' if state.num_unknown else ''}{spent}",
@@ -112,7 +114,7 @@ def _tabs(review: TeamReview) -> Iterator[tuple[str, tuple[Block, ...]]]:
     yield "Who spent it", tuple(showback_tables(review.showback))
     yield "Leaks", tuple(_leaks(review))
     if review.runs:
-        yield "Runs", (weeks_chart(review), *spending_tables(review.spending))
+        yield "Runs", (weeks_chart(review), *spending_tables(review))
     if review.billing is not None and review.billing.charges:
         bills = (billing_table(review.billing),)
         yield "Bills", (*bills, commitment_table(review.billing)) if review.billing.commitments else bills

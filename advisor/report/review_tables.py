@@ -30,6 +30,7 @@ from advisor.report.document import (
     rounded,
 )
 from advisor.report.words import sentence
+from advisor.review.period import NOTHING
 from advisor.review.savings import rhythm
 from advisor.review.spending import BilledMachine, BilledShare, cost_of
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from advisor.review.budgets import Budget, BudgetState
     from advisor.review.period import Period, Scope
     from advisor.review.savings import Record, Saving
-    from advisor.review.spending import Billing, Share, Spending
+    from advisor.review.spending import Billing, Share
     from advisor.review.team_review import Move, TeamReview, Violation
     from advisor.review.who_spent import Showback, UnitCost
     from advisor.spend.showback import Jump, Part
@@ -114,44 +115,60 @@ def in_cents(parts: Sequence[Decimal]) -> list[float]:
     return [cents * CENT for cents in rounded(by_place, float(sum(parts)), CENT).values()]
 
 
-def spending_tables(spending: Spending) -> Iterator[Table]:
-    """What runs cost by what they have in common."""
-    for caption, name, shares in (
-        ("Spending by week", "Week of", spending.by_week),
-        ("Spending by GPU", "GPU", spending.by_gpu),
-        ("Spending by market", "Market", spending.by_market),
-        ("Spending by provider", "Provider", spending.by_provider),
-        ("Spending by user", "User", spending.by_user),
+def spending_tables(review: TeamReview) -> Iterator[Table]:
+    """What was spent by what runs have in common; a bill knows neither GPU nor market."""
+    spending = review.spending
+    with_bills = review.billing is not None
+    for name, key, shares, is_of_runs in (
+        ("week", "Week of", spending.by_week, False),
+        ("GPU", "GPU", spending.by_gpu, True),
+        ("market", "Market", spending.by_market, True),
+        ("provider", "Provider", spending.by_provider, False),
+        ("user", "User", spending.by_user, False),
     ):
-        if name == "User" and not any(share.name for share in shares):
+        if name == "user" and not any(share.name for share in shares):
             continue  # no run tells
-        yield _spending_table(caption, name, shares, spending.all)
+        caption = f"{'Runs' if is_of_runs and with_bills else 'Spending'} by {name}"
+        yield _spending_table(caption, key, shares, spending.all, with_spent=with_bills and not is_of_runs)
 
 
-def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Share) -> Table:
-    is_known = not whole.num_unknown
+def _spending_table(
+    caption: str, name: str, shares: Sequence[Share], whole: Share, *, with_spent: bool
+) -> Table:
+    """A table of shares.
+
+    Args:
+        caption: of it.
+        name: of the first column.
+        shares: a row each.
+        whole: all of them together.
+        with_spent: whether bills and runs together have a column besides.
+    """
+    unknown = [share.num_unknown for share in shares] if whole.num_unknown else []
+    sums = in_cents([share.usd for share in shares])
+    spent = in_cents([share.spent_usd or NOTHING for share in shares]) if with_spent else []
     head = (
         Column(name),
         *columns("Runs", kind=COUNT, wraps=False),
         Column("GPU hours", _HOURS, wraps=False),
-        Column("Cost", CENTS, wraps=False),
+        *columns(*(("Of runs", "Spent") if with_spent else ("Cost",)), kind=CENTS, wraps=False),
         Column("Share", SHARE, wraps=False),
-        *(() if is_known else (Column("Cost unknown", COUNT, wraps=False),)),
+        *(columns("Cost unknown", kind=COUNT, wraps=False) if unknown else ()),
     )
-    cents = in_cents([share.usd for share in shares])
-    rows = [
-        Row(
-            (
-                share.name or NOBODY,
-                share.num_runs,
-                share.gpu_h,
-                None if share.is_unknown else usd,
-                float(share.usd / whole.usd) if whole.usd and not share.is_unknown else None,
-                *(() if is_known else (share.num_unknown,)),
-            )
+    rows = []
+    for place, share in enumerate(shares):
+        part, all_usd = (share.spent_usd, whole.spent_usd) if with_spent else (share.usd, whole.usd)
+        is_known = with_spent or not share.is_unknown
+        cells = (
+            share.name or NOBODY,
+            share.num_runs,
+            share.gpu_h,
+            None if share.is_unknown else sums[place],
+            *spent[place : place + 1],
+            float(part / all_usd) if part is not None and all_usd and is_known else None,
+            *unknown[place : place + 1],
         )
-        for share, usd in zip(shares, cents, strict=True)
-    ]
+        rows.append(Row(cells))
     return Table(columns=head, rows=tuple(rows), caption=caption)
 
 

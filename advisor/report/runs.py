@@ -1,7 +1,5 @@
 """What ran, as a table and as a receipt."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """A sweep as a table: what to take for each job, and what moved."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -202,9 +202,14 @@ class BudgetState:
 
     @property
     def used(self) -> float | None:
-        """The share of the limit that is spent; None without one."""
+        """The share of the limit that is spent; None without one, and of a limit of 0 dollars."""
         most_usd = self.budget.most_usd
         return None if not most_usd else float(self.month.spent_usd) / most_usd
+
+    def exceeds(self, share: float) -> bool:
+        """Whether more than a share of the limit is spent."""
+        most_usd = self.budget.most_usd
+        return most_usd is not None and float(self.month.spent_usd) > share * most_usd
 
     @property
     def p_over(self) -> float | None:
@@ -243,11 +248,13 @@ def budget_states(
     return tuple(states)
 
 
-def spent_of(runs: Iterable[Run], charges: Iterable[Charge], until: datetime) -> tuple[Outlay, ...]:
+def spent_of(
+    runs: Iterable[Run], charges: Iterable[Charge], until: datetime, user_tag: str = ""
+) -> tuple[Outlay, ...]:
     """Runs of known cost and charges before a moment, each dollar once."""
     begun = (charge for charge in charges if charge.start < until)
     known = (run for run in runs if run.cost_usd is not None and run.started_at < until)
-    return outlays_of(begun, map(outlay_of, known))
+    return outlays_of(begun, map(outlay_of, known), user_tag)
 
 
 def outlay_of(run: Run) -> Outlay:
@@ -259,6 +266,7 @@ def outlay_of(run: Run) -> Outlay:
         project=run.project,
         what=run.id,
         is_run=True,
+        user=run.user,
     )
 
 

@@ -1,7 +1,5 @@
 """What a report is about: a stretch of time, and whose runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

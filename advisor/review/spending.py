@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_reports import Leak, LeakIdle, LeakUnused
 from advisor.core.units import HOUR_S
 from advisor.core.values import RunStatus
-from advisor.review.period import Period, Scope, exact, monday_of, total
+from advisor.review.period import NOTHING, Period, Scope, exact, monday_of, total
 from advisor.spend.charges import USD, Bill, Charge, ChargeCategory, RowFault
 from advisor.spend.commitments import CommitmentUse, commitments_of, coverage_of
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from datetime import date
 
     from advisor.review.savings import Comparison
+    from advisor.spend.outlays import Outlay
     from advisor.store.ledger import Run
 
+T = TypeVar("T")
 
 OWN = "own machines"
 OF_CLOUDS = "of a cloud, terms unknown"
@@ -37,6 +39,7 @@ class Share:
         usd: of the runs whose cost is known.
         num_unknown: runs whose cost is not known.
         gpu_h: hours of single GPUs; None where the length of a run is not known.
+        spent_usd: bills and runs together, each dollar once; None where a bill does not know the name.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Share:
     num_runs: int
     num_unknown: int
     gpu_h: float | None
+    spent_usd: Decimal | None = None
 
     @property
     def is_unknown(self) -> bool:
@@ -53,7 +57,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What runs cost, in all and by what they have in common, the dearest first; weeks in their order."""
+    """What was spent, in all and by what runs have in common, the dearest first; weeks in their order."""
 
     all: Share
     by_project: tuple[Share, ...]
@@ -64,11 +68,14 @@ class Spending:
     by_week: tuple[Share, ...]
 
 
-def spending_of(runs: Sequence[Run], period: Period, is_own: Callable[[Run], bool]) -> Spending:
-    """What the runs of a period cost.
+def spending_of(
+    runs: Sequence[Run], spent: Sequence[Outlay], period: Period, is_own: Callable[[Run], bool]
+) -> Spending:
+    """What the runs of a period cost, and what was spent.
 
     Args:
         runs: that started within the period.
+        spent: within the period, bills and runs together.
         period: whose weeks are all named, those without a run, too.
         is_own: whether a run used a machine of one's own, which has no market.
     """
@@ -76,17 +83,21 @@ def spending_of(runs: Sequence[Run], period: Period, is_own: Callable[[Run], boo
     def market(run: Run) -> str:
         return run.market or (OWN if is_own(run) else OF_CLOUDS if run.provider else "")
 
-    weeks: Mapping[str, list[Run]] = {f"{monday}": [] for monday in period.weeks()}
-    for run in runs:
-        weeks[f"{monday_of(run.started_at)}"].append(run)
+    weeks = _shares(
+        _grouped(runs, lambda run: f"{monday_of(run.started_at)}"),
+        {f"{monday}": NOTHING for monday in period.weeks()}
+        | _summed(spent, lambda one: f"{monday_of(one.at)}"),
+    )
     return Spending(
-        all=_share("", runs),
-        by_project=_shares(runs, lambda run: run.project),
-        by_gpu=_shares(runs, lambda run: run.gpu),
-        by_market=_shares(runs, market),
-        by_provider=_shares(runs, lambda run: run.provider),
-        by_user=_shares(runs, lambda run: run.user),
-        by_week=tuple(_share(name, group) for name, group in weeks.items()),
+        all=_share("", runs, total(one.usd for one in spent)),
+        by_project=_shares(_grouped(runs, lambda run: run.project), _summed(spent, lambda one: one.project)),
+        by_gpu=_shares(_grouped(runs, lambda run: run.gpu)),
+        by_market=_shares(_grouped(runs, market)),
+        by_provider=_shares(
+            _grouped(runs, lambda run: run.provider), _summed(spent, lambda one: one.provider)
+        ),
+        by_user=_shares(_grouped(runs, lambda run: run.user), _summed(spent, lambda one: one.user)),
+        by_week=tuple(sorted(weeks, key=lambda week: week.name)),
     )
 
 
@@ -95,15 +106,30 @@ def cost_of(runs: Iterable[Run]) -> Decimal:
     return total(exact(run.cost_usd) for run in runs if run.cost_usd is not None)
 
 
-def _shares(runs: Iterable[Run], name_of: Callable[[Run], str]) -> tuple[Share, ...]:
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(name_of(run), []).append(run)
-    shares = (_share(name, group) for name, group in groups.items())
-    return tuple(sorted(shares, key=lambda share: (-share.usd, share.name)))
+def _grouped(things: Iterable[T], name_of: Callable[[T], str]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for thing in things:
+        groups.setdefault(name_of(thing), []).append(thing)
+    return groups
 
 
-def _share(name: str, runs: Sequence[Run]) -> Share:
+def _summed(spent: Iterable[Outlay], name_of: Callable[[Outlay], str]) -> dict[str, Decimal]:
+    return {name: total(one.usd for one in group) for name, group in _grouped(spent, name_of).items()}
+
+
+def _shares(
+    groups: Mapping[str, Sequence[Run]], spent_usd: Mapping[str, Decimal] | None = None
+) -> tuple[Share, ...]:
+    """Of each name with runs, or with what was spent; without `spent_usd` of runs alone."""
+    names = groups if spent_usd is None else {**groups, **spent_usd}
+    shares = [
+        _share(name, groups.get(name, ()), None if spent_usd is None else spent_usd.get(name, NOTHING))
+        for name in names
+    ]
+    return tuple(sorted(shares, key=lambda share: (-(share.spent_usd or share.usd), share.name)))
+
+
+def _share(name: str, runs: Sequence[Run], spent_usd: Decimal | None) -> Share:
     lengths = [run.duration_s for run in runs]
     gpu_h = sum(run.num_gpus * (run.duration_s or 0.0) for run in runs) / HOUR_S
     return Share(
@@ -112,6 +138,7 @@ def _share(name: str, runs: Sequence[Run]) -> Share:
         num_runs=len(runs),
         num_unknown=sum(run.cost_usd is None for run in runs),
         gpu_h=None if None in lengths else gpu_h,
+        spent_usd=spent_usd,
     )
 
 
@@ -273,10 +300,9 @@ def _is_tax(charge: Charge) -> bool:
 
 
 def _by_week(charges: Iterable[Charge], period: Period) -> tuple[BilledShare, ...]:
-    weeks: dict[str, list[Charge]] = {f"{monday}": [] for monday in period.weeks()}
-    for charge in charges:
-        weeks[f"{monday_of(charge.start)}"].append(charge)
-    return tuple(_billed_share(name, group) for name, group in weeks.items())
+    weeks = _grouped(charges, lambda charge: f"{monday_of(charge.start)}")
+    names = (f"{monday}" for monday in period.weeks())
+    return tuple(_billed_share(name, weeks.get(name, ())) for name in names)
 
 
 def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMachine, ...]:
@@ -318,18 +344,12 @@ def _overlaps(bills: Sequence[Bill], period: Period) -> tuple[Overlap, ...]:
 
 
 def _other_currencies(charges: Iterable[Charge]) -> Mapping[str, tuple[Decimal, int]]:
-    groups: dict[str, list[Charge]] = {}
-    for charge in charges:
-        if charge.currency != USD:
-            groups.setdefault(charge.currency, []).append(charge)
+    groups = _grouped((charge for charge in charges if charge.currency != USD), lambda one: one.currency)
     return {currency: (_sum(groups[currency]), len(groups[currency])) for currency in sorted(groups)}
 
 
 def _billed_shares(charges: Iterable[Charge], name_of: Callable[[Charge], str]) -> tuple[BilledShare, ...]:
-    groups: dict[str, list[Charge]] = {}
-    for charge in charges:
-        groups.setdefault(name_of(charge), []).append(charge)
-    shares = (_billed_share(name, group) for name, group in groups.items())
+    shares = (_billed_share(name, group) for name, group in _grouped(charges, name_of).items())
     return tuple(sorted(shares, key=lambda share: (-share.amortised_usd, share.name)))
 
 
@@ -408,7 +428,7 @@ def _idle(billing: Billing) -> Iterator[Finding]:
                 provider=machine.provider,
                 instance_type=machine.instance_type,
                 usd=float(machine.idle_usd),
-                billed_usd=float(machine.amortised_usd),
+                amortised_usd=float(machine.amortised_usd),
                 num_runs=machine.num_runs,
             )
 

@@ -180,16 +180,14 @@ def unknown_bills(
                 first=[f"line {fault.line}: {fault.reason}" for fault in faults[:_MOST_NAMES]],
             )
     if billing.num_odd:
-        odd = next(c.odd for bill in bills for c in bill.charges if c.odd and period.holds(c.start))
-        yield ReportGap(what="odd-cells", num=billing.num_odd, names=[odd])
+        odd = ((b.name, c.odd) for b in bills for c in b.charges if c.odd and period.holds(c.start))
+        yield ReportGap(what="odd-cells", num=billing.num_odd, names=[", ".join(next(odd))])
     for currency, (amount, num) in billing.other_currencies.items():
         yield OtherCurrency(currency=currency, amount=float(amount), num_charges=num)
     for overlap in billing.overlaps:
         yield BillsOverlap(bills=list(overlap.bills), provider=overlap.provider, num_days=overlap.days)
     if is_of_team and billing.untagged_usd:
         yield ChargesUntagged(usd=float(billing.untagged_usd))
-    if billing.tax_usd:
-        yield ReportGap(what="tax", usd=float(billing.tax_usd))
     if billing.num_long:
         yield ReportGap(what="long-charges", num=billing.num_long)
     if billing.num_without_machine:
@@ -320,7 +318,9 @@ def review(
     billing = billing_of(told, runs, period, scope) if told else None
     accuracy = accuracy_of(runs, records.advised)
     charges = [charge for bill in bills for charge in bill.charges]
-    spent = spent_of(records.runs, charges, period.until)
+    division = division or Division()
+    spent = spent_of(records.runs, charges, period.until, division.user_tag)
+    ours = [one for one in spent if period.holds(one.at) and scope.holds(one.project)]
     states = budget_states(budgets, records.runs, scope, period.until, spent=spent, organisation=organisation)
     showback = showback_of(
         spent,
@@ -329,7 +329,7 @@ def review(
         advised=records.advised,
         period=period,
         scope=scope,
-        division=division or Division(),
+        division=division,
     )
     moves = price_moves(records.prices, runs, period)
     savings, unpriced = savings_of(jobs, market)
@@ -346,7 +346,7 @@ def review(
         runs=runs,
         recommendations=tuple(entry for entry in records.recommendations if scope.holds(entry.project)),
         advised=records.advised,
-        spending=spending_of(runs, period, is_own),
+        spending=spending_of(runs, ours, period, is_own),
         billing=billing,
         accuracy=accuracy,
         budgets=states,

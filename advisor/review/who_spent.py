@@ -30,6 +30,7 @@ class Division:
         shared: projects whose cost all teams share.
         shared_by: the key.
         tags: names of tags that have a table each.
+        user_tag: the tag that names a charge's user.
         tokens_per_step: of scripts, an optimizer step.
     """
 
@@ -37,6 +38,7 @@ class Division:
     shared: Sequence[str] = ()
     shared_by: Literal["spend", "evenly", "gpu-hours"] = "spend"
     tags: Sequence[str] = ()
+    user_tag: str = ""
     tokens_per_step: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -3,8 +3,6 @@
 GitHub Actions, whose cron knows UTC alone, is in ``github_actions``.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import zlib

@@ -5,8 +5,6 @@ gets each field written out: that decides what counts as a fixed time of the day
 schedulers would read differently.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What may be scheduled, and how: commands that end by themselves, ask nothing, and hold no secret."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

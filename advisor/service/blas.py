@@ -1,7 +1,5 @@
 """Keeps numpy's BLAS to one thread: our matrices are small, and more threads only wait for each other."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -17,12 +17,13 @@ from advisor.service.prices.live import now
 from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from advisor.config.layers import Config
-    from advisor.config.settings import ClusterSettings, StoreSettings
+    from advisor.config.settings import ClusterSettings, ReportSettings, StoreSettings
     from advisor.service.listening import Listener
+    from advisor.spend.charges import Bill
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
@@ -171,10 +172,10 @@ def recommendation_of(database: StoreSettings, wanted: str, listener: Listener) 
             entry = find_recommendation(store, ids[0] if wanted == LAST and ids else wanted)
             if entry is not None:
                 return entry
-    raise InputError(
-        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is"
-        f" recorded.{did_you_mean(wanted, ids)} `advisor recommend --record` prints the id."
-    )
+    flag, how = listener.name_of("recommendation"), "`advisor recommend --record` prints the id."
+    if wanted == LAST:
+        raise InputError(f"{flag} {LAST}: no recommendation is recorded yet. {how}")
+    raise InputError(f"{flag}: none with the id {wanted!r} is recorded.{did_you_mean(wanted, ids)} {how}")
 
 
 def _run(
@@ -236,6 +237,7 @@ def place_of_entry(entry: LedgerEntry) -> Place:
         market=entry.market,
         instance_type=entry.instance_type,
         region=entry.region,
+        num_nodes=entry.num_nodes,
     )
 
 
@@ -305,22 +307,64 @@ def check_project(name: str | None, database: StoreSettings, listener: Listener,
         InputError: there is no such project.
         StoreError: the database cannot be read.
     """
+    known = _known_projects(database, others) if name else frozenset()
+    if name and known and name not in known:
+        raise _unknown_project(name, known, listener)
+
+
+def check_new_project(name: str, database: StoreSettings, listener: Listener, *others: str) -> None:
+    """As `check_project`, where a project may begin: a name like none is new, which is told.
+
+    Names with other digits, such as of another model, are not alike.
+    """
+    known = _known_projects(database, others) if name else frozenset()
+    if not known or name in known:
+        return
+    alike = [one for one in known if _digits(one) == _digits(name)]
+    if did_you_mean(name, alike):
+        raise _unknown_project(name, frozenset(alike), listener)
+    flag = listener.name_of("project")
+    listener.warn([f"{flag}: nothing is recorded of a project {name!r} so far, so it counts as a new one"])
+
+
+def _digits(name: str) -> list[str]:
+    return [letter for letter in name if letter.isdigit()]
+
+
+def _known_projects(database: StoreSettings, others: Iterable[str | None]) -> frozenset[str]:
     from advisor.store.database import open_store
     from advisor.store.ledger import project_names
 
-    if not name:
-        return
     known = frozenset(filter(None, others))
     if (store := open_store(database.url, must_exist=True)) is not None:
         with store:
             known |= project_names(store)
-    if known and name not in known:
-        names = sorted(known - {""})
-        near = did_you_mean(name, names) or (f" There are {', '.join(names[:MOST_NAMES])}." if names else "")
-        raise InputError(
-            f"{listener.name_of('project')}: nothing is recorded of a project {name!r}.{near} A"
-            " project begins with the first run or recommendation that is recorded under its name."
-        )
+    return known - {""}
+
+
+def _unknown_project(name: str, known: frozenset[str], listener: Listener) -> InputError:
+    names = sorted(known)
+    near = did_you_mean(name, names) or f" There are {', '.join(names[:MOST_NAMES])}."
+    return InputError(
+        f"{listener.name_of('project')}: nothing is recorded of a project {name!r}.{near} A project begins"
+        f" with its first run (`advisor run --project {name} -- COMMAND`), or with its entry in report.teams."
+    )
+
+
+def read_bills(report: ReportSettings, files: Iterable[Path], listener: Listener) -> list[Bill]:
+    """The bills of the settings and of more files.
+
+    Raises:
+        BillError: a file cannot be read, or is no bill.
+    """
+    from advisor.formats.user_files import at_home
+    from advisor.spend.bill_files import read_bill
+
+    bills = []
+    for path in dict.fromkeys(at_home(path) for path in (*report.bills, *files)):
+        with listener.step(f"reading {path.name}"):
+            bills.append(read_bill(path, report.project_tag))
+    return bills
 
 
 def _start(since: datetime | float | None) -> datetime:

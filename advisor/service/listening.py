@@ -4,8 +4,6 @@ The command line listens on standard error; Python (``advisor.api``) listens thr
 back as results; what is heard here is what a person wants to know before a long answer is there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol

@@ -115,11 +115,11 @@ def check_budgets(states: Sequence[BudgetState], most: float) -> None:
     Raises:
         ThresholdExceededError: names every budget that is above.
     """
-    over = [state for state in states if state.used is not None and state.used > most]
+    over = [state for state in states if state.exceeds(most)]
     if over:
         rows = (
             f"{state.budget.name or state.budget.owner} spent ${state.month.spent_usd:,.2f} of"
-            f" ${state.budget.most_usd:,.2f} ({state.used:.0%})"
+            f" ${state.budget.most_usd:,.2f}{'' if state.used is None else f' ({state.used:.0%})'}"
             for state in over
         )
         raise ThresholdExceededError(f"above {most:.0%} of the monthly limit: {'; '.join(rows)}.")
@@ -215,6 +215,7 @@ def _division(settings: ReportSettings) -> Division:
         shared=settings.shared,
         shared_by=settings.shared_by,
         tags=settings.tags,
+        user_tag=settings.user_tag,
         tokens_per_step=settings.tokens_per_step,
     )
 
@@ -276,15 +277,11 @@ def bills_of(
         BillError: a file cannot be read, or is no bill.
         ConfigError: an option of AWS is wrong.
     """
-    from advisor.formats.user_files import at_home
     from advisor.review.period import month_of
     from advisor.review.who_spent import before
-    from advisor.spend.bill_files import read_bill
+    from advisor.service.ledger import read_bills
 
-    bills: list[Bill] = []
-    for path in dict.fromkeys(at_home(path) for path in (*report.bills, *files)):
-        with listener.step(f"reading {path.name}"):
-            bills.append(read_bill(path, report.project_tag))
+    bills = read_bills(report, files, listener)
     if report.cost_explorer:
         from advisor.pricing.sources.aws.calls import read_options
         from advisor.spend.charges import Bill

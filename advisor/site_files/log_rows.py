@@ -11,8 +11,6 @@ A log without zones is written in the local time of its cluster, whose clock rep
 skips one each spring. A time in the repeated hour has two readings; what else is known of the job decides.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from advisor.core.errors import ConfigError, PolicyError, did_you_mean
-from advisor.core.limits import check_each
 from advisor.formats.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
 from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
@@ -54,7 +53,6 @@ def policy_error(faults: Sequence[Fault]) -> PolicyError:
 
 def check_policies(paths: Sequence[str | Path]) -> Checked:
     """As `read_policies`, with faults as values."""
-    check_each("paths", paths, str | Path, "policies are read from files, such as [Path('policy.yaml')]")
     sources: list[Source] = []
     faults: list[Fault] = []
     for path in dict.fromkeys(map(Path, paths)):

@@ -1,7 +1,5 @@
 """What a live Slurm tells: the jobs of its accounting database, asked for by ``sacct`` and read as a log."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

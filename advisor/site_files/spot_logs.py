@@ -8,8 +8,6 @@ CSV with the columns ``time`` and ``event``, and, where they differ, ``machine``
 - ``ended``, ``stopped``: nobody watches until the next event
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ import io
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -237,7 +237,8 @@ def read_bill(path: Path, project_tag: str) -> Bill:
         kind = kind or _kind_of(path, row)
         named = kind.named(row)
         try:
-            charges.append(kind.charge_of(named, project_tag))
+            charge = kind.charge_of(named, project_tag)
+            charges.append(replace(charge, odd=f"line {line}: {charge.odd}") if charge.odd else charge)
         except ValueError as error:
             faults.append(_fault(kind, line, named, str(error)))
     if kind is None:

@@ -35,7 +35,7 @@ class Charge:
         effective_cost: after amortising what was paid ahead.
         tags: all of them, that of the project as well.
         details: cells of FOCUS that are handed on as they are, by column: those that are not empty.
-        odd: what is wrong with a cell that the charge does without; "" if nothing.
+        odd: what is wrong with a cell that the charge does without, and its line; "" if nothing.
         contracted_cost: at negotiated prices.
         list_cost: at published prices.
     """

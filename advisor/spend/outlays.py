@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from advisor.spend.charges import USD, Charge, ChargeCategory
 
 _NOTHING = Decimal(0)
 _LONGEST = timedelta(days=366)
-_Place: TypeAlias = "tuple[str, date]"
+Place: TypeAlias = "tuple[str, date]"
 """A provider and a day of it, in UTC."""
 
 
@@ -25,6 +25,7 @@ class Outlay:
         project: "" where nobody is named.
         what: the machine or service that was billed, or the id of the run.
         is_run: whether a run stands for it; the bill of its day has it without a project, or there is none.
+        user: "" where nobody is named.
     """
 
     at: datetime
@@ -33,9 +34,10 @@ class Outlay:
     project: str
     what: str
     is_run: bool = False
+    user: str = ""
 
     @property
-    def place(self) -> _Place:
+    def place(self) -> Place:
         """Where a bill would have it."""
         return self.provider, self.at.astimezone(UTC).date()
 
@@ -48,34 +50,30 @@ class _BilledDay:
     projects: set[str] = field(default_factory=set)
 
 
-def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay]) -> tuple[Outlay, ...]:
+def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay], user_tag: str = "") -> tuple[Outlay, ...]:
     """Every charge, and every run that no bill can have.
 
-    On a day of which a cloud's bill has a charge for use, the bill is right: a run adds nothing to it. Where
-    it names no project, the day's runs of projects that it does not name share that money among them, up to
-    what they cost; the rest stays nobody's.
+    On a day of which a cloud's bill has a charge for the use of a machine, the bill is right: a run adds
+    nothing to it. Where it names no project, the day's runs of projects that it does not name share that
+    money among them, up to what they cost; the rest stays nobody's. Storage, or any other service, says
+    nothing of machines.
 
     Args:
         charges: of bills; tax and other currencies count nowhere.
         runs: those of known cost.
+        user_tag: the tag that names a charge's user.
     """
-    days: dict[_Place, _BilledDay] = {}
+    counted = [one for one in charges if one.category is not ChargeCategory.TAX and one.currency == USD]
+    is_machine = _machine_test(counted)
+    days = {place: _BilledDay() for place in billed_days(counted)}
     spent: list[Outlay] = []
-    for charge in charges:
-        if charge.category is ChargeCategory.TAX or charge.currency != USD:
-            continue
-        outlay = _of_charge(charge)
-        is_use = charge.category is ChargeCategory.USAGE and not charge.is_unused
-        if is_use:
-            day = days.setdefault(outlay.place, _BilledDay())
+    for charge in counted:
+        outlay = _of_charge(charge, user_tag)
+        day = days[outlay.place] if is_machine(charge) else None
+        if day is not None:
             day.projects.add(outlay.project)
-            for more in _more_days(charge):
-                days.setdefault(more, _BilledDay())
-        if is_use and not outlay.project and outlay.usd > 0:
-            day.unclaimed.append(outlay)
-        else:
-            spent.append(outlay)
-    by_day: dict[_Place, list[Outlay]] = {}
+        (spent if day is None or outlay.project or outlay.usd <= 0 else day.unclaimed).append(outlay)
+    by_day: dict[Place, list[Outlay]] = {}
     for run in runs:
         by_day.setdefault(run.place, []).append(run)
     for place, group in by_day.items():
@@ -86,7 +84,41 @@ def outlays_of(charges: Iterable[Charge], runs: Iterable[Outlay]) -> tuple[Outla
     return tuple(sorted(spent, key=lambda one: one.at))
 
 
-def _of_charge(charge: Charge) -> Outlay:
+def _machine_test(charges: Iterable[Charge]) -> Callable[[Charge], bool]:
+    """Whether a charge is for using a machine; of a cloud that names none, whether it is for computing."""
+    named = {charge.provider for charge in charges if charge.instance_type is not None}
+
+    def is_machine(charge: Charge) -> bool:
+        if charge.category is not ChargeCategory.USAGE or charge.is_unused:
+            return False
+        is_computing = charge.details.get("ServiceCategory") == "Compute" and charge.provider not in named
+        return is_computing or charge.instance_type is not None
+
+    return is_machine
+
+
+def billed_days(charges: Collection[Charge]) -> Iterator[Place]:
+    """The days of which charges tell machines: the first of each, and all days of those that cover several.
+
+    A bill by month names days to come. With charges by day beside it, it reaches to the last of these.
+    """
+    long: list[tuple[str, date, date]] = []
+    short: dict[str, set[date]] = {}
+    for charge in filter(_machine_test(charges), charges):
+        start, end = charge.start.astimezone(UTC), charge.end.astimezone(UTC)
+        yield charge.provider, start.date()
+        if end - start > timedelta(days=1):
+            last = (min(end, start + _LONGEST) - timedelta(microseconds=1)).date()
+            long.append((charge.provider, start.date(), last))
+        else:
+            short.setdefault(charge.provider, set()).add(start.date())
+    for provider, first, last in set(long):
+        reach = max((day for day in short.get(provider, ()) if first <= day <= last), default=last)
+        for number in range(1, (reach - first).days + 1):
+            yield provider, first + timedelta(days=number)
+
+
+def _of_charge(charge: Charge, user_tag: str) -> Outlay:
     what = "commitments, unused" if charge.is_unused else charge.machine or charge.service
     return Outlay(
         at=charge.start,
@@ -94,17 +126,8 @@ def _of_charge(charge: Charge) -> Outlay:
         provider=charge.provider,
         project=charge.project or "",
         what=what,
+        user=charge.tags.get(user_tag, ""),
     )
-
-
-def _more_days(charge: Charge) -> Iterator[_Place]:
-    """The days after the first one of a charge that covers several, such as of a bill by month."""
-    if charge.end - charge.start <= timedelta(days=1):
-        return
-    day = charge.start.date() + timedelta(days=1)
-    while day < min(charge.end, charge.start + _LONGEST).date():
-        yield charge.provider, day
-        day += timedelta(days=1)
 
 
 def split(usd: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:

@@ -4,8 +4,6 @@ Importing this file needs the standard library alone, so that asking whether the
 nothing. Its tables are read and written by ``pulls``, ``ledger``, ``schedules`` and ``outbox``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, overload
 

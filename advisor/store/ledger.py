@@ -26,8 +26,6 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
-    case,
-    func,
     not_,
     or_,
     select,
@@ -305,14 +303,6 @@ def why_impossible(run: Run) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """What runs cost together: at least ``usd``, before tax, without ``num_unknown`` of them."""
-
-    usd: float
-    num_unknown: int
-
-
 def record_recommendation(store: Store, entry: LedgerEntry) -> str:
     """Keep a recommendation and return its id; keeping it again changes nothing.
 
@@ -435,21 +425,6 @@ def impossible_runs(store: Store, *, since: datetime, project: str | None = None
     with reading(store) as connection:
         rows = connection.execute(wanted).mappings().all()
     return tuple(f"the run {str(row['id'])[:40]}: {first_fault(dict(row))}" for row in rows)
-
-
-def spending(store: Store, *, since: datetime, project: str | None = None) -> Spending:
-    """What runs of one project or all cost together that started at a time or later.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    # What cannot be true is not known.
-    cost_usd = case((RUN_IS_POSSIBLE, _RUNS.cost_usd))
-    columns = func.coalesce(func.sum(cost_usd), 0.0), func.count() - func.count(cost_usd)
-    total = select(*columns).select_from(schema.runs).where(_of_runs(since, project))
-    with reading(store) as connection:
-        usd, num_unknown = connection.execute(total).one()
-        return Spending(usd=float(usd), num_unknown=num_unknown)
 
 
 def _of_runs(since: datetime | None, project: str | None) -> ColumnElement[bool]:

@@ -1,7 +1,5 @@
 """From a path or URL to an open ``Store``, with the tables of this version."""
 
-from __future__ import annotations
-
 import os
 import re
 import reprlib

@@ -10,8 +10,6 @@ while SENDING may have sent: PERHAPS. Only a channel that drops repeats is then 
 asks for the claim's token: a process that lost its claim changes nothing and must not send.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import uuid

@@ -3,8 +3,6 @@
 The history is a list of points: times from which on a machine cost so much.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ end is noted. So what is noted as running while the lock is free was interrupted
 and its end counts only as long as no later attempt has begun: a machine whose lock was lost changes nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from datetime import datetime

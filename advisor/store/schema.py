@@ -3,8 +3,6 @@
 Times are kept in UTC and come back with that time zone. Money is a double: what was put in comes out.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """This machine's CPU as a place to train: what of it is known are steps that were timed there."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import date

@@ -1,7 +1,5 @@
 """What a trace says of a number of GPUs beside times: what fits, what steps rest on, what to change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ The script as it is written, the script with one change made to it (``advisor.pr
 script with its model divided among GPUs (``advisor.predict.split``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,6 @@ from itertools import product
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Finding
-from advisor.core.limits import check_each, check_kind
 from advisor.core.values import (
     AS_WRITTEN,
     Checkpoints,
@@ -76,7 +73,6 @@ class Version:
             CatalogError: constants or networks of the predictor are missing or broken.
         """
         plans = list(plans) if isinstance(plans, Iterator) else plans
-        check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
         check_gpus(plans, self.gpus)
         layouts: dict[str, dict[Layout, None]] = {}
         for plan in plans:
@@ -125,8 +121,6 @@ def as_written(
     Raises:
         InputError: an argument of another kind.
     """
-    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
-    check_kind("gpus", gpus, Mapping, "load_gpus() returns all")
     length, known = length_of(trace, job), corrections or {}
 
     def predicted(gpu: str, layouts: Sequence[Layout]) -> Sequence[IterationEstimate]:

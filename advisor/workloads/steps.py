@@ -6,8 +6,6 @@ Which of the two a script does shows where it was profiled in worlds of two size
 DataLoader may train on all of its data in each step, as on a full graph: then no GPU can take a part of it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

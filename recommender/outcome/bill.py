@@ -4,8 +4,6 @@ cost = usd_per_h x billed time + storage_usd_per_h x time from start to end + eg
 billed time = max(billing minimum, running time rounded up to the billing step)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 

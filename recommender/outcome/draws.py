@@ -5,8 +5,6 @@ short. Stratified: the i-th of n sorted uniforms is i / (n + 1). With n = 999 an
 the median and the 90 % quantile of anything monotone in one draw are exact.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from dataclasses import dataclass, field

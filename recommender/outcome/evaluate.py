@@ -1,7 +1,5 @@
 """Workloads x plans -> options: time, cost, odds and risk of one job."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

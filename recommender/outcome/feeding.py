@@ -1,7 +1,5 @@
 """How a rented machine gets its data: each epoch anew, copied once to its disks, or kept in its memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -11,8 +11,6 @@ a start at once, the rate of preemptions and the time away grow with the number 
 So a is 1/4 at the median, and 1/2 at p90. A node more never helps: a is at least 0.
 """
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

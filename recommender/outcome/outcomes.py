@@ -1,7 +1,5 @@
 """Draws of what plans lead to, many plans at once: seconds trained, seconds until done, dollars."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the user must know about a plan, change in the script for it, and why one is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -10,8 +10,6 @@ Source: Daly, "A higher order estimate of the optimum checkpoint interval for re
 2006. The best interval is Young's ``sqrt(2 c / L)``. All times here are in hours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +20,6 @@ from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import RateAssumed, RateConfigured, RateOfLog, RatePublished
-from advisor.core.limits import MAX_PLANNED_S, check_number
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
 from advisor.pricing.spot import Interruptions, SpotOdds, spot_odds
@@ -62,9 +59,6 @@ class SpotTerms:
         assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
         history: what was seen of machines, by instance type; ``""`` is any.
         num_nodes: machines of the gang, whose number widens the rate as nobody knows how they hang together.
-
-    Raises:
-        InputError: a figure is negative or no number; an interval must be above 0.
     """
 
     preemptions_per_h: float = 0.33
@@ -82,14 +76,6 @@ class SpotTerms:
     assumed: frozenset[str] = frozenset()
     history: Mapping[str, Watched] = field(default_factory=dict)
     num_nodes: int = 1
-
-    def __post_init__(self) -> None:
-        check_number("preemptions_per_h", self.preemptions_per_h, least=0)
-        for name in ("checkpoint_h", "restart_h", "reacquire_h"):
-            check_number(name, getattr(self, name), least=0, most=MAX_PLANNED_S / HOUR_S)
-        if self.checkpoint_interval_h is not None:
-            most = MAX_PLANNED_S / HOUR_S
-            check_number("checkpoint_interval_h", self.checkpoint_interval_h, above=0, most=most)
 
 
 def is_spot(plan: Plan) -> bool:

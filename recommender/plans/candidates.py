@@ -17,7 +17,6 @@ from advisor.core.findings.about_options import (
     Unknown,
 )
 from advisor.core.globs import is_among
-from advisor.core.limits import MAX_W, MIN_W, check_count, check_each, check_kind, check_number
 from advisor.core.values import Fabric, Layout, Market, Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.node_counts import (
     USEFUL,
@@ -174,10 +173,6 @@ class Machine:
         fabric: over what its GPUs and nodes exchange; None if nobody knows.
         power_limit_w: what each GPU may draw; None where nobody limits it.
         walltime_s: the run time that jobs ask its scheduler for; None if unknown.
-
-    Raises:
-        InputError: fewer than one GPU or node, a cost below 0, a wait that is no `Quantiles`, or a power
-            limit that no GPU has.
     """
 
     tier: Tier
@@ -194,16 +189,6 @@ class Machine:
     fabric: Fabric | None = None
     power_limit_w: float | None = None
     walltime_s: float | None = None
-
-    def __post_init__(self) -> None:
-        check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
-        check_count("num_gpus", self.num_gpus)
-        check_count("num_nodes", self.num_nodes)
-        check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
-        if self.usd_per_gpu_h is not None:
-            check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
-        if self.power_limit_w is not None:
-            check_number("power_limit_w", self.power_limit_w, least=MIN_W, most=MAX_W)
 
     @property
     def num_free(self) -> int:
@@ -229,11 +214,7 @@ def plans_of_machine(
         terms: tell where the data lies; None for a job without data elsewhere.
         catalog: rates of egress; None for those that ship.
         nodes: how many to plan of its nodes.
-
-    Raises:
-        InputError: something else than a machine.
     """
-    check_kind("machine", machine, Machine, "such as Machine(tier=Tier.LOCAL, gpu='L4', ...)")
     counts = set(useful_counts(machine.num_free or machine.num_gpus))
     counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
     extras = Extras() if terms is None else extras_of_own(terms, load_rates() if catalog is None else catalog)
@@ -325,16 +306,9 @@ def plans_of_offers(
         account: the same by the account's own word.
         prices: what an hour of each offer will cost; as it is quoted if None.
         node_counts: how many machines of an offer to take together; each alone by default.
-
-    Raises:
-        InputError: an argument of another kind.
     """
     offers = list(offers) if isinstance(offers, Iterator) else offers
-    check_each("offers", offers, Offer, "load_offers() returns them in .offers")
-    check_kind("terms", terms, CloudTerms, "such as CloudTerms(startup_s=300)")
     rates = load_rates() if catalog is None else catalog
-    check_each("catalog", rates, Rate, "load_rates() returns them")
-    _check_quotas(quotas)
 
     @cache
     def extras(provider: str, region: str, num_nodes: int) -> Extras:
@@ -378,10 +352,6 @@ def _quota_of_plan(offer: Offer, num_nodes: int, quotas: Sequence[Quota], accoun
 
 
 _OfQuota = tuple[Finding | None, tuple[Finding, ...], bool]
-
-
-def _check_quotas(quotas: Sequence[Quota]) -> None:
-    check_each("quotas", quotas, Quota, "recommender.plans.candidates.Quota makes one")
 
 
 def _cloud_plan(
@@ -452,9 +422,8 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     a surer one. The cents of disks that are kept while the machine is away are not compared.
 
     Raises:
-        InputError: something else than plans, or plans of one's own machines, which have no place to choose.
+        InputError: plans of one's own machines, which have no place to choose.
     """
-    check_each("plans", plans, Plan, "plans_of_offers() makes them")
     groups: dict[tuple[str, str, int, str, float, float], list[Plan]] = {}
     for plan in plans:
         offer = _offer_of(plan)

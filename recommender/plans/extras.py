@@ -7,15 +7,12 @@ a cloud is billed where it leaves, to another region or to the internet; sending
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_options import DataMoved, RateUnknown
-from advisor.core.limits import MAX_GB, MAX_PLANNED_S, check_kind, check_number
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.storage import Charge, Rate, RateKind, charge
@@ -38,10 +35,6 @@ class CloudTerms:
         download_bits_per_s: how fast the data set arrives.
         wait_s: until a machine is ours; None for what is known of machines of its class.
         history: what was seen of spot machines, by instance type; ``""`` is any.
-
-    Raises:
-        InputError: a figure is negative or no number; the download needs a speed above 0; the wait is no
-            `Quantiles`.
     """
 
     startup_s: float
@@ -52,14 +45,6 @@ class CloudTerms:
     wait_s: Quantiles | None = None
     data: DataPlace | None = None
     history: Mapping[str, Watched] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_number("startup_s", self.startup_s, least=0, most=MAX_PLANNED_S)
-        for name in ("boot_disk_gib", "dataset_gib", "result_gib"):
-            check_number(name, getattr(self, name), least=0, most=MAX_GB)
-        check_number("download_bits_per_s", self.download_bits_per_s, above=0)
-        check_kind("data", self.data, DataPlace | None, "such as DataPlace(name='local')")
-        check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
 
     def download_s(self, gib: float) -> float:
         """Seconds until so many GiB are there."""

@@ -1,7 +1,5 @@
 """How long the start of a rented machine waits: what is configured, else its own log, else its class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

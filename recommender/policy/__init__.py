@@ -4,8 +4,6 @@
 left. ``advisor.site_files.policy_files`` reads policies.
 """
 
-from __future__ import annotations
-
 from recommender.conditions import Facts, Spent, start_of_month
 from recommender.policy.judge import (
     GiveWay,

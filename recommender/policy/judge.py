@@ -1,14 +1,11 @@
 """What a policy says of plans, before anything is computed, and of options, after; pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings.about_options import ApprovalNeeded, RemovedByPolicy
-from advisor.core.limits import check_kind
 from advisor.core.values import Option, Plan
 from recommender.conditions import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
@@ -33,12 +30,7 @@ class GiveWay:
 
 
 def explain(facts: Facts, policy: Policy) -> tuple[tuple[Rule, Judgement], ...]:
-    """Every rule in force with what it says; what is not known of the plan is said to be unknown.
-
-    Raises:
-        InputError: the policy is none of `read_policies`.
-    """
-    check_kind("policy", policy, Policy, "read_policies([path]) reads one")
+    """Every rule in force with what it says; what is not known of the plan is said to be unknown."""
     return tuple((rule, rule.judge(facts)) for rule in policy.rules)
 
 

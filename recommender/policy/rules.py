@@ -1,7 +1,5 @@
 """What a rule is: where it stands, and what it says of a plan."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -180,6 +178,22 @@ class ObjectiveRule(Rule):
     def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
         """Nothing: it ranks what is left."""
         return silent("it ranks what is left")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRule(Rule):
+    """``runs.guard``."""
+
+    merging: ClassVar[Merging] = Merging.STRICTEST
+
+    @property
+    def value(self) -> object:
+        """As the file has it."""
+        return "required"
+
+    def judge(self, facts: Facts) -> Judgement:  # noqa: ARG002
+        """Nothing: `advisor run` and `advisor launch` obey it."""
+        return silent("it is about how a job is started")
 
 
 # --- Rules that keep, remove or mark a plan: names, limits, spot machines, approvals ---------------------

@@ -1,7 +1,5 @@
 """Options beside each other: ties, rows folded into one like them, near misses, machines with more vCPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Pareto frontier of points where less is better on every axis, and ties with it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

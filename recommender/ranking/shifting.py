@@ -1,7 +1,5 @@
 """Whether a job gets cheaper if it starts some hours later, from what the same hours cost on past days."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

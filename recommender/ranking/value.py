@@ -5,8 +5,6 @@ An option's total follows from the option alone. So which of two is preferred ne
 figures decided.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

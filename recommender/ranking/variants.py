@@ -5,8 +5,6 @@ ends in the variant's name. A caller picks options here (`suited`, `nearest`, `t
 the variant made for their layouts, and hands them to `changed_options`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ way: as it is, from zero each time, or with the work that makes it resume. Which
 plan alone: the one of least total, work counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The answer in three findings: what to take, what it takes, and which fact would change either."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -23,7 +23,7 @@ from advisor.core.values import Z90
 from advisor.formats.recording_files import Measurement
 from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
 from advisor.predict.calibrating import learned_kernels, learned_offsets
-from advisor.predict.knowledge import Knowledge, in_bursts, read_knowledge, shipped
+from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
 from advisor.predict.learned import numbers_of
 from benchmarks.accuracy.op_predictions import kernel_times
 from research.bare_trace import TRUE_FP32
@@ -31,6 +31,7 @@ from research.training.fit_likeness import nearest
 from research.training.product_tables import BACKWARD, FORWARD
 from research.training.products import read_products
 from research.training.samples import Samples
+from research.training.tables import in_bursts
 
 UNSEEN_SHAPES, UNSEEN_GPU, CALIBRATED = "unseen shapes", "architecture left out", "and calibrated"
 

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
-from advisor.predict.calibrating import (
-    MeasuredKernels,
-    fit_bandwidth_fraction,
-    fit_compute_fraction,
-)
 from research.training import data_sets
 from research.training.neusight import NEUSIGHT
 from research.training.samples import DataSet, Samples
+from research.training.slopes import MeasuredKernels, fit_bandwidth_fraction, fit_compute_fraction
 
 _ASSUMED = Path(__file__).with_name("assumed_constants.toml")
 Constants = dict[str, dict[str, float]]

@@ -26,11 +26,12 @@ from advisor.core.values import Precision
 from advisor.operators.family import Likeness
 from advisor.operators.gemm import TENSOR_GEMM
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import in_bursts, read_knowledge
+from advisor.predict.knowledge import read_knowledge
 from advisor.predict.learned import covariance, learned_times, numbers_of, told
 from research.training.product_tables import FORWARD
 from research.training.products import read_products
 from research.training.samples import Samples
+from research.training.tables import in_bursts
 
 Floats = NDArray[np.float64]
 _EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)

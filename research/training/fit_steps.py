@@ -45,9 +45,9 @@ _HEAD = """# Written by python -m research.training.fit_steps: what operators ta
 LATEST = "NGC 22.10"
 """Lambda's software of 2022."""
 # Standard deviations of logs, before any step: of kinds, of older software, of a step. The first was chosen
-# of 0.03, 0.035, 0.04, 0.05 and 0.07 by Lambda's architectures left out (10.4, 9.9, 9.6, 9.1, 8.8 %), NVIDIA's
-# published rows (9.2, 9.4, 9.5, 9.7, 10.0), and what bias is left of the latest software (-0.8, -0.2, +0.2,
-# +0.7, +1.3).
+# of 0.03, 0.035, 0.04, 0.05 and 0.07 by Lambda's architectures left out (10.4, 9.9, 9.6, 9.1, 8.8 %; networks
+# as shipped), NVIDIA's published rows (9.2, 9.4, 9.5, 9.7, 10.0) and what bias the latest software is left
+# with (-0.8, -0.2, +0.2, +0.7, +1.3).
 _OF_KIND, _OF_SOFTWARE, _OF_STEP = 0.05, 0.1, 0.1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from advisor.core.values import Precision
 from advisor.operators.family import wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge, in_bursts, shipped
+from advisor.predict.knowledge import Knowledge, Tables, shipped
 from advisor.predict.learned import Calls, grouped, peak_flops_per_s
 from research.training.fit import Table
 from research.training.overhead import event_shares, floors_of
@@ -20,6 +21,15 @@ from research.training.samples import Samples
 
 # What is measured runs in its own dtype: TF32 is off.
 _EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
+
+
+def in_bursts(knowledge: Knowledge) -> Knowledge:
+    """The same for kernels that were measured in bursts, too short for a GPU to lower its clocks."""
+    assumed = {
+        architecture: {name: value for name, value in table.items() if name != "sustained_clock"}
+        for architecture, table in knowledge.tables["assumed"].items()
+    }
+    return replace(knowledge, tables=Tables(gpu=knowledge.tables["gpu"], assumed=assumed))
 
 
 def tables(samples: Samples, knowledge: Knowledge | None = None) -> Mapping[str, Table]:

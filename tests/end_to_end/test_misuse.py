@@ -4,8 +4,6 @@ None shows a traceback of ours, none is silent, and none touches a file that is 
 `tests/unit/cli/test_wrong_uses.py` has the names, numbers and settings that are out of bounds.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,6 +72,7 @@ MISUSES = [
     (f"{JOB} --html mine.html --gpu H1000", 2, "no GPU is called 'H1000'. Did you mean"),
     (f"{JOB} --policy missing.yaml", 2, "cannot read 'missing.yaml'"),
     (f"{JOB} --policy typo.yaml", 2, "typo.yaml:4: unknown key 'limts'. Did you mean 'limits'?"),
+    (f"{JOB} --project resnte", 2, "nothing is recorded of a project 'resnte'. Did you mean 'resnet'?"),
     (f"{JOB} --to nobody", 2, "there is no channel 'nobody'"),
     (f"{JOB} --preview", 2, "add --to CHANNEL"),
     (f"{JOB} --recipe lora", 2, "give either 't.json' or --recipe lora, not both"),
@@ -102,6 +101,7 @@ MISUSES = [
     ("predict t.json --confirm --gpu L4", 2, "and 't.json' is a saved trace"),
     ("predict mine.json", 2, "neither a trace of advisor profile nor a profiler's export"),
     ("compare t.json L4 --epochs 1", 2, "Missing argument 'B'"),
+    ("compare missing.json L4:1 A10G:1", 2, "there is no file 'missing.json'"),
     ("compare t.json L4:1 p4d.24xlarg --epochs 1 --offline", 2, "Did you mean 'p4d.24xlarge'"),
     ("compare t.json 'L4 sopt' L4:1 --epochs 1 --offline", 2, "no plan has 'sopt'. Did you mean 'spot'?"),
     ("diff t.json missing.json --epochs 1", 2, "there is no file 'missing.json'"),
@@ -149,6 +149,7 @@ MISUSES = [
     ("run --recommendation nosuch -- touch made.txt", 2, "`advisor recommend --record` prints the id"),
     ("run record", 2, "Give --start and --duration, or --receipt FILE"),
     (f"{RAN} --provider aws", 2, "how was 'aws' rented? Give --market"),
+    (f"{RAN} --recommendation last", 2, "last: no recommendation is recorded yet"),
     (f"{RAN} --provider awss --market spot", 2, "no provider is called 'awss'. Did you mean 'aws'?"),
     ("run record --receipt mine.json", 2, "`advisor run` writes them"),
     # schedule, deliver
@@ -176,7 +177,7 @@ MISUSES = [
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory):
     """One folder for all: nothing that is wrong changes it."""
     shell = Shell(folder=tmp_path_factory.mktemp("misuse"))
     for name, text in FILES.items():
@@ -193,9 +194,7 @@ def files_of(shell: Shell) -> Mapping[Path, bytes]:
 
 
 @pytest.mark.parametrize(("typed", "code", "words"), MISUSES, ids=[typed for typed, *_ in MISUSES])
-def test_what_is_typed_wrong_is_told_and_harms_no_file(
-    shell: Shell, typed: str, code: int, words: str
-) -> None:
+def test_what_is_typed_wrong_is_told_and_harms_no_file(shell, typed, code, words):
     before = files_of(shell)
     answer = shell.run(*shlex.split(typed))
     assert (answer.code, answer.out) == (code, ""), answer
@@ -209,7 +208,7 @@ def test_what_is_typed_wrong_is_told_and_harms_no_file(
     assert files_of(shell) == before
 
 
-def test_every_command_is_among_them() -> None:
+def test_every_command_is_among_them():
     from advisor.cli.commands import app
 
     names = {

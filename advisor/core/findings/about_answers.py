@@ -1,7 +1,5 @@
 """What is found of a whole answer: the pick, the summary, two plans or scripts compared, what is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

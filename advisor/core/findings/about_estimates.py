@@ -1,7 +1,5 @@
 """What is found of an estimate: what to change, what it rests on, and why a change brings nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What is found of an option: why it is removed, what else to know of it, what can go wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -298,6 +296,7 @@ class WaitOfLog(Note):
     size_unit: str
     walltime: str | None
     queue: str | None
+    num_waiting: int | None = None
 
 
 class WaitOfStarts(Note):

@@ -1,7 +1,5 @@
 """What is found of prices."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from advisor.core.findings import Caution, Note

@@ -1,7 +1,5 @@
 """What is found of a team's spending: savings, leaks, and what is unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 
@@ -37,7 +35,7 @@ class LeakIdle(Caution):
     provider: str
     instance_type: str
     usd: float
-    billed_usd: float
+    amortised_usd: float
     num_runs: int
 
 
@@ -90,12 +88,10 @@ class ReportGap(Note):
         "odd-cells",
         "prices",
         "runs",
-        "tax",
         "unpriced-jobs",
     ]
     num: int = 0
     names: Sequence[str] = ()
-    usd: float = 0.0
 
 
 class OtherCurrency(Caution):

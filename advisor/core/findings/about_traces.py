@@ -1,7 +1,5 @@
 """What is found of a trace: how the script ran, and what its data or a profiler's export does not show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

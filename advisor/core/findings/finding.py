@@ -5,8 +5,6 @@ sentence of each class, and programs get code, severity and facts (docs/findings
 fields' names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, NoReturn, TypeAlias, dataclass_transform

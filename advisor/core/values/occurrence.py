@@ -1,7 +1,5 @@
 """What runs at set times: a schedule, and each time at which it was due."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum

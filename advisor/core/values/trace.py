@@ -1,7 +1,5 @@
 """One iteration of a script: operators, kernels, memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a choice of machines needs to know of a script: nothing behind these values reads a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

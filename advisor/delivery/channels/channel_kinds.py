@@ -1,7 +1,5 @@
 """Settings of a channel -> the channel."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from advisor.config.delivery_settings import (

@@ -4,8 +4,6 @@ To ask the name beforehand would not do: it may lead elsewhere a moment later. S
 looked at. Through a proxy, the proxy decides.
 """
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

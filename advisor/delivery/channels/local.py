@@ -1,7 +1,5 @@
 """A file of this machine, and standard output."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field

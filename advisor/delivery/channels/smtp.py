@@ -3,8 +3,6 @@
 The same parcel always makes the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import smtplib
 import ssl

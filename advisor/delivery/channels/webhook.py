@@ -1,7 +1,5 @@
 """Any server that takes JSON by POST; it can tell repeats by the Idempotency-Key."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -5,8 +5,6 @@ the model in each rank. A trace of such a rank tells of another number of ranks 
 parameters and scatters whole gradients (`resharded`), and nothing where it exchanges activations.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

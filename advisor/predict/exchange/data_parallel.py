@@ -5,8 +5,6 @@ pass run slower, since both need SMs and memory bandwidth. What is left when the
 least the last bucket. PyTorch DDP also copies gradients into its buckets and back.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

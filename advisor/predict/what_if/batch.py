@@ -7,8 +7,6 @@ first. A matrix product says more: of ``[m, k] x [k, n]`` the batch is ``k`` whe
 gradient, else ``m``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

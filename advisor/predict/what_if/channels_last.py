@@ -1,7 +1,5 @@
 """A trace as if the script trained in ``channels_last``: the same operators, other strides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod

@@ -8,8 +8,6 @@ a share of the bytes is left, chosen on published training steps (docs/methods/c
 ends at a product or a norm, so as many kernels of element-wise operators are left to be launched.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence

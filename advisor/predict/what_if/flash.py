@@ -1,7 +1,5 @@
 """A trace as if attention that is written out called ``scaled_dot_product_attention``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A trace as if the optimizer were made with ``fused=True``: one kernel instead of a list operator each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from advisor.core.values import Op, Phase, TensorSpec, Trace

@@ -1,7 +1,5 @@
 """Operators under autocast: what each runs in, its casts, and what made its operands; no torch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The changes that there are, by name: each is a trace of the changed script, or why it has none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A trace as if the script computed in lower precision: ``torch.autocast``, or TF32."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

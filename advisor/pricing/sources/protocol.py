@@ -4,8 +4,6 @@ A source is registered under the entry point group ``advisor.price_sources`` as 
 own options (``prices.options.NAME`` of the settings) and returns the source. docs/plugins.md has an example.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +13,6 @@ from typing import Protocol
 from advisor.core.deadlines import within
 from advisor.core.errors import ConfigError, InputError, did_you_mean
 from advisor.core.globs import is_any
-from advisor.core.limits import MAX_USD_PER_H, check_counts, check_each, check_number
 from advisor.core.plugins import held_back
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market, Offer, PricePoint
@@ -38,8 +35,7 @@ class OfferQuery:
         max_usd_per_h: most that the whole machine may cost.
 
     Raises:
-        InputError: the price limit is not a positive number, a market is unknown, or a text or number
-            stands where a tuple is needed.
+        InputError: a market is unknown.
     """
 
     providers: tuple[str, ...] = ()
@@ -50,11 +46,6 @@ class OfferQuery:
     max_usd_per_h: float | None = None
 
     def __post_init__(self) -> None:
-        for name, example in (("providers", "aws"), ("regions", "us-*"), ("gpus", "L4"), ("markets", "spot")):
-            check_each(name, getattr(self, name), str, f"such as ({example!r},)")
-        check_counts("num_gpus", self.num_gpus, "such as (1, 8)")
-        if self.max_usd_per_h is not None:
-            check_number("max_usd_per_h", self.max_usd_per_h, above=0, most=MAX_USD_PER_H)
         object.__setattr__(self, "providers", tuple(name.lower() for name in self.providers))
         object.__setattr__(self, "markets", tuple(map(_market, self.markets)))
 

@@ -1,7 +1,5 @@
 """The dated snapshot of prices: reading it, and building a new one from live prices."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil

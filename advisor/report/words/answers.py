@@ -1,7 +1,5 @@
 """What is said of a whole answer: in short, two plans compared, what was left out, why there is none."""
 
-from __future__ import annotations
-
 from advisor.core.findings import about_answers
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Layout

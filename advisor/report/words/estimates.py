@@ -1,7 +1,5 @@
 """What is said of estimates: memory, input, their sources, and why an option is removed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

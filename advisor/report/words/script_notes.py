@@ -1,7 +1,5 @@
 """What is said of a script and its trace: changes, kernels and warnings."""
 
-from __future__ import annotations
-
 from advisor.core.findings import about_answers, about_estimates, about_traces
 from advisor.core.units import format_bytes, format_change, format_duration, format_signed, format_usd
 from advisor.report.words.sentences import TEXTS, in_names
@@ -230,7 +228,7 @@ def _batches(count: int | None) -> str:
 @in_names.register
 def _(it: about_traces.SizesAssumed) -> str:
     return (
-        "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
+        "values that the profile does not compute are assumed, and time and memory that follow from them: "
         + ", ".join(it.assumptions)
     )
 

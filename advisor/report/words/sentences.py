@@ -1,7 +1,5 @@
 """Finding -> sentence, by the table of all codes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from string import Formatter

@@ -1,7 +1,5 @@
 """What a team's report says of savings, of leaks, and of what nobody knows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from advisor.core.findings import about_reports
@@ -55,10 +53,11 @@ def _(it: about_reports.SavingFound) -> str:
 
 @in_names.register
 def _(it: about_reports.LeakIdle) -> str:
+    explained = f"{_runs(it.num_runs)} explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}"
     return (
-        f"{it.provider} billed {format_usd(it.billed_usd)} for {it.instance_type}, and {_runs(it.num_runs)}"
-        f" explain{'s' if it.num_runs == 1 else ''} all but {format_usd(it.usd)}: machines that were left on,"
-        " or runs that were not recorded"
+        f"{it.provider} {it.instance_type} cost {format_usd(it.amortised_usd)} (amortised), and"
+        f" {explained if it.num_runs else 'no run explains any of it'}: machines that were left on, or runs"
+        " that were not recorded"
     )
 
 
@@ -138,7 +137,6 @@ TEXTS[about_reports.ReportGap] = {
     "prices": "no price of {names} is remembered for this period: `advisor prices refresh` pulls them",
     "runs": "no run is recorded in this period: `advisor run -- COMMAND` records one, --since looks further"
     " back",
-    "tax": "{usd:usd} of tax was billed besides: all sums are before tax",
     "unpriced-jobs": "recurring jobs cannot be priced elsewhere (jobs: {num:,}, such as {names}): no"
     " recommendation has their time on other GPUs (`advisor recommend --record` does), or nothing quoted is"
     " for rent on their terms",

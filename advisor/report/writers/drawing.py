@@ -3,8 +3,6 @@
 V8, which vl-convert draws with, ends its process where memory is too scarce; this one holds nothing else.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

@@ -1,7 +1,5 @@
 """A document as HTML: blocks for notebooks and mail, or a page of its own that opens offline."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

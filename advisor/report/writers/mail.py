@@ -1,7 +1,5 @@
 """A document as a message: HTML for mail, blocks for Slack, and files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Another process draws, which is started with the first picture and ends with this one.
 """
 
-from __future__ import annotations
-
 import atexit
 import base64
 import json

@@ -1,7 +1,5 @@
 """A chart drawn with letters, and the scales of its axes."""
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A document as CSV, JSON and Markdown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ Colours of a page are names of its stylesheet (``var(--series-1)``), so that it 
 without being drawn again. Pictures for mail have the colours themselves, and their legend inside.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence

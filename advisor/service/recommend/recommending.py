@@ -107,12 +107,12 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     """
     from advisor.service.blas import load_numpy
 
+    check_exists(request.trace.source)
     load_numpy()
     from recommender.engine import check_job
 
     check_job(request.job, listener.name_of)
     what_if_names(request, listener)
-    check_exists(request.trace.source)
     if request.patch:
         check_patchable(request, listener)
 
@@ -157,12 +157,14 @@ def places_of(
     from advisor.service.recommend.past_runs import past_runs
     from advisor.service.recommend.pipeline import Places
     from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, spot_terms
-    from advisor.service.recommend.rules import policy_of, spent_of, with_objective
+    from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
     from recommender import Conditions
 
     rules = policy_of(config.settings.policy, request.policies)
+    store, report = config.settings.store, config.settings.report
+    check_project_of(request.project, rules, report, store, listener)
     data, doubts = data_set_of(config.pricing, listener)
-    spent = spent_of(config.settings.store, rules, request.project, listener)
+    spent = spent_of(store, report, rules, request.project, listener)
     spot = spot_terms(config.settings.spot)
     plans, warnings = plans_of(
         config,

@@ -1,7 +1,5 @@
 """Runs a command of advisor as a process of its own, with a time limit, and keeps its output."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

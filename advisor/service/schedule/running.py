@@ -4,8 +4,6 @@ A schedule is locked while one of its times runs, so that services on several ma
 noted as running while its schedule's lock is free was interrupted: it runs again under the same key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace

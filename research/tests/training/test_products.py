@@ -11,7 +11,7 @@ from advisor.core.errors import InputError
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op
 from advisor.operators.gemm import product_of
-from advisor.predict.knowledge import in_bursts, shipped
+from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.shared import SHARED, needs_shared
 
@@ -20,6 +20,7 @@ from research.accuracy.products import left_out, unseen_shapes  # noqa: E402 - t
 from research.training.product_tables import BACKWARD, FORWARD, TABLES  # noqa: E402
 from research.training.products import read_products, read_table  # noqa: E402
 from research.training.samples import Samples  # noqa: E402
+from research.training.tables import in_bursts  # noqa: E402
 
 BURSTS, SCALED, VIDUR, DEEPBENCH, TRANSFORMERS = TABLES
 MEASUREMENTS = SHARED / "measurements"

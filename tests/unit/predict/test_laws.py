@@ -1,7 +1,5 @@
 """What no better board, and no rate that replaces another, may make slower; and what a broken file says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +53,7 @@ PRODUCTS = tuple(
 
 
 @pytest.mark.parametrize("gpu", WITH_TF32, ids=lambda gpu: gpu.name)
-def test_tf32_that_is_allowed_is_never_slower(gpu: GpuSpec) -> None:
+def test_tf32_that_is_allowed_is_never_slower(gpu: GpuSpec):
     def times_s(allowed: bool) -> np.ndarray:
         precision = Precision(amp_dtype=None, tf32_matmul=allowed, tf32_cudnn=allowed)
         trace = make_trace(ops=PRODUCTS, precision=precision)
@@ -67,7 +65,7 @@ def test_tf32_that_is_allowed_is_never_slower(gpu: GpuSpec) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(FULL), MORE, st.sampled_from(["tdp_w", "tensor_flops_per_s"]))
-def test_more_power_or_rate_is_never_slower(gpu: GpuSpec, more: float, what: str) -> None:
+def test_more_power_or_rate_is_never_slower(gpu: GpuSpec, more: float, what: str):
     own = getattr(gpu, what)
     better = {rate: more * own[rate] for rate in own} if what == "tensor_flops_per_s" else more * own
     improved = replace(gpu, **{what: better})
@@ -78,7 +76,7 @@ def test_more_power_or_rate_is_never_slower(gpu: GpuSpec, more: float, what: str
     assert reached[1] >= reached[0] * (1 - 1e-3)
 
 
-def test_a_board_with_less_power_than_others_of_its_chip_is_as_if_limited() -> None:
+def test_a_board_with_less_power_than_others_of_its_chip_is_as_if_limited():
     slot, module = resolve_gpu("A100-PCIE-40GB"), resolve_gpu("A100-SXM-40GB")
     assert supply_of(module) == 1.0
     assert 1 / supply_of(slot) == pytest.approx(slowed(400 / 250 - 1))
@@ -86,11 +84,11 @@ def test_a_board_with_less_power_than_others_of_its_chip_is_as_if_limited() -> N
 
 
 @pytest.mark.parametrize("name", ["GH200-96GB", "H100-SXM-80GB", "RTX-3090", "RTX-3080-MaxQ", "T4", "L40S"])
-def test_others_keep_their_rate(name: str) -> None:
+def test_others_keep_their_rate(name: str):
     assert constants_for(resolve_gpu(name)).supply == 1.0
 
 
-def test_host_memory_is_no_faster_over_a_faster_bus() -> None:
+def test_host_memory_is_no_faster_over_a_faster_bus():
     gpu = resolve_gpu("RTX-3090")
     times = [
         collective_time(
@@ -113,7 +111,7 @@ def test_host_memory_is_no_faster_over_a_faster_bus() -> None:
         ("[other]", "excess"),
     ],
 )
-def test_factors_that_are_none_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_factors_that_are_none_are_refused(tmp_path: Path, text: str, message: str):
     path = tmp_path / "steps.toml"
     path.write_text(text)
     with pytest.raises(CatalogError, match=message):

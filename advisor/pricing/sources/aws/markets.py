@@ -1,7 +1,5 @@
 """The offers of each region by market: on-demand, spot and capacity blocks."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import defaultdict

@@ -3,8 +3,6 @@
 What pulls is imported when somebody pulls: most commands only ask which sources there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """SKUs of the Cloud Billing Catalog -> rates of components -> prices of machines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
