@@ -7,6 +7,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from advisor.core.values import Quantiles
 from advisor.report.document import (
     BLANK,
     Block,
@@ -38,15 +39,14 @@ from advisor.report.review_tables import (
     violation_table,
 )
 from advisor.report.words import finding_json, sentence, warnings_json
+from advisor.review.budgets import BudgetState
+from advisor.review.savings import Comparison, Record, Saving
+from advisor.review.spending import BilledShare, Billing, Share
+from advisor.review.who_spent import Showback
+from advisor.spend.showback import Part
 
 if TYPE_CHECKING:
-    from advisor.core.values import Quantiles
-    from advisor.review.budgets import BudgetState
-    from advisor.review.savings import Comparison, Record, Saving
-    from advisor.review.spending import BilledShare, Billing, Share
     from advisor.review.team_review import Move, TeamReview
-    from advisor.review.who_spent import Showback
-    from advisor.spend.showback import Part
 
 
 def review_json(review: TeamReview) -> Mapping[str, object]:
@@ -231,8 +231,6 @@ def _move(move: Move) -> dict[str, object]:
 
 
 def _saving(saving: Saving) -> dict[str, object]:
-    from advisor.report.review_tables import command_of, saving_finding
-
     one = saving_finding(saving)
     return {
         **facts_of(saving.job, "project script"),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from advisor.core.units import format_duration
 from advisor.report.document import CENTS, DAY, DURATION, USD, USD_PER_H, Axis, Chart, Detail, Series, Tone
 from advisor.report.review_tables import in_cents, whose
+from advisor.review.budgets import BudgetState
 from advisor.review.period import NOTHING
+from advisor.review.savings import Comparison
 
 if TYPE_CHECKING:
-    from advisor.review.budgets import BudgetState
-    from advisor.review.savings import Comparison
     from advisor.review.team_review import Move, TeamReview
 
 MOST_CURVES = 4

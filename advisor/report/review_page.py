@@ -26,11 +26,11 @@ from advisor.report.review_tables import (
 )
 from advisor.report.words import sentence
 from advisor.report.words.team_report import at_least
+from advisor.review.budgets import BudgetState
+from advisor.review.spending import Billing
 from advisor.spend.showback import change_of
 
 if TYPE_CHECKING:
-    from advisor.review.budgets import BudgetState
-    from advisor.review.spending import Billing
     from advisor.review.team_review import TeamReview
 
 NEARLY = 0.8

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError
+from advisor.core.values import Trace
+from advisor.service.listening import Listener
+from advisor.service.recommend.pipeline import Places
+from advisor.service.recommend.question import RecommendRequest
 from advisor.service.traces import holds_data, steps_on_cpu
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Trace
-    from advisor.service.listening import Listener
-    from advisor.service.recommend.pipeline import Places
-    from advisor.service.recommend.question import RecommendRequest
 
 # At 100 GFLOP/s, which a few cores reach, such a step takes 5 s: of larger ones too few end in time.
 MOST_FLOPS = 5e11

@@ -11,6 +11,7 @@ from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExcee
 from advisor.core.findings import Finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Option, Phase, Trace
+from advisor.service.listening import Listener
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.question import RecommendRequest
 from advisor.service.recommend.recommending import check, places_of, ranked_on
@@ -19,7 +20,6 @@ from advisor.service.traces import TraceRequest, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, TracingSettings
-    from advisor.service.listening import Listener
     from recommender.script_change import ScriptChange
 
 _NOT_CALLED = (0.0, 0)

@@ -1,18 +1,13 @@
 """The question where to run a script."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.core.changes import ALL, CHANGE_NAMES
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import Job
+from advisor.service.listening import Listener
 from advisor.service.traces import TraceRequest
-
-if TYPE_CHECKING:
-    from advisor.service.listening import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,23 +15,25 @@ from advisor.core.findings import Finding
 from advisor.core.findings.about_estimates import NotPatched
 from advisor.core.findings.about_options import Unknown
 from advisor.core.gpus import load_gpus
-from advisor.core.values import Market, Recommendation, Scaling, Split, Trace
-from advisor.service.listening import Silence
+from advisor.core.values import Market, Plan, PricePoint, Recommendation, Scaling, Split, Trace
+from advisor.edits.patch import Patch, patch_of
+from advisor.service.blas import load_numpy
+from advisor.service.listening import Listener, Silence
 from advisor.service.prices.live import now, sources_for
 from advisor.service.recommend.cpu_steps import with_cpu
+from advisor.service.recommend.data_sets import data_set_of
 from advisor.service.recommend.input_settings import with_input
+from advisor.service.recommend.past_runs import past_runs
+from advisor.service.recommend.pipeline import Places, recommendation_of, with_batch_held, with_variants
 from advisor.service.recommend.question import RecommendRequest, what_if_names
+from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
 from advisor.service.traces import check_exists, holds_data, trace_of
+from advisor.store.database import open_store
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config, PricingSettings
     from advisor.config.settings import StoreSettings
-    from advisor.core.values import Plan, PricePoint, Recommendation
-    from advisor.edits.patch import Patch
     from advisor.pricing.spot import Interruptions
-    from advisor.service.listening import Listener
-    from advisor.service.recommend.pipeline import Places
-    from advisor.service.recommend.question import RecommendRequest
     from recommender.outcome.spot import SpotTerms
     from recommender.ranking.variants import WhatIf
 
@@ -55,8 +57,6 @@ def script_patch(request: RecommendRequest, ranked: Recommendation) -> Patch:
     Raises:
         InputError: the script cannot be read or parsed.
     """
-    from advisor.edits.patch import patch_of
-
     source = request.trace.source
     if isinstance(source, Trace):
         raise InputError("a trace is no script: it cannot be patched.")
@@ -105,8 +105,6 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     Raises:
         InputError: the job is not well formed, or there is no such script.
     """
-    from advisor.service.blas import load_numpy
-
     check_exists(request.trace.source)
     load_numpy()
     from recommender.engine import check_job
@@ -153,11 +151,7 @@ def places_of(
         NoOfferError: there is nothing to choose from.
         AdvisorError: rules, prices or the database cannot be read.
     """
-    from advisor.service.recommend.data_sets import data_set_of
-    from advisor.service.recommend.past_runs import past_runs
-    from advisor.service.recommend.pipeline import Places
     from advisor.service.recommend.plan_sources import checkpoints_of, plans_of, spot_terms
-    from advisor.service.recommend.rules import check_project_of, policy_of, spent_of, with_objective
     from recommender import Conditions
 
     rules = policy_of(config.settings.policy, request.policies)
@@ -246,8 +240,6 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    from advisor.service.recommend.pipeline import recommendation_of, with_batch_held, with_variants
-
     names = what_if_names(request, Silence())
     ranked = with_later_starts(recommendation_of(trace, places), pricing)
     ranked = with_batch_held(ranked, trace, places)
@@ -306,7 +298,6 @@ def _points(
 ) -> tuple[PricePoint, ...]:
     from advisor.pricing.price_checks import possible_points
     from advisor.pricing.price_history import seen_from
-    from advisor.store.database import open_store
 
     start = now() - HISTORY
     store = open_store(settings.url, must_exist=True)
