@@ -97,7 +97,7 @@ def no_public_prices() -> Iterator[None]:
 def no_steps_on_this_cpu() -> Iterator[None]:
     """How fast this machine's CPU is decides no test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
+        patch.setattr("advisor.service.recommend.recommending.MOST_FLOPS", -1.0)
         yield
 
 

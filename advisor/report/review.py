@@ -18,8 +18,15 @@ from advisor.report.document import (
     Table,
     facts_of,
 )
-from advisor.report.review_charts import accuracy_chart, budget_chart, price_charts, weeks_chart
-from advisor.report.review_page import in_short, report_layout, subject_of
+from advisor.report.review_page import (
+    accuracy_chart,
+    budget_chart,
+    in_short,
+    price_charts,
+    report_layout,
+    subject_of,
+    weeks_chart,
+)
 from advisor.report.review_tables import (
     SAVINGS,
     accuracy_table,

@@ -10,8 +10,8 @@ from advisor.core.findings import Finding
 from advisor.core.limits import MAX_MACHINES, check_count
 from advisor.core.values import Market, StartWait
 from advisor.service.listening import Listener
+from advisor.site_files.job_logs import log_or_slurm
 from advisor.site_files.log_rows import zone_named
-from advisor.site_files.slurm import log_or_slurm
 
 if TYPE_CHECKING:
     from advisor.pricing.spot import SpotOdds

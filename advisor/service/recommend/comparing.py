@@ -12,8 +12,7 @@ from advisor.core.values import Plan, Trace
 from advisor.service.listening import Listener
 from advisor.service.recommend.input_settings import with_input
 from advisor.service.recommend.pipeline import judged_of
-from advisor.service.recommend.question import RecommendRequest
-from advisor.service.recommend.recommending import check, places_of
+from advisor.service.recommend.recommending import RecommendRequest, check, places_of
 from advisor.service.traces import trace_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from recommender.ranking.pareto import Point, frontier
+from recommender.ranking.neighbours import Point, frontier
 
 
 @pytest.mark.parametrize(
