@@ -13,7 +13,7 @@ from advisor.cli.common import settings_with
 from advisor.cli.help import option
 from advisor.cli.listening import TERMINAL
 from advisor.core.errors import InputError
-from advisor.report.plain import print_aside, print_lines
+from advisor.report.plain import print_aside, print_lines, print_text
 
 if TYPE_CHECKING:
     from advisor.config.settings import Settings
@@ -28,7 +28,7 @@ def launch(
 ) -> None:
     """Start a job file that `advisor recommend --emit` wrote, by the tool that it is for.
 
-    Shows what it does and can cost, asks, and keeps a receipt of a job that it sees to its end.
+    Shows the file and the command, asks, and keeps a receipt of a job that it sees to its end.
     """
     from advisor.report.printing import Format, text_of
     from advisor.report.runs import receipt_document
@@ -36,7 +36,12 @@ def launch(
     from advisor.service.receipts import run_and_keep
 
     wanted = launch_of(file)
-    print_lines(*wanted.comments, f"$ {shlex.join(wanted.command)}")
+    config = settings_with()
+    if not dry_run:
+        wanted.check(config.settings.policy)
+    # All of it, whatever its length: it is what a yes agrees to.
+    print_text(wanted.text.rstrip())
+    print_lines(f"$ {shlex.join(wanted.command)}")
     if dry_run:
         return
     if not yes and not typer.confirm("Start it?", default=False):
@@ -44,7 +49,7 @@ def launch(
     request = receipt_request(wanted)
     if request is None:
         raise typer.Exit(start(wanted))
-    kept = run_and_keep(request, settings_with(), TERMINAL)
+    kept = run_and_keep(request, config, TERMINAL)
     print_aside(text_of(receipt_document(kept), Format.TABLE))
     raise typer.Exit(kept.exit_code)
 
@@ -59,7 +64,6 @@ def print_job_file(
     """
     from advisor.cli.answer import find
     from advisor.core.findings.about_estimates import StartOnNodes, StartWithTorchrun
-    from advisor.report.plain import print_text, shown_lines
     from advisor.report.words import sentences
     from advisor.service.job_files import job_file
     from advisor.service.launching import handoff_of
@@ -72,4 +76,4 @@ def print_job_file(
     # How to start it is what the file itself says.
     work = [one for one in option.script_changes if not isinstance(one, StartOnNodes | StartWithTorchrun)]
     whole = replace(handoff, to_do=tuple(sentences(work)))
-    print_text(shown_lines(job_file(whole, kind).rstrip()))
+    print_text(job_file(whole, kind).rstrip())

@@ -135,15 +135,18 @@ def recommend(
 
         view = replace(view, explain=meant_by(view.explain, asked_of, answer.recommendation))
     deliveries: list[Delivery] = []
-    if view.emit is not None:
-        print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
-    else:
-        deliveries = _show(answer, view, out, output, asked_of=asked_of)
-    # Shown first: a database that is down takes nothing away from the answer.
-    if answer.entry_id is not None:
-        keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
-        is_table = output is Format.TABLE and view.emit is None
-        (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
+    try:
+        if view.emit is not None:
+            print_job_file(answer, view.emit, view.explain, request.trace, config.settings)
+        else:
+            deliveries = _show(answer, view, out, output, asked_of=asked_of)
+    finally:
+        # Shown first: a database that is down takes nothing away from the answer. An answer that cannot be
+        # shown as asked is kept, too.
+        if answer.entry_id is not None:
+            keep_recommendation(answer, config.settings.store, project, arguments=sys.argv[1:])
+            is_table = output is Format.TABLE and view.emit is None
+            (print_lines if is_table else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)
 
 

@@ -82,7 +82,7 @@ def device_state(which: str) -> DeviceState:
     fields = [field.strip() for field in _ask(STATE_QUERY, f"--id={which}").strip().split(",")]
     if len(fields) != len(STATE_QUERY.split(",")):
         return DeviceState(driver=None, sm_clock_hz=None, max_sm_clock_hz=None, power_limit_w=None)
-    clock_mhz, max_clock_mhz, power_limit_w = map(_number, fields[1:])
+    clock_mhz, max_clock_mhz, power_limit_w = map(number, fields[1:])
     return DeviceState(
         driver=fields[0],
         sm_clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
@@ -112,7 +112,7 @@ def parse_devices(text: str) -> tuple[Device, ...]:
         fields = [field.strip() for field in line.split(",")]
         if len(fields) != len(QUERY.split(",")):
             continue
-        total, used, busy, power_limit_w = map(_number, fields[1:])
+        total, used, busy, power_limit_w = map(number, fields[1:])
         devices.append(
             Device(
                 name=fields[0],
@@ -125,7 +125,8 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def _number(field: str) -> float | None:
+def number(field: str) -> float | None:
+    """A field of nvidia-smi's CSV; "[N/A]" and the like become None."""
     try:
         return float(field)
     except ValueError:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
-from advisor.core.errors import AdvisorError
+from advisor.core import processes as programs
 from advisor.core.units import format_duration, format_usd
 
 WARNED_SHARE = 0.8
@@ -22,6 +23,7 @@ WARNED_SHARE = 0.8
 MOST_GRACE_SHARE = 0.1
 LAST_SHARE_OF_GRACE = 0.25
 PRICE_AGAIN_S = 600.0
+_SLURM_ANSWERS_WITHIN_S = 20.0
 _S_PER_H = 3600.0
 
 
@@ -30,7 +32,7 @@ class Phase(IntEnum):
 
     FREE = 0
     WARNED = 1
-    ASKED = 2  # for a checkpoint, by SIGUSR1
+    ASKED = 2  # for a checkpoint by SIGUSR1, where something listens, else to end by SIGTERM
     TERMINATED = 3  # SIGTERM
     KILLED = 4
 
@@ -49,32 +51,47 @@ class Limits:
     max_usd: float | None = None
     grace_s: float = 120.0
 
-    def phase(self, elapsed_s: float, spent_usd: float, usd_per_h: float) -> Phase:
-        """What to do now.
-
-        >>> limits = Limits(max_s=3600)
-        >>> [limits.phase(s, 0.0, 0.0).name for s in (0, 2880, 3480, 3570, 3600)]
-        ['FREE', 'WARNED', 'ASKED', 'TERMINATED', 'KILLED']
-        """
-        phases = [Phase.FREE]
+    def used(self, elapsed_s: float, spent_usd: float, usd_per_h: float) -> list[Used]:
+        """What was used of each limit."""
+        used = []
         if self.max_s is not None:
-            phases.append(_phase(elapsed_s, self.max_s, self.grace_s))
+            used.append(Used(elapsed_s, self.max_s, self.grace_s, format_duration))
         if self.max_usd is not None:
-            grace_usd = self.grace_s * usd_per_h / _S_PER_H
-            phases.append(_phase(spent_usd, self.max_usd, grace_usd))
-        return max(phases)
+            used.append(Used(spent_usd, self.max_usd, self.grace_s * usd_per_h / _S_PER_H, format_usd))
+        return used
 
 
-def _phase(used: float, limit: float, grace: float) -> Phase:
-    """By what is left of one limit, in its own unit."""
-    grace = min(grace, MOST_GRACE_SHARE * limit)
-    starts = {
-        Phase.KILLED: limit,
-        Phase.TERMINATED: limit - LAST_SHARE_OF_GRACE * grace,
-        Phase.ASKED: limit - grace,
-        Phase.WARNED: WARNED_SHARE * limit,
-    }
-    return next((phase for phase, start in starts.items() if used >= start), Phase.FREE)
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How much of one limit was used, in its own unit.
+
+    >>> [Used(s, 3600, 120, format_duration).phase.name for s in (0, 2880, 3480, 3570, 3600)]
+    ['FREE', 'WARNED', 'ASKED', 'TERMINATED', 'KILLED']
+    """
+
+    amount: float
+    limit: float
+    grace: float
+    text_of: Callable[[float], str]
+
+    @property
+    def asks_at(self) -> float:
+        """Where the command is asked to end: the grace before the limit."""
+        return self.limit - min(self.grace, MOST_GRACE_SHARE * self.limit)
+
+    @property
+    def phase(self) -> Phase:
+        """What is to be done now."""
+        starts = {
+            Phase.KILLED: self.limit,
+            Phase.TERMINATED: self.limit - LAST_SHARE_OF_GRACE * (self.limit - self.asks_at),
+            Phase.ASKED: self.asks_at,
+            Phase.WARNED: WARNED_SHARE * self.limit,
+        }
+        return next((phase for phase, start in starts.items() if self.amount >= start), Phase.FREE)
+
+    def __str__(self) -> str:
+        return f"{self.text_of(self.amount)} of {self.text_of(self.limit)}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,71 +109,114 @@ class Guard:
     phase: Phase = Phase.FREE
     spent_usd: float = 0.0
     _end_s: float | None = None
-    _price: float = 0.0
-    _priced_s: float = -PRICE_AGAIN_S
+    _why: str = ""
+    _price: float | None = None
+    _priced_s: float = 0.0
     _seen_s: float = 0.0
+    _has_no_price: bool = False
     _signalled: set[tuple[int, int]] = field(default_factory=set)
 
     @property
-    def has_stopped_it(self) -> bool:
-        """Whether the command was asked to end."""
-        return self.phase >= Phase.ASKED
+    def stopped_by(self) -> str | None:
+        """Why the command was asked to end; None if it was not."""
+        return self._why if self.phase >= Phase.ASKED else None
 
-    def stop(self, elapsed_s: float) -> None:
+    def stop(self, elapsed_s: float, why: str) -> None:
         """End the command in order, whatever its limits say."""
-        self._end_s = elapsed_s + self.limits.grace_s
+        if self._end_s is None and self.stopped_by is None:
+            self._end_s, self._why = elapsed_s + self.limits.grace_s, why
 
     def look(self, elapsed_s: float, pid: int) -> None:
         """Count what was used up to now, and do what the limits ask for."""
         self._count(elapsed_s)
-        phase = max(self.phase, self.limits.phase(elapsed_s, self.spent_usd, self._price))
-        if self._end_s is not None:
-            left_s = self._end_s - elapsed_s
-            last_s = LAST_SHARE_OF_GRACE * self.limits.grace_s
-            ending = Phase.KILLED if left_s <= 0 else Phase.TERMINATED if left_s <= last_s else Phase.ASKED
-            phase = max(phase, ending)
-        if phase > self.phase:
-            self.phase = phase
-            self.say(self._words(elapsed_s))
-        if self.phase >= Phase.ASKED:
-            self._stop(pid)
+        used = self.limits.used(elapsed_s, self.spent_usd, self._price or 0.0)
+        phase = max([self.phase, self._ending(elapsed_s), *(one.phase for one in used)])
+        self._why = self._why or next(
+            (f"its limit of {one.text_of(one.limit)}" for one in used if one.phase >= Phase.ASKED), ""
+        )
+        is_later, self.phase = phase > self.phase, phase
+        if phase >= Phase.ASKED:
+            self._stop(pid, used)
+        elif is_later:
+            until = " or ".join(one.text_of(one.asks_at) for one in used)
+            self._tell(used, f"the command goes on until {until}, when it is asked to end")
+
+    def _ending(self, elapsed_s: float) -> Phase:
+        """What `stop` asks for."""
+        if self._end_s is None:
+            return Phase.FREE
+        left_s = self._end_s - elapsed_s
+        is_last = left_s <= LAST_SHARE_OF_GRACE * self.limits.grace_s
+        return Phase.KILLED if left_s <= 0 else Phase.TERMINATED if is_last else Phase.ASKED
 
     def _count(self, elapsed_s: float) -> None:
-        self.spent_usd += (elapsed_s - self._seen_s) * self._price / _S_PER_H
-        self._seen_s = elapsed_s
-        if self.limits.max_usd is not None and elapsed_s - self._priced_s >= PRICE_AGAIN_S:
+        """A stretch of time costs the price known in it; before any is known, the first one."""
+        self._pay(elapsed_s)
+        is_due = self._price is None or elapsed_s - self._priced_s >= PRICE_AGAIN_S
+        if self.limits.max_usd is not None and is_due:
             self._priced_s = elapsed_s
-            # A price list that cannot be read leaves the price, and the limit, as they were.
-            with suppress(AdvisorError, OSError, ValueError):
-                price = self.usd_per_h()
-                self._price = self._price if price is None else price
+            self._price = self._price_now()
+            self._pay(elapsed_s)
 
-    def _words(self, elapsed_s: float) -> str:
-        used = []
-        if self.limits.max_s is not None:
-            used.append(f"{format_duration(elapsed_s)} of {format_duration(self.limits.max_s)}")
-        if self.limits.max_usd is not None:
-            used.append(f"{format_usd(self.spent_usd)} of {format_usd(self.limits.max_usd)}")
-        does = {
-            Phase.WARNED: "the command goes on until the limit",
-            Phase.ASKED: "the command is asked for a checkpoint and to end",
-            Phase.TERMINATED: "the command is told to end (SIGTERM)",
-            Phase.KILLED: "the command did not end and is killed",
-        }
-        return ": ".join(filter(None, (f"{' and '.join(used)} used" if used else "", does[self.phase])))
+    def _pay(self, elapsed_s: float) -> None:
+        if self._price is not None:
+            self.spent_usd += (elapsed_s - self._seen_s) * self._price / _S_PER_H
+            self._seen_s = elapsed_s
 
-    def _stop(self, pid: int) -> None:
+    def _price_now(self) -> float | None:
+        """Where it cannot be read, the last one goes on, and so does the limit."""
+        why = "nothing tells it"
+        try:
+            price = self.usd_per_h()
+        except Exception as error:  # noqa: BLE001 - whatever a price list is, limits are kept
+            price, why = None, f"{type(error).__name__}: {error}"
+        if price is None and not self._has_no_price:
+            self._has_no_price = True
+            then = (
+                "rent counts once it can"
+                if self._price is None
+                else f"it counts as {format_usd(self._price)}/h"
+            )
+            self.say(f"the price cannot be read now ({why}): {then}")
+        return self._price if price is None else price
+
+    def _tell(self, used: list[Used], what: str) -> None:
+        self.say(f"{' and '.join(map(str, used))} used: {what}" if used else what)
+
+    def _stop(self, pid: int, used: list[Used]) -> None:
+        """Signal whom it concerns, each once, and say what was sent when it is the first of its kind."""
         tree = tree_of(pid, processes())
         number, receivers = signal.SIGTERM, _trainings(tree)
         if self.phase is Phase.KILLED:
             number, receivers = signal.SIGKILL, tree
         elif self.phase is Phase.ASKED and (savers := _savers(tree)):
             number, receivers = signal.SIGUSR1, savers
+        is_first = all(number != sent for _, sent in self._signalled)
         for process in receivers:
             if (process.pid, number) not in self._signalled:
                 self._signalled.add((process.pid, number))
-                with suppress(OSError):
-                    os.kill(process.pid, number)
+                _send(process, number)
+        if is_first:
+            self._tell(used, _SENT[number])
+
+
+def _send(process: Process, number: int) -> None:
+    """To a process; through Slurm to the tasks of `srun`, which kills them at once when it gets SIGTERM."""
+    job = os.environ.get("SLURM_JOB_ID")
+    if process.name == "srun" and job is not None and number != signal.SIGKILL:
+        with suppress(OSError, subprocess.SubprocessError):
+            done = programs.run(("scancel", f"--signal={number}", job), timeout_s=_SLURM_ANSWERS_WITHIN_S)
+            if not done.returncode:
+                return
+    with suppress(OSError):
+        os.kill(process.pid, number)
+
+
+_SENT = {
+    signal.SIGUSR1: "the command is asked for a checkpoint and to end (SIGUSR1)",
+    signal.SIGTERM: "the command is told to end (SIGTERM)",
+    signal.SIGKILL: "the command did not end and is killed",
+}
 
 
 @dataclass(frozen=True, slots=True)

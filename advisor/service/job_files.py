@@ -34,7 +34,8 @@ class Handoff:
     Attributes:
         command: the script and its arguments, as Python gets them.
         option: where, with its time and cost.
-        packages: with their versions, as the script was profiled with.
+        packages: as pip takes them, in the versions that the script was profiled with.
+        not_packaged: imports that nothing installs elsewhere: they come from a folder of this machine.
         requirements: the user's own file of packages, which comes before that; None without one.
         checkpoint_interval_s: between checkpoints; None where the script is to save none.
         budget_usd: at which the run is stopped; None for no limit.
@@ -44,12 +45,13 @@ class Handoff:
 
     command: tuple[str, ...]
     option: Option
-    packages: Mapping[str, str]
+    packages: tuple[str, ...]
     requirements: str | None
     checkpoint_interval_s: float | None
     budget_usd: float | None
     recommendation: str | None
     to_do: tuple[str, ...] = ()
+    not_packaged: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,12 +60,20 @@ class Handoff:
         return stem if stem[:1].isalpha() else f"job-{stem}".strip("-")
 
     @property
-    def limit_s(self) -> int:
-        """After which a run that hangs is stopped: twice its p90, in whole minutes."""
+    def hangs_after_s(self) -> int:
+        """Twice its p90, in whole minutes."""
         option = self.option
         return max(
             600, round(2 * (option.time_s.p90 - (option.wait_s.p90 if option.wait_s else 0)) / 60) * 60
         )
+
+    @property
+    def limit_s(self) -> int:
+        """After which a run that no guard watches is stopped: it hangs, or its budget is used."""
+        usd_per_h = self.option.plan.usd_per_h
+        if self.budget_usd is None or not usd_per_h:
+            return self.hangs_after_s
+        return min(self.hangs_after_s, max(60, int(self.budget_usd / usd_per_h * 60) * 60))
 
     def on_nodes(self, rank: str, address: str) -> str:
         """The command line for a tool that tells each node its number and where the first one is."""
@@ -83,21 +93,19 @@ class Handoff:
         return " ".join(["torchrun", *nodes, f"--nproc-per-node={layout.gpus_per_node}", command])
 
     @property
-    def install(self) -> str:
-        """What installs the packages."""
-        if self.requirements is not None:
-            return f"pip install -r {shlex.quote(self.requirements)}"
-        versions = {name: version.partition("+")[0] for name, version in self.packages.items()}
-        return "pip install " + " ".join(f"{name}=={version}" for name, version in sorted(versions.items()))
+    def install(self) -> tuple[str, ...]:
+        """The line that installs the packages; none where there is nothing to install."""
+        words = self.packages if self.requirements is None else ("-r", self.requirements)
+        return (f"pip install {shlex.join(words)}",) if words else ()
 
     def watched(self, line: str) -> str:
         """The command under a guard, where advisor is at hand."""
-        words = ["advisor run", f"--plan {shlex.quote(self.option.plan.id)}"]
+        words = ["advisor", "run", "--plan", self.option.plan.id]
         if self.recommendation is not None:
-            words += [f"--recommendation {self.recommendation}", "--canary go-on"]
+            words += ["--recommendation", self.recommendation, "--canary", "go-on"]
         if self.budget_usd is not None and self.option.plan.usd_per_h is not None:
-            words.append(f"--max-cost {self.budget_usd:g}")
-        return " ".join([*words, f"--max-time {self.limit_s // 60}m", "--", line])
+            words += ["--max-cost", f"{self.budget_usd:g}"]
+        return f"{shlex.join([*words, '--max-time', f'{self.hangs_after_s // 60}m'])} -- {line}"
 
     def limited(self, line: str) -> str:
         """The command with a limit that any Linux knows: SIGUSR1 would end a script that does not save."""
@@ -114,9 +122,10 @@ def job_file(handoff: Handoff, kind: str) -> str:
     chosen = KINDS[kind]
     if plan.tier not in chosen.tiers:
         others = ", ".join(name for name, one in KINDS.items() if plan.tier in one.tiers)
-        raise InputError(f"{kind} cannot start a job on {plan.id} ({plan.tier.value}): use one of {others}.")
+        raise InputError(f"{kind} cannot start a job on {plan.id} ({plan.tier.value}). What can: {others}.")
     first, *lines = chosen.text(handoff).splitlines()
-    comments = [f"# {' '.join(text.split())}" for text in _comments(handoff)]
+    limit = _limit(handoff, is_guarded=plan.tier in chosen.guarded)
+    comments = [f"# {' '.join(text.split())}" for text in (*_comments(handoff), limit)]
     mark = MARK + json.dumps({"kind": kind, "plan": plan.id, "recommendation": handoff.recommendation})
     # A shell's first line must stay the first.
     is_shell = first.startswith("#!")
@@ -137,6 +146,20 @@ def _comments(handoff: Handoff) -> Iterator[str]:
         yield f"The data set ({gib:,.0f} GiB) must be where the script reads it."
     if any("***" in word for word in handoff.command):
         yield "A secret was left out of the arguments (***): give it in a variable of the environment."
+    if handoff.not_packaged:
+        yield f"Only on this machine, in no index of packages: {', '.join(handoff.not_packaged)}."
+
+
+def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
+    """After what the run is stopped, and why then."""
+    hangs_s, limit_s, budget_usd = handoff.hangs_after_s, handoff.limit_s, handoff.budget_usd
+    if not is_guarded and limit_s < hangs_s:
+        return (
+            f"Stopped after {format_duration(limit_s)}: the budget of {format_usd(budget_usd or 0)} is used."
+        )
+    words = f"Stopped after {format_duration(hangs_s)}: twice its p90"
+    has_budget = is_guarded and budget_usd is not None and handoff.option.plan.usd_per_h is not None
+    return f"{words}, or at {format_usd(budget_usd or 0)} of rent." if has_budget else f"{words}."
 
 
 def _yaml(*documents: Mapping[str, object]) -> str:
@@ -170,7 +193,7 @@ def _sky(handoff: Handoff) -> str:
                 "use_spot": offer.market is Market.SPOT,
             },
             "workdir": ".",
-            "setup": handoff.install,
+            **({"setup": handoff.install[0]} if handoff.install else {}),
             "run": handoff.limited(line),
         }
     )
@@ -189,7 +212,7 @@ def _dstack(handoff: Handoff) -> str:
             "nodes": plan.num_nodes,
             "python": "3.12",
             "files": ["."],
-            "commands": [handoff.install, line],
+            "commands": [*handoff.install, line],
             "backends": [plan.provider],
             "regions": [offer.region],
             "instance_types": [offer.instance_type.partition("+")[0]],
@@ -237,14 +260,13 @@ def _kubernetes(handoff: Handoff) -> str:
             "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
         },
     }
-    return f"# Set image to one with the script and: {handoff.install}\n" + _yaml(
-        *((service,) if plan.num_nodes > 1 else ()), job
-    )
+    image = " and: ".join(("# Set image to one with the script", *handoff.install))
+    return f"{image}\n" + _yaml(*((service,) if plan.num_nodes > 1 else ()), job)
 
 
 def _sbatch(handoff: Handoff) -> str:
-    """https://slurm.schedmd.com/sbatch.html; each node runs one torchrun."""
-    plan, minutes = handoff.option.plan, handoff.limit_s // 60
+    """https://slurm.schedmd.com/sbatch.html; each node runs one torchrun, and one guard watches the job."""
+    plan, minutes = handoff.option.plan, handoff.hangs_after_s // 60
     head = '"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)":29500'
     meeting = ("--rdzv-backend=c10d", '--rdzv-id="$SLURM_JOB_ID"', f"--rdzv-endpoint={head}")
     return f"""#!/bin/bash
@@ -254,7 +276,7 @@ def _sbatch(handoff: Handoff) -> str:
 #SBATCH --gres=gpu:{plan.layout.gpus_per_node}
 #SBATCH --time={minutes // 60}:{minutes % 60:02d}:00
 #SBATCH --output={handoff.name}-%j.log
-srun {handoff.watched(handoff.python(*meeting))}
+{handoff.watched(f"{'srun ' if plan.num_nodes > 1 else ''}{handoff.python(*meeting)}")}
 """
 
 
@@ -262,9 +284,9 @@ def _shell(handoff: Handoff) -> str:
     line = handoff.on_nodes('"$NODE_RANK"', '"$MASTER_ADDR"')
     if handoff.option.plan.tier is Tier.LOCAL:
         return f"#!/bin/sh\nexec {handoff.watched(line)}\n"
-    several = "# On each machine: NODE_RANK is 0, 1, ...; MASTER_ADDR is the address of the first.\n"
-    meet = several if handoff.option.plan.num_nodes > 1 else ""
-    return f"#!/bin/sh\nset -e\n{meet}{handoff.install}\nexec {handoff.limited(line)}\n"
+    several = "# On each machine: NODE_RANK is 0, 1, ...; MASTER_ADDR is the address of the first."
+    meet = (several,) if handoff.option.plan.num_nodes > 1 else ()
+    return "\n".join(["#!/bin/sh", "set -e", *meet, *handoff.install, f"exec {handoff.limited(line)}", ""])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,12 +297,14 @@ class Kind:
         text: of the file, without its comments.
         tiers: of the machines that it can start a job on.
         start: the command that starts the file.
+        guarded: machines on which `advisor run` watches the job.
         has_receipt: whether that command ends when the job does, and nothing else keeps a receipt of it.
     """
 
     text: Callable[[Handoff], str]
     tiers: tuple[Tier, ...]
     start: tuple[str, ...]
+    guarded: tuple[Tier, ...] = ()
     has_receipt: bool = False
 
 
@@ -293,6 +317,6 @@ KINDS: dict[str, Kind] = {
         tiers=(Tier.CLOUD, Tier.CLUSTER),
         start=("kubectl", "apply", "-f"),
     ),
-    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",)),
-    "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",)),
+    "sbatch": Kind(text=_sbatch, tiers=(Tier.CLUSTER,), start=("sbatch",), guarded=(Tier.CLUSTER,)),
+    "command": Kind(text=_shell, tiers=tuple(Tier), start=("sh",), guarded=(Tier.LOCAL,)),
 }

@@ -5,29 +5,33 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.redaction import redact_words
+from advisor.core.redaction import redact, redact_words
 from advisor.service.job_files import KINDS, MARK, Handoff
+from advisor.service.recommend.rules import check_guarded
 
 if TYPE_CHECKING:
-    from advisor.config.settings import ProfileSettings, SpotSettings
+    from advisor.config.settings import PolicySettings, ProfileSettings, SpotSettings
     from advisor.core.values import Option
     from advisor.service.receipts import CommandRequest
     from advisor.service.recommend.recommending import RecommendAnswer
     from advisor.service.traces import TraceRequest
 
 REQUIREMENTS = "requirements.txt"
+# Of each kind of file: our own guard, coreutils, dstack, Kubernetes.
+_LIMIT = re.compile(r"--max-(time|cost) |timeout --signal=|max_duration: \d|activeDeadlineSeconds: \d")
 _MOST_BYTES = 100_000
 _ASK_WITHIN_S = 60.0
-# Runs in the user's own interpreter: names of modules -> distributions and their versions, as JSON.
+# Runs in the user's own interpreter: names of modules -> distributions, their versions, and where from.
 _VERSIONS = """
 import sys
 # Nothing of the working folder is imported.
@@ -35,10 +39,12 @@ sys.path = [place for place in sys.path if place]
 import json
 from importlib.metadata import distribution, packages_distributions
 found = packages_distributions()
-names = {name for module in sys.argv[1:] for name in found.get(module, ())}
-known = {name: distribution(name) for name in names}
-# What was installed from a folder or a URL is not what an index has under its name.
-print(json.dumps({n: d.version for n, d in known.items() if d.read_text("direct_url.json") is None}))
+known = {name: distribution(name) for module in sys.argv[1:] for name in found.get(module, ())}
+print(json.dumps({
+    "modules": {module: found.get(module, []) for module in sys.argv[1:]},
+    "from": {name: [one.version, json.loads(one.read_text("direct_url.json") or "null")]
+             for name, one in known.items()},
+}))
 """
 
 
@@ -67,10 +73,12 @@ def handoff_of(
     script = script.resolve().relative_to(Path.cwd())
     python = trace.python or settings.python or Path(sys.executable)
     requirements = script.parent / REQUIREMENTS
+    packages, not_packaged = ((), ()) if requirements.is_file() else packages_of(script, python)
     return Handoff(
         command=(str(script), *redact_words(trace.arguments, os.environ)),
         option=option,
-        packages={} if requirements.is_file() else packages_of(script, python),
+        packages=packages,
+        not_packaged=not_packaged,
         requirements=str(requirements) if requirements.is_file() else None,
         checkpoint_interval_s=spot.checkpoint_interval,
         budget_usd=answer.recommendation.job.budget_usd,
@@ -78,8 +86,12 @@ def handoff_of(
     )
 
 
-def packages_of(script: Path, python: Path) -> Mapping[str, str]:
-    """Distributions that the script imports, with the versions of an interpreter; it is parsed, never run.
+def packages_of(script: Path, python: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a script imports, as pip takes it, and what pip cannot install elsewhere; it is parsed, never run.
+
+    Args:
+        script: with its own modules beside it.
+        python: whose versions are meant.
 
     Raises:
         InputError: the script cannot be parsed, or the interpreter does not answer.
@@ -94,12 +106,40 @@ def packages_of(script: Path, python: Path) -> Mapping[str, str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module and not node.level
     }
-    modules = sorted({name.partition(".")[0] for name in imported} - sys.stdlib_module_names)
+    names = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names
+    # These come with the folder of the script.
+    modules = sorted(n for n in names if not any((script.parent / at).exists() for at in (n, f"{n}.py")))
     try:
-        answer = processes.run((python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S)
-        return {str(name): str(version) for name, version in json.loads(answer.stdout).items()}
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        told = _told_by(python, modules)
+        wanted = {name: _requirement(name, *told["from"][name]) for name in sorted(told["from"])}
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{str(python)!r} does not tell the versions of its packages: {error}.") from error
+    unknown = [module for module, found in told["modules"].items() if not found]
+    here = sorted({*unknown, *(name for name, requirement in wanted.items() if requirement is None)})
+    return tuple(one for one in wanted.values() if one is not None), tuple(here)
+
+
+def _told_by(python: Path, modules: list[str]) -> dict[str, dict[str, Any]]:
+    # An empty or relative entry means the working folder, which may be anybody's.
+    absolute = filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(absolute)}
+    answer = processes.run(
+        (python, "-c", _VERSIONS, *modules), timeout_s=_ASK_WITHIN_S, environment=environment
+    )
+    return dict(json.loads(answer.stdout))
+
+
+def _requirement(name: str, version: str, direct: Mapping[str, Any] | None) -> str | None:
+    """As pip takes it; None for what was installed from a folder or file of this machine (PEP 610)."""
+    if direct is None:
+        return f"{name}=={version.partition('+')[0]}"
+    url = redact(str(direct["url"]))
+    if url.startswith("file:"):
+        return None
+    vcs = direct.get("vcs_info")
+    at = url if vcs is None else f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    subfolder = direct.get("subdirectory")
+    return f"{name} @ {at}" + (f"#subdirectory={subfolder}" if subfolder else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,23 +147,46 @@ class Launch:
     """A file that can be started.
 
     Attributes:
+        text: all of it.
         command: that starts it.
-        comments: what the file says of itself, for who decides.
     """
 
     path: Path
     kind: str
     plan: str
     recommendation: str | None
+    text: str
     command: tuple[str, ...]
-    comments: tuple[str, ...]
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the job ends at some cost or time, as each file that we write says."""
+        lines = (line for line in self.text.splitlines() if not line.lstrip().startswith("#"))
+        return any(_LIMIT.search(line) for line in lines)
+
+    def check(self, policy: PolicySettings) -> None:
+        """Whether it can be started here.
+
+        Raises:
+            InputError: the tool that starts it is not installed, or the file is to be changed first.
+            PolicyViolationError: the policy demands a limit, and somebody took it out of the file.
+        """
+        if not self.has_limit:
+            check_guarded(policy, f"{self.path} has none (any more): write the file again.")
+        program = self.command[0]
+        if processes.program(program) is None:
+            raise InputError(
+                f"{self.path} is started by {program!r}, which is not installed here (or not on PATH)."
+            )
+        if self.kind == "kubernetes" and "image: IMAGE" in self.text:
+            raise InputError(f"{self.path} names no image yet: set it to one that has the script.")
 
 
 def launch_of(path: Path) -> Launch:
     """What starts a file that `recommend --emit` wrote.
 
     Raises:
-        InputError: it is none, or the tool that starts it is not installed.
+        InputError: it is none.
     """
     from advisor.formats.foreign_files import read_plain
 
@@ -133,27 +196,21 @@ def launch_of(path: Path) -> Launch:
         raise InputError(
             f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}."
         ) from error
-    comments = [line for line in text.splitlines() if line.startswith("# ")]
-    kind, plan, recommendation = _facts(path, comments)
-    program = KINDS[kind].start[0]
-    if processes.program(program) is None:
-        raise InputError(f"{path} is started by {program!r}, which is not installed here (or not on PATH).")
-    if kind == "kubernetes" and "image: IMAGE" in text:
-        raise InputError(f"{path} names no image yet: set it to one that has the script.")
+    kind, plan, recommendation = _facts(path, text)
     return Launch(
         path=path,
         kind=kind,
         plan=plan,
         recommendation=recommendation,
+        text=text,
         command=(*KINDS[kind].start, str(path)),
-        comments=tuple(line[2:] for line in comments if not line.startswith(MARK)),
     )
 
 
-def _facts(path: Path, comments: list[str]) -> tuple[str, str, str | None]:
+def _facts(path: Path, text: str) -> tuple[str, str, str | None]:
     from advisor.formats.foreign_files import read_json
 
-    marks = [line.removeprefix(MARK) for line in comments if line.startswith(MARK)]
+    marks = [line.removeprefix(MARK) for line in text.splitlines() if line.startswith(MARK)]
     if len(marks) != 1:
         raise InputError(
             f"{path} is no file that advisor can start: `advisor recommend --emit KIND` writes one."
@@ -165,7 +222,8 @@ def _facts(path: Path, comments: list[str]) -> tuple[str, str, str | None]:
             ):
                 return kind, plan, known
             case {"kind": str(kind)}:
-                raise InputError(f"{path}: no tool is called {kind!r}.{did_you_mean(kind, KINDS)}")
+                near = did_you_mean(kind, KINDS)
+                raise InputError(f"{path}: no tool is called {kind!r}.{near} There are {', '.join(KINDS)}.")
     except ValueError:
         pass
     raise InputError(f"{path}: its line {MARK.strip()!r} was changed: write the file again.")
@@ -177,7 +235,12 @@ def receipt_request(wanted: Launch) -> CommandRequest | None:
 
     if not KINDS[wanted.kind].has_receipt:
         return None
-    return CommandRequest(command=wanted.command, plan=wanted.plan, recommendation=wanted.recommendation)
+    return CommandRequest(
+        command=wanted.command,
+        plan=wanted.plan,
+        recommendation=wanted.recommendation,
+        has_limit=wanted.has_limit,
+    )
 
 
 def start(wanted: Launch) -> int:

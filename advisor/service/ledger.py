@@ -237,6 +237,7 @@ def place_of_entry(entry: LedgerEntry) -> Place:
         market=entry.market,
         instance_type=entry.instance_type,
         region=entry.region,
+        num_nodes=entry.num_nodes,
     )
 
 

@@ -229,7 +229,12 @@ def _wherever(pricing: PricingSettings, provider: str, market: Market) -> Pricin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What is known of a machine; None is not known, a market of None perhaps not rented."""
+    """What is known of a machine; None is not known, a market of None perhaps not rented.
+
+    Attributes:
+        num_gpus: of all machines that a plan or a job names.
+        num_nodes: how many those are; None where the GPUs are those of the one that we see.
+    """
 
     provider: str | None
     gpu: str | None
@@ -237,6 +242,7 @@ class Place:
     market: Market | None
     instance_type: str | None = None
     region: str | None = None
+    num_nodes: int | None = None
 
     def or_else(self, other: Place) -> Place:
         """What is known here, then what is known there; market, type and region go with their provider."""
@@ -249,6 +255,7 @@ class Place:
             market=self.market or (None if is_elsewhere else other.market),
             instance_type=self.instance_type or (None if is_other_machine else other.instance_type),
             region=self.region or (None if is_elsewhere else other.region),
+            num_nodes=self.num_nodes if self.num_gpus else other.num_nodes,
         )
 
     def complete(
@@ -317,4 +324,5 @@ def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
         market=known,
         instance_type=facts.instance_type,
         region=facts.region,
+        num_nodes=facts.num_nodes,
     )

@@ -23,6 +23,7 @@ from advisor.service.ledger import num_nodes_of, place_of_entry, recommendation_
 from advisor.service.listening import Silence
 from advisor.service.plan_facts import MachineHere, Place, PlanRequest, place_of
 from advisor.service.receipt_keeping import Begun, begin, keep
+from advisor.service.recommend.rules import check_guarded
 from advisor.service.watching import Watch, WatchRequest, expected_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class CommandRequest:
         usd_per_h: of the machine.
         receipt: a file to write the receipt to as well.
         watch: limits, and what to compare the first steps with.
+        has_limit: whether it ends at one of its own, as what an emitted file starts does.
     """
 
     command: tuple[str, ...]
@@ -65,6 +67,7 @@ class CommandRequest:
     note: str = ""
     receipt: Path | None = None
     watch: WatchRequest = field(default_factory=WatchRequest)
+    has_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +101,16 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
 
     Raises:
         InputError: there is no such program, plan or recommendation, so that nothing was run.
+        PolicyViolationError: the policy demands a limit.
         ReceiptLostError: the command ran, and we failed afterwards.
     """
     from advisor.store.transactions import waiting_at_most
 
     _check(request, listener)
+    is_limited = request.has_limit or request.watch.has_limit or _outer_folder(os.environ) is not None
+    if not is_limited:
+        named = f"{listener.name_of('max_usd')} or {listener.name_of('max_s')}"
+        check_guarded(config.settings.policy, f"Give {named}. Nothing was run.")
     with waiting_at_most(_DATABASE_WAIT_S):
         return _run_and_keep(request, config, listener)
 
@@ -124,15 +132,12 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
     with temporary_folder("steps") as own:
         folder = outer or own
 
-        def price() -> float | None:
-            return cost_of(machine(), 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
-
         watch = _watch(
             request,
             listener,
-            price=price,
+            price=lambda: rent_of(machine(), request, config),
             grace_s=config.settings.run.grace,
-            expected=lambda: expected_of(advised, machine().place),
+            expected=lambda: expected_of(advised, machine().place, _nodes_of_job(request, machine())),
             folder=folder,
         )
 
@@ -150,13 +155,14 @@ def _run_and_keep(request: CommandRequest, config: Config, listener: Listener) -
             if isinstance(begun, Exception):
                 raise begun
             steps, strange = read_steps(own, ending.duration_s)
-            stopped_by = None if watch is None else watch.stopped_by
+            stopped_by = None if watch is None else watch.guard.stopped_by
             run = _stopped(_ended(begun, ending, steps, request, config), stopped_by)
             run = _with_use(run, sampler.use)
             is_recorded, trouble = False, [_NESTED]
             if outer is None:
                 is_recorded, trouble = keep(begun, run, database, also=request.receipt)
-            listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *trouble])
+            unsure = _unsure(sampler.use)
+            listener.warn([*doubts, *begun.warnings, *strange, *_several(steps), *unsure, *trouble])
             return Receipt(
                 run=run,
                 advised=advised,
@@ -178,7 +184,7 @@ def _watch(
     *,
     price: Callable[[], float | None],
     grace_s: float,
-    expected: Callable[[], Expected | None],
+    expected: Callable[[], Expected],
     folder: Path,
 ) -> Watch | None:
     """What watches the command; None where nothing is to be watched.
@@ -189,13 +195,7 @@ def _watch(
     wanted = request.watch
     if wanted == WatchRequest():
         return None
-    num_nodes = wanted.nodes(os.environ)
-
-    def usd_per_h() -> float | None:
-        of_one = price()
-        return None if of_one is None else of_one * num_nodes
-
-    if wanted.max_usd is not None and usd_per_h() is None:
+    if wanted.max_usd is not None and price() is None:
         named = listener.name_of
         raise InputError(
             f"{named('max_usd')} needs the price of this machine, which is not known: give"
@@ -204,11 +204,33 @@ def _watch(
     return Watch(
         wanted,
         grace_s=grace_s,
-        usd_per_h=usd_per_h,
+        usd_per_h=price,
         expected=expected,
         folder=folder,
         listener=listener,
     )
+
+
+_NODES_VARIABLE = "SLURM_JOB_NUM_NODES"
+_STEP_VARIABLE = "SLURM_STEP_ID"
+"""What `srun` starts has it: then each node has a receipt of its own."""
+
+
+def _slurm_nodes(environment: Mapping[str, str]) -> int | None:
+    stated = environment.get(_NODES_VARIABLE, "")
+    return int(stated) if stated.isdigit() and int(stated) else None
+
+
+def _nodes_of_job(request: CommandRequest, where: MachineHere) -> int:
+    """Machines that train together: as stated, as Slurm or the plan says, else one."""
+    return request.watch.num_nodes or _slurm_nodes(os.environ) or where.place.num_nodes or 1
+
+
+def rent_of(where: MachineHere, request: CommandRequest, config: Config) -> float | None:
+    """USD per hour of all machines of a job, each counted once; None where nobody knows it."""
+    of_place = cost_of(where, 0.0, config, usd=None, usd_per_h=request.usd_per_h).usd_per_h
+    num_counted = where.place.num_nodes or 1
+    return None if of_place is None else of_place * _nodes_of_job(request, where) / num_counted
 
 
 def _with_use(run: Run, use: GpuUse | None) -> Run:
@@ -309,7 +331,7 @@ def _unseen(
         zone=where.zone,
         user=_user(),
         status=RunStatus.LOST,
-        num_nodes=num_nodes_of(advised, place.gpu, place.num_gpus),
+        num_nodes=place.num_nodes or num_nodes_of(advised, place.gpu, place.num_gpus),
     )
 
 
@@ -335,6 +357,12 @@ def _several(steps: Steps | None) -> list[str]:
     return [
         f"{steps.num_processes} processes trained on their own: the steps are those of the one that made most"
     ]
+
+
+def _unsure(use: GpuUse | None) -> list[str]:
+    if use is None or not use.num_unsure:
+        return []
+    return [f"nvidia-smi tells of no GPU that the command used: all {use.num_unsure} of this machine count"]
 
 
 def _script(command: Sequence[str]) -> str:
@@ -367,10 +395,13 @@ def machine_here(
 
     seen = this_instance(settings.metadata_url) if settings.metadata else None
     gpus = gpus_seen(detect_devices(), environment)
+    # In Slurm's batch script we watch the whole job, whose machines are alike.
+    num_nodes = None if _STEP_VARIABLE in environment else _slurm_nodes(environment)
     here = Place(
         provider=None if seen is None else seen.provider,
         gpu=None if gpus is None else gpus.name,
-        num_gpus=None if gpus is None else gpus.num_visible,
+        num_gpus=None if gpus is None else gpus.num_visible * (num_nodes or 1),
+        num_nodes=num_nodes,
         market=None if seen is None else seen.market,
         instance_type=None if seen is None else seen.instance_type,
         region=None if seen is None else seen.region,
@@ -414,11 +445,12 @@ def cost_of(
         duration_s: how long.
         config: prices at hand and one's own machines; nothing is asked over the network.
         usd: what a person says of the whole run.
-        usd_per_h: what a person says of the machine.
+        usd_per_h: what a person says of one machine.
     """
     if usd is not None:
         return RunCost(usd=usd, kind=CostKind.STATED)
-    price, retrieved_at = (usd_per_h * where.share, None) if usd_per_h is not None else _price(where, config)
+    stated = None if usd_per_h is None else usd_per_h * where.share * (where.place.num_nodes or 1)
+    price, retrieved_at = (stated, None) if stated is not None else _price(where, config)
     if price is None:
         return RunCost()
     return RunCost(
@@ -439,7 +471,7 @@ def _price(where: MachineHere, config: Config) -> tuple[float | None, datetime |
 
 def _num_nodes(place: Place, offer: Offer) -> float:
     """Machines behind the GPUs of a run that went to more than one has."""
-    return max(1.0, (place.num_gpus or 1) / offer.num_gpus)
+    return place.num_nodes or max(1.0, (place.num_gpus or 1) / offer.num_gpus)
 
 
 def _offer(where: MachineHere, pricing: PricingSettings) -> Offer | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from advisor.service.plan_facts import Place
     from advisor.store.ledger import LedgerEntry
 
-NODES_VARIABLE = "SLURM_JOB_NUM_NODES"
 LOOK_EVERY_S = 2.0
 _ANSWER_WITHIN_S = 300.0
+_BY_CANARY = "its canary: steps were slower than predicted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,11 @@ class WatchRequest:
     max_s: float | None = None
     canary: Canary | None = None
     num_nodes: int | None = None
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the command ends at some cost or time."""
+        return self.max_usd is not None or self.max_s is not None
 
     def check(self, listener: Listener, *, has_recommendation: bool) -> None:
         """Refuse what cannot be meant, before anything runs.
@@ -64,18 +71,25 @@ class WatchRequest:
                 f" {named('recommendation')} ID, which `advisor recommend --record` prints."
             )
 
-    def nodes(self, environment: Mapping[str, str]) -> int:
-        """Machines that are paid for together."""
-        stated = environment.get(NODES_VARIABLE, "")
-        return self.num_nodes or (int(stated) if stated.isdigit() and int(stated) else 1)
 
+def expected_of(advised: LedgerEntry | None, place: Place, num_nodes: int) -> Expected:
+    """What a recommendation says of a job on the GPUs here, or on those of all its machines.
 
-def expected_of(advised: LedgerEntry | None, place: Place) -> Expected | None:
-    """What a recommendation says of a job on the GPUs here; None where it says nothing of them."""
+    Raises:
+        InputError: it says nothing of them.
+    """
     if advised is None or advised.iteration_s is None:
-        return None
-    if (advised.gpu, advised.num_gpus) != (place.gpu, place.num_gpus):
-        return None
+        raise InputError("nothing was predicted for a step: the first steps are not compared")
+    here = None if place.gpu is None else (place.gpu, place.num_gpus or 1)
+    # All of its machines take equally long for a step: what one sees is what was predicted of all.
+    each = None if here is None else (place.gpu, here[1] * num_nodes)
+    if (advised.gpu, advised.num_gpus) not in (here, each):
+        found = "no GPU is found here" if here is None else f"this machine has {here[1]} x {here[0]}"
+        found += f" on each of {num_nodes} nodes" if here is not None and num_nodes > 1 else ""
+        raise InputError(
+            f"the recommendation is about {advised.num_gpus} x {advised.gpu}, and {found}: the first steps"
+            " are not compared"
+        )
     return Expected(
         step_s=advised.iteration_s,
         time_s=advised.time_s,
@@ -86,13 +100,13 @@ def expected_of(advised: LedgerEntry | None, place: Place) -> Expected | None:
 
 
 class Watch:
-    """Looks at one command again and again; it never raises.
+    """Looks at one command again and again; it never raises, and what cannot be judged now is tried again.
 
     Args:
         request: what to look for.
         grace_s: what a command gets to save a checkpoint.
         usd_per_h: gives the present price of all machines.
-        expected: gives what was predicted, once the machine is known.
+        expected: gives what was predicted, once the machine is known; an `InputError` says why nothing was.
         folder: in which the command's processes count their steps.
         listener: hears what happens.
     """
@@ -103,45 +117,52 @@ class Watch:
         *,
         grace_s: float,
         usd_per_h: Callable[[], float | None],
-        expected: Callable[[], Expected | None],
+        expected: Callable[[], Expected],
         folder: Path,
         listener: Listener,
     ) -> None:
         limits = Limits(max_s=request.max_s, max_usd=request.max_usd, grace_s=grace_s)
         self.guard = Guard(limits=limits, usd_per_h=usd_per_h, say=listener.note)
         self._canary = request.canary
-        self._stopped_by = "its limit"
         self._expected, self._folder, self._listener = expected, folder, listener
         self._looked_s = 0.0
         self._question: _Question | None = None
-        self._has_failed = False
+        self._failed: set[str] = set()
 
     def look(self, elapsed_s: float, pid: int) -> None:
         """What `run_command` calls while the command runs."""
-        if self._has_failed:
-            return
-        try:
+        with self._apart("its limits"):
             self.guard.look(elapsed_s, pid)
+        with self._apart("an answer at the terminal"):
             self._listen(elapsed_s)
-            if self._canary is not None and elapsed_s - self._looked_s >= LOOK_EVERY_S:
-                self._looked_s = elapsed_s
+        if self._canary is not None and elapsed_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = elapsed_s
+            with self._apart("its first steps"):
                 self._compare(elapsed_s)
-        except Exception as error:  # noqa: BLE001 - a fault of ours ends no training
-            self._has_failed = True
-            self._listener.warn(
-                [f"the command goes on, and is no longer watched ({type(error).__name__}: {error})"]
-            )
 
-    @property
-    def stopped_by(self) -> str | None:
-        """Why the command was asked to end, for its receipt; None if it was not."""
-        return self._stopped_by if self.guard.has_stopped_it else None
+    @contextmanager
+    def _apart(self, what: str) -> Iterator[None]:
+        """A fault of ours ends no training and nothing else that we watch; each is said once."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is, the command goes on
+            if what not in self._failed:
+                self._failed.add(what)
+                why = f"{type(error).__name__}: {error}"
+                # Standard error may be what fails.
+                with suppress(OSError, ValueError):
+                    self._listener.warn(
+                        [f"the command goes on; {what} cannot be read now and will be tried again ({why})"]
+                    )
 
     def _compare(self, elapsed_s: float) -> None:
         from advisor.receipt.receipt_files import read_steps
 
-        expected = self._expected()
-        if expected is None:
+        try:
+            expected = self._expected()
+        except InputError as error:
+            self._canary = None
+            self._listener.note(str(error))
             return
         steps, _ = read_steps(self._folder, elapsed_s)
         pace = None if steps is None else pace_of(expected, steps.step_s, steps.num_steps)
@@ -152,7 +173,7 @@ class Watch:
         if not pace.is_slower:
             return
         if wanted is Canary.STOP:
-            self._stop(elapsed_s)
+            self.guard.stop(elapsed_s, _BY_CANARY)
         elif wanted is Canary.ASK:
             self._question = _Question.at_terminal(elapsed_s)
             if self._question is None:
@@ -167,12 +188,7 @@ class Watch:
             self._question.close()
             self._question = None
             if answer is not None and answer.strip().lower() in ("y", "yes"):
-                self._stop(elapsed_s)
-
-    def _stop(self, elapsed_s: float) -> None:
-        if not self.guard.has_stopped_it:
-            self._stopped_by = "its canary: steps were slower than predicted"
-            self.guard.stop(elapsed_s)
+                self.guard.stop(elapsed_s, _BY_CANARY)
 
 
 def words_of(pace: Pace) -> str:
@@ -181,6 +197,9 @@ def words_of(pace: Pace) -> str:
     off = pace.step_s / expected.step_s.p50 - 1
     than = f"{abs(off):.0%} {'slower' if off > 0 else 'faster'} than predicted"
     text = f"the first {pace.num_steps:,} steps take {format_duration(pace.step_s)} each, {than}"
+    if not math.isfinite(expected.step_s.p90):
+        # As of nodes whose network nobody named.
+        return f"{text}: how slow they may be was not known, so nothing follows from it"
     if pace.held:
         return f"{text}: within p10..p90"
     if pace.job_s is None:

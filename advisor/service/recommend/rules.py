@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, PolicyViolationError
 from advisor.formats.user_files import at_home
 from advisor.review import budgets
 from advisor.service.listening import Listener
@@ -36,6 +36,21 @@ def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | N
     from advisor.site_files.policy_files import read_policies
 
     return read_policies([at_home(path) for path in files])
+
+
+def check_guarded(settings: PolicySettings, what: str) -> None:
+    """Whether a job without a limit of its cost or time may be started.
+
+    Args:
+        settings: the files of the policy.
+        what: is to be done instead, as a sentence.
+
+    Raises:
+        PolicyViolationError: the policy demands one.
+    """
+    policy = policy_of(settings)
+    if policy is not None and (rule := policy.guard) is not None:
+        raise PolicyViolationError(f"the policy demands a limit ({rule.text}, {rule.origin}). {what}")
 
 
 def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:

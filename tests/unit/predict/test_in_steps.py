@@ -1,7 +1,5 @@
 """What operators take in a whole step beyond what they take alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -42,7 +40,7 @@ def factors(gpu: GpuSpec, excess: dict[str, float]) -> list[float]:
     return (in_a_step(alone, TRACE, gpu, excess).time_s / alone.time_s).tolist()  # type: ignore[no-any-return]
 
 
-def test_kinds_are_families_at_the_rates_that_a_board_has() -> None:
+def test_kinds_are_families_at_the_rates_that_a_board_has():
     for gpu, rate in ((A100, "tf32"), (V100, "fp32")):
         kinds, index = kinds_of(TRACE, gpu)
         assert [kinds[i] for i in index] == [
@@ -50,13 +48,13 @@ def test_kinds_are_families_at_the_rates_that_a_board_has() -> None:
         ]  # fmt: skip
 
 
-def test_each_kind_takes_its_factor() -> None:
+def test_each_kind_takes_its_factor():
     streams = [math.exp(0.2)] * 2 + [1.0]
     assert factors(A100, EXCESS) == pytest.approx([1.0, math.exp(0.1), *streams])
     assert factors(V100, EXCESS) == pytest.approx([1.0, 1.0, *streams])
 
 
-def test_what_was_measured_in_a_step_stays() -> None:
+def test_what_was_measured_in_a_step_stays():
     ops = tuple(replace(op, measured_s=1e-3) for op in TRACE.ops)
     measured = replace(TRACE, ops=ops, origin_gpu=A100.name, iteration_s=0.02)
     knowledge = [replace(shipped(), excess=excess) for excess in ({}, EXCESS)]
@@ -66,7 +64,7 @@ def test_what_was_measured_in_a_step_stays() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from([*load_gpus().values()]), st.floats(1, 3))
-def test_nothing_is_faster_than_alone_whatever_the_board(gpu: GpuSpec, more: float) -> None:
+def test_nothing_is_faster_than_alone_whatever_the_board(gpu, more):
     excess = dict(shipped().excess)
     assert min(excess.values()) >= 0
     rates = {rate: more * own for rate, own in gpu.tensor_flops_per_s.items()}

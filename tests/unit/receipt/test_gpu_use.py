@@ -1,8 +1,7 @@
 """What nvidia-smi tells each second, summed up; a command never waits for it."""
 
-from __future__ import annotations
-
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,66 +11,82 @@ from advisor.receipt.gpu_use import GpuUse, sampling
 MIB = 2**20
 # Two seconds of two GPUs, a line cut off, and a driver that does not tell everything.
 SAMPLES = """
-NVIDIA L4, 23034, 100, 0, 30.0
-NVIDIA L4, 23034, 9000, 100, 70.0
-NVIDIA L4, 23034, 12000, 60, [N/A]
-NVIDIA L4, 23034, 8000, 40, 50.0
-NVIDIA L4, 2303
-NVIDIA L4, 23034, [N/A], [N/A], 50.0
+GPU-a, 100, 0, 30.0
+GPU-b, 9000, 100, 70.0
+GPU-a, 12000, 60, [N/A]
+GPU-b, 8000, 40, 50.0
+GPU-a, 2303
+GPU-b, [N/A], [N/A], 50.0
 """
+BOTH = GpuUse(busy_share=0.5, peak_bytes=12000 * MIB, mean_w=50.0)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """First on the path."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path
 
 
-def tells(folder: Path, then: str = "while :; do read line < fifo; done") -> None:
-    (folder / "samples").write_text(SAMPLES)
-    os.mkfifo(folder / "told")
-    os.mkfifo(folder / "fifo")
+def tells(folder: Path, users: str = "", then: str = "while :; do read line < fifo; done") -> None:
+    """An nvidia-smi that tells of cards, and of processes on them; a pipe each says that all was told."""
+    (folder / "cards").write_text(SAMPLES)
+    (folder / "users").write_text(users)
+    for name in ("told-cards", "told-users", "fifo"):
+        os.mkfifo(folder / name)
     program = folder / "nvidia-smi"
-    program.write_text(f'#!/bin/sh\ncd {folder}\necho "$@" > asked\ncat samples\necho > told\n{then}\n')
+    program.write_text(
+        f'#!/bin/sh\ncd {folder}\ncase "$1" in *compute-apps*) what=users;; *) what=cards;; esac\n'
+        f'echo "$@" > asked-$what\ncat $what\necho > told-$what\n{then}\n'
+    )
     program.chmod(0o755)
 
 
-def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder: Path) -> None:
-    tells(folder, "exit")
-    with sampling({"CUDA_VISIBLE_DEVICES": "2,3"}) as sampler:
-        (folder / "told").read_text()
-    assert sampler.use == GpuUse(busy_share=0.5, peak_bytes=12000 * MIB, mean_w=50.0)
-    asked = (folder / "asked").read_text()
+def seen(
+    folder: Path, environment: dict[str, str], *, then_of: tuple[str, ...] = ("cards", "users")
+) -> GpuUse | None:
+    with sampling(environment) as sampler:
+        for what in then_of:
+            (folder / f"told-{what}").read_text()
+    return sampler.use
+
+
+def test_use_is_the_mean_over_all_samples_and_the_highest_peak(folder):
+    tells(folder, then="exit")
+    assert seen(folder, {"CUDA_VISIBLE_DEVICES": "2,3"}, then_of=("cards",)) == BOTH
+    asked = (folder / "asked-cards").read_text()
     assert "--loop=1 --id=2,3" in asked
     assert "power.draw" in asked
 
 
-def test_a_sampler_that_goes_on_ends_with_the_command(folder: Path) -> None:
-    tells(folder)
-    with sampling({}) as sampler:
-        (folder / "told").read_text()
-    assert sampler.use is not None
-    assert "--id" not in (folder / "asked").read_text()
+@pytest.mark.parametrize(
+    ("users", "use"),
+    [
+        ("GPU-b, {own}\nGPU-a, 1\n", GpuUse(busy_share=0.7, peak_bytes=9000 * MIB, mean_w=60.0)),
+        ("GPU-b, {own}\nGPU-a, {own}\n", BOTH),
+        # In a container the driver names processes of the machine outside, or none.
+        ("GPU-b, 1\n[N/A], [N/A]\nGPU-a\n", replace(BOTH, num_unsure=2)),
+        ("", replace(BOTH, num_unsure=2)),
+    ],
+    ids=["one of two", "both", "of others", "nobody"],
+)
+def test_cards_count_on_which_the_command_works_else_all_do(users, use, folder):
+    tells(folder, users.format(own=os.getpid()))
+    assert seen(folder, {}) == use
+    assert "--id" not in (folder / "asked-cards").read_text()
 
 
-def test_what_is_not_there_tells_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_tells_nothing(folder, monkeypatch):
     tells(folder)
     # A command without GPUs uses none.
-    with sampling({"CUDA_VISIBLE_DEVICES": ""}) as sampler:
-        pass
-    assert sampler.use is None
-    assert not (folder / "asked").exists()
+    assert seen(folder, {"CUDA_VISIBLE_DEVICES": ""}, then_of=()) is None
+    assert not (folder / "asked-cards").exists()
     monkeypatch.setenv("PATH", "/nowhere")
-    with sampling({}) as sampler:
-        pass
-    assert sampler.use is None
+    assert seen(folder, {}, then_of=()) is None
 
 
-def test_a_driver_that_fails_tells_nothing(folder: Path) -> None:
+def test_a_driver_that_fails_tells_nothing(folder):
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'Failed to initialize NVML'; exit 9\n")
     program.chmod(0o755)
-    with sampling({}) as sampler:
-        pass
-    assert sampler.use is None
+    assert seen(folder, {}, then_of=()) is None

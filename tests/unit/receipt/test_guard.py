@@ -1,13 +1,10 @@
 """A guard decides by numbers alone, never goes back, and signals those that listen."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,7 @@ def mask(*numbers: int) -> int:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def sent(monkeypatch):
     """Signals in place of processes that get them."""
     signals: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: signals.append((pid, number)))
@@ -44,11 +41,9 @@ def guard_of(usd_per_h: float | None = None, **limits: float) -> tuple[Guard, li
 
 
 @given(TIMES, st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0.01, 1e3), st.floats(1, 1e4))
-def test_more_time_or_rent_is_never_an_earlier_phase(
-    times: list[float], max_s: float, max_usd: float, usd_per_h: float, grace_s: float
-) -> None:
+def test_more_time_or_rent_is_never_an_earlier_phase(times, max_s, max_usd, usd_per_h, grace_s):
     limits = Limits(max_s=max_s, max_usd=max_usd, grace_s=grace_s)
-    phases = [limits.phase(s, s * usd_per_h / 3600, usd_per_h) for s in times]
+    phases = [max(one.phase for one in limits.used(s, s * usd_per_h / 3600, usd_per_h)) for s in times]
     assert phases == sorted(phases)
     for s, phase in zip(times, phases, strict=True):
         over = s >= max_s or s * usd_per_h / 3600 >= max_usd
@@ -57,31 +52,54 @@ def test_more_time_or_rent_is_never_an_earlier_phase(
             assert phase is Phase.FREE
 
 
-def test_no_limit_is_no_reason_to_end() -> None:
-    assert Limits().phase(1e9, 1e9, 1e9) is Phase.FREE
+def test_no_limit_is_no_reason_to_end():
+    assert Limits().used(1e9, 1e9, 1e9) == []
 
 
 @given(TIMES, st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=5))
-def test_rent_is_price_times_time_of_each_price(times: list[float], prices: list[float | None]) -> None:
-    """The slow sum beside it: each look pays the time since the last one at the price known then."""
+def test_rent_is_price_times_time_of_each_price(times, prices):
+    """The slow sum beside it: a stretch costs the price known in it, the first ones the first price."""
     left = iter(prices)
     guard = Guard(limits=Limits(max_usd=1e12), usd_per_h=lambda: next(left, None), say=lambda _: None)
-    seen, price, priced_s, due = 0.0, 0.0, -600.0, iter(prices)
-    total = 0.0
+    price, priced_s, due = None, 0.0, iter(prices)
+    paid: list[tuple[float, float]] = []
+    unpaid, seen = 0.0, 0.0
     for s in times:
         guard.look(s, 1)
-        total += (s - seen) * price / 3600
-        seen = s
-        if s - priced_s >= 600:
-            priced_s = s
-            found = next(due, None)
-            price = price if found is None else found
-    assert guard.spent_usd == pytest.approx(total)
+        unpaid, seen = unpaid + s - seen, s
+        for reads_price in (False, True):
+            if reads_price and (price is None or s - priced_s >= 600):
+                priced_s, found = s, next(due, None)
+                price = price if found is None else found
+            if price is not None:
+                paid.append((unpaid, price))
+                unpaid = 0.0
+    assert guard.spent_usd == pytest.approx(sum(stretch * at / 3600 for stretch, at in paid))
 
 
-def test_who_saves_on_a_signal_gets_it_first_and_once(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+@pytest.mark.parametrize("fault", [KeyError("price"), RuntimeError("catalog"), None], ids=str)
+def test_a_price_that_cannot_be_read_ends_no_limit(fault, monkeypatch, sent):
+    """It is said once, and read again: at once where no price is known, else after ten minutes."""
+    alive(monkeypatch)
+    told: list[float | Exception | None] = [fault, fault, 3.6, fault, 7.2]
+
+    def price() -> float | None:
+        answer = told.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    said: list[str] = []
+    guard = Guard(limits=Limits(max_usd=1.0, max_s=5000.0), usd_per_h=price, say=said.append)
+    for s, spent in ((10.0, 0.0), (20.0, 0.0), (30.0, 0.03), (630.0, 0.63), (1240.0, 1.24)):
+        guard.look(s, 1)
+        assert guard.spent_usd == pytest.approx(spent)
+    assert sum("the price cannot be read now" in line for line in said) == 1
+    assert sent[-1] == (1, KILL)
+    assert guard.stopped_by == "its limit of $1.00"
+
+
+def test_who_saves_on_a_signal_gets_it_first_and_once(monkeypatch, sent):
     """A shell, a training that saves, and its data loader, which is its own to end."""
     alive(
         monkeypatch,
@@ -93,10 +111,15 @@ def test_who_saves_on_a_signal_gets_it_first_and_once(
     guard, said = guard_of(max_s=1000.0)
     for s in (0.0, 799.0, 800.0, 899.0):
         guard.look(s, 1)
-    assert (sent, said) == ([], ["13 min of 17 min used: the command goes on until the limit"])
+    assert (sent, said) == (
+        [],
+        ["13 min of 17 min used: the command goes on until 15 min, when it is asked to end"],
+    )
     for s in (900.0, 950.0):
         guard.look(s, 1)
     assert sent == [(2, USR1)]
+    assert said[1].endswith("the command is asked for a checkpoint and to end (SIGUSR1)")
+    assert guard.stopped_by == "its limit of 17 min"
     guard.look(975.0, 1)
     assert sent[1:] == [(2, TERM)]
     guard.look(1000.0, 1)
@@ -105,37 +128,33 @@ def test_who_saves_on_a_signal_gets_it_first_and_once(
     assert len(said) == 4
 
 
-def test_what_does_not_listen_is_told_to_end_at_once(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_what_does_not_listen_is_told_to_end_at_once(monkeypatch, sent):
     """A training without handlers, in two shells; its loaders have handlers and are its own."""
     loader = Process(4, 3, mask(TERM), "python")
     alive(monkeypatch, Process(1, 0, 0, "bash"), Process(2, 1, 0, "sh"), Process(3, 2, 0, "python"), loader)
-    guard, _ = guard_of(max_s=1000.0)
+    guard, said = guard_of(max_s=1000.0)
     guard.look(950.0, 1)
     assert sent == [(3, TERM)]
+    assert said == ["16 min of 17 min used: the command is told to end (SIGTERM)"]
     alive(monkeypatch, Process(1, 0, 0, "bash"))
     guard.look(951.0, 1)
     assert sent[1:] == [(1, TERM)]
 
 
-def test_stopping_without_a_limit_takes_the_grace(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_stopping_without_a_limit_takes_the_grace(monkeypatch, sent):
     alive(monkeypatch, Process(1, 0, mask(USR1)))
     guard, said = guard_of(grace_s=100.0)
     guard.look(5.0, 1)
-    assert not guard.has_stopped_it
-    guard.stop(5.0)
+    guard.stop(5.0, "its canary")
+    assert guard.stopped_by is None
     for s in (5.2, 79.0, 81.0, 105.0):
         guard.look(s, 1)
     assert sent == [(1, USR1), (1, TERM), (1, KILL)]
-    assert said[0] == "the command is asked for a checkpoint and to end"
+    assert said[0] == "the command is asked for a checkpoint and to end (SIGUSR1)"
+    assert guard.stopped_by == "its canary"
 
 
-def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(
-    monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, int]]
-) -> None:
+def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(monkeypatch, sent):
     """As on macOS."""
     alive(monkeypatch)
     guard, _ = guard_of(max_s=10.0)
@@ -143,17 +162,17 @@ def test_where_nothing_tells_of_processes_the_command_itself_gets_signals(
     assert sent == [(77, TERM)]
 
 
-def test_a_process_that_has_just_ended_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_just_ended_is_no_fault(monkeypatch):
     alive(monkeypatch)
     guard, _ = guard_of(max_s=1.0)
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     guard.look(2.0, process.pid)
-    assert guard.has_stopped_it
+    assert guard.stopped_by == "its limit of 1 s"
 
 
 @pytest.fixture
-def listens() -> Iterator[subprocess.Popen[bytes]]:
+def listens():
     """A real process with a handler for SIGUSR1."""
     code = "import signal; signal.signal(signal.SIGUSR1, print); print(1, flush=True); signal.pause()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -171,7 +190,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
+def test_all_that_a_command_started_ends_with_it(tmp_path):
     """A shell and its training, both deaf: the guard's clock runs on when they are ready, not before."""
     ready = tmp_path / "ready"
     deaf = "import signal, sys; [signal.signal(n, print) for n in (10, 15)]"
@@ -192,13 +211,13 @@ def test_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system has no /proc")
-def test_handlers_of_a_real_process_are_seen(listens: subprocess.Popen[bytes]) -> None:
+def test_handlers_of_a_real_process_are_seen(listens):
     (seen,) = tree_of(listens.pid, processes())
     assert seen.catches(USR1)
     assert not seen.catches(TERM)
 
 
-def test_files_of_processes_may_be_cut_off_or_gone(tmp_path: Path) -> None:
+def test_files_of_processes_may_be_cut_off_or_gone(tmp_path):
     for pid, status in {"1": "PPid:\t0\nSigCgt:\t0000000000000200\n", "2": "PPid:\t1\n", "3": ""}.items():
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "status").write_text(status)
