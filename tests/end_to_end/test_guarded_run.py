@@ -47,10 +47,7 @@ def only_run(shell: Shell) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("limit", "named"),
-    [
-        (("--max-time", "1ms"), "1 ms"),
-        (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001"),
-    ],
+    [(("--max-time", "1ms"), "1 ms"), (("--max-cost", "1e-9", "--usd-per-hour", "3.6"), "<$0.0001")],
     ids=["time", "cost"],
 )
 def test_the_limit_ends_what_would_run_for_ever(limit, named, shell):

@@ -12,11 +12,7 @@ from benchmarks.jobs import answer, choice_of, main, page, row_of
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = json.loads((ROOT / "docs" / "jobs.json").read_text())
 # The page names them.
-STATED_AS_WRONG = {
-    "Full fine-tuning of 7B, FSDP",
-    "ViT-B/16, autocast",
-    "Long context, 32,768 tokens",
-}
+STATED_AS_WRONG = {"Full fine-tuning of 7B, FSDP", "ViT-B/16, autocast", "Long context, 32,768 tokens"}
 QUICK = ("MNIST", "DCGAN")
 
 

@@ -65,7 +65,7 @@ def test_what_is_written_to_main_memory_is_kept(probe):
 
 def test_a_parameter_keeps_its_own_class_and_what_it_notes(probe):
     assert probe("a parameter of a class of its own") == [
-        *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8]),
+        *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8])
     ]
 
 

@@ -11,12 +11,7 @@ from benchmarks.accuracy.label_noise import LabelNoise, noise_of, pass_times_s
 from benchmarks.accuracy.op_traces import floor_s, read_op_traces, with_counts, without_floor
 from benchmarks.accuracy.rows import read_rows
 from tests.shared import SHARED, needs_shared
-from tests.unit.benchmarks.accuracy.builders import (
-    make_measured,
-    make_node,
-    node_line,
-    write_op_trace,
-)
+from tests.unit.benchmarks.accuracy.builders import make_measured, make_node, node_line, write_op_trace
 
 
 @pytest.fixture

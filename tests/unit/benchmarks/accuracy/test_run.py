@@ -12,12 +12,7 @@ from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.run import Inputs, run, tell
 from benchmarks.accuracy.scaling import Scaled
 from tests.builders import make_trace
-from tests.unit.benchmarks.accuracy.builders import (
-    line,
-    make_measured,
-    write_measurements,
-    write_op_trace,
-)
+from tests.unit.benchmarks.accuracy.builders import line, make_measured, write_measurements, write_op_trace
 
 
 @pytest.fixture
