@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[3]
 ROWS = json.loads((ROOT / "docs" / "jobs.json").read_text())
 # The page names them.
 STATED_AS_WRONG = {"Full fine-tuning of 7B, FSDP", "ViT-B/16, autocast", "Long context, 32,768 tokens"}
-QUICK = ("MNIST", "DCGAN")
 
 
 def test_the_page_shows_the_recorded_rows():
@@ -53,9 +52,8 @@ def test_the_stated_fact_flips_the_pick():
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", QUICK)
-def test_quick_jobs_still_get_the_recorded_answer(name):
-    job = next(job for job in JOBS if job.name == name)
+def test_a_quick_job_still_gets_the_recorded_answer():
+    job = next(job for job in JOBS if job.name == "MNIST")
     row = answer(job)
     assert row is not None
     assert choice_of(row_of(job, row)) == job.choice

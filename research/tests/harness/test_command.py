@@ -13,9 +13,9 @@ import pytest
 from advisor.core.values import Phase
 from benchmarks.accuracy.__main__ import main
 from benchmarks.accuracy.models import Workload, trace_of
-from tests.unit.benchmarks.accuracy.builders import line, write_measurements, write_op_trace
+from research.tests.harness.builders import line, write_measurements, write_op_trace
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None,
     reason="needs transformers: pip install 'gpu-advisor[frameworks]'",
