@@ -26,7 +26,7 @@ SAID = {
     "trains in another process": (1, "multiprocessing.Process", "main process"),
     "swallows everything, never steps": (1, "within 3 s", "--timeout"),
     "asks": (1, "EOFError", "standard input is empty"),
-    "imports what is missing": (1, "imports 'surely_not_installed'", "--python"),
+    "imports what is missing": (1, "imports 'surely_not_installed', which the interpreter", "--python PATH"),
     "imports a missing name": (1, "cannot import name 'NoSuchLayer'"),
     "allocates too much": (1, "tried to allocate 281474976710656 bytes", "CPU tensors are real"),
     "allocates too much in Python": (1, "raised MemoryError.", "load less"),
