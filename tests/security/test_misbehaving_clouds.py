@@ -66,7 +66,7 @@ def few_retries(monkeypatch):
     ("attack", "words"),
     [
         (hostile.dripping_body, "did not answer"),
-        (hostile.dripping_head, "did not answer ec2:DescribeRegions within 1 s, retries included"),
+        (hostile.dripping_head, "did not answer ec2:DescribeRegions within 1.5 s, retries included"),
         (hostile.silent, "did not answer"),
         (hostile.closing, "cut off"),
         (hostile.endless_body, "more than 32 MB"),
