@@ -16,10 +16,12 @@ from sqlalchemy import Engine, event
 from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests import machine
 from tests.postgres import postgres_server, postgres_url
+from tests.slurm import PACKAGES, slurm
 from tests.warm import cold_children, warm_children, warm_folder
 
 __all__ = [
-    "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
+    "cold_children", "no_calibration", "postgres_server", "postgres_url", "slurm", "warm_children",
+    "warm_folder",
 ]  # fmt: skip
 
 # Of a law that does not say how many it needs. Before a release: pytest --hypothesis-profile=thorough.
@@ -59,10 +61,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for the database server needs its programs."""
+    """Whoever asks for a server needs its programs."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
-            item.add_marker(machine.needs("postgresql"))
+        asked = getattr(item, "fixturenames", ())
+        for package in (
+            ("postgresql",) if "postgres_server" in asked else PACKAGES if "slurm" in asked else ()
+        ):
+            item.add_marker(machine.needs(package))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -80,6 +80,10 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
         measurement = Measurement(session, job["timeline"], iterations.watch_modules)
     end = End(measurement, teller.tell, finish)
     iterations.install()
+    if session.backend == "fake" and job["shortcuts"]:
+        from .fake.repeated_passes import RepeatedPasses
+
+        RepeatedPasses(session, iterations).begin()
     iterations.start_span()
     teller.tell({"phase": Phase.SCRIPT})
     status, details = _run_script(job, session)

@@ -11,23 +11,9 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.training import COUNTS, SAVES
 
 RUN = ("run", "--no-metadata")
-# As the processes of a training do it, but at once: 60 steps and more of ten seconds each.
-COUNTS = """
-import json, os
-record = {"version": 1, "pid": os.getpid(), "rank": 0, "num_steps": 100, "span_s": 0.0, "blocks": [[230, 99]],
-          "failure": None}
-with open(os.path.join(os.environ["ADVISOR_STEPS_FOLDER"], "1.json"), "w") as file:
-    json.dump(record, file)
-"""
-SAVES = """
-import signal, sys
-def save(*_):
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGUSR1, save)
-"""
 NVIDIA_SMI = '#!/bin/sh\necho "NVIDIA L4, 23034, 0, 0, 72.00"\n'
 
 
@@ -135,3 +121,21 @@ def test_a_canary_that_may_go_on_says_it_and_goes_on(what, shell, advised):
 def test_limits_that_cannot_be_meant_run_nothing(options, words, shell):
     assert_plain_error(shell.run(*RUN, *options, "--", "touch", "ran"), 2, *words)
     assert not (shell.folder / "ran").exists()
+
+
+def test_a_policy_that_demands_a_guard_runs_nothing_without_one(shell):
+    """Nor does it launch a file from which the limit was taken; a run within a watched one is watched."""
+    shell.write("policy.yaml", "version: 1\nname: lab\nlayer: team\nruns: {guard: required}\n")
+    shell.write(".config/advisor/config.yaml", f"policy: {{files: [{shell.folder}/policy.yaml]}}\n")
+    words = ("the policy demands a limit (runs.guard: required,", "policy.yaml:4)")
+    assert_plain_error(
+        shell.run(*RUN, "--", "touch", "ran"), 3, *words, "--max-cost or --max-time", "Nothing was run"
+    )
+    mark = '#!/bin/sh\n# advisor launch: {"kind": "command", "plan": "local/1xL4", "recommendation": null}\n'
+    shell.write("job.sh", f"{mark}# --max-time 5m\ntouch ran\n")
+    assert_plain_error(shell.run("launch", "job.sh", "--yes"), 3, *words, "write the file again")
+    assert not (shell.folder / "ran").exists()
+    inner = f"{sys.executable} -m advisor run --no-metadata -- touch ran"
+    shell.write("job.sh", f"{mark}exec {sys.executable} -m advisor run --max-time 5m -- {inner}\n")
+    assert shell.run_process("launch", "job.sh", "--yes").code == 0
+    assert (shell.folder / "ran").exists()

@@ -1,6 +1,7 @@
 """``advisor queue`` as a person types it, and a cluster's log in the answer of ``recommend``."""
 
 import os
+import time
 from typing import Any
 
 import pytest
@@ -59,6 +60,35 @@ def test_fit_then_show(shell):
     assert document["based_on"] == {"size": "4..7", "walltime": "<=1h", "queue": "gpu"}
     assert (document["jobs"], document["size_unit"], document["warnings"]) == (300, "gpus", [])
     assert "300 jobs of 4..7 gpus" in shell.run("queue", "show", "waits.json", *asked).out
+
+
+def test_show_takes_the_state_of_the_queue(shell):
+    asked = ("queue", "show", "jobs.csv", "--gpus", "4", "--queue", "gpu")
+    left = shell.run(*asked, "--waited", "2h", "--json").document
+    assert 0.5 * HOUR_S < left["wait_s"]["p50"] <= left["wait_s"]["p90"] < 3 * HOUR_S
+    assert (left["waited_s"], left["num_waiting"]) == (2 * HOUR_S, None)
+    assert "longer after 2 h" in shell.run(*asked, "--waited", "2h").out
+    behind = shell.run(*asked, "--waiting", "40")
+    assert "with 40 jobs waiting before them" in behind.out
+
+
+def test_a_log_of_the_last_hour_says_how_many_wait(shell):
+    """Its last ten jobs wait still, and so does whoever comes now."""
+    now_s = time.time()
+    jobs = [
+        f"{now_s - 60 * (600 - i):.0f},{'' if i > 589 else f'{now_s - 60 * (590 - i):.0f}'},1,3600,gpu"
+        for i in range(600)
+    ]
+    shell.write("live.csv", "\n".join(["submit,start,gpus,walltime,queue", *jobs, ""]))
+    shown = shell.run("queue", "show", "live.csv", "--gpus", "1", "--json").document
+    assert shown["num_waiting"] == 10
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    cluster = "{name: lab, gpu: L4, num_gpus: 1, usd_per_gpu_h: 0.1, queue: gpu, wait_log: live.csv}"
+    shell.write(".advisor.yaml", f"clusters: [{cluster}]\nprices: {{offline: true}}\n")
+    assert shell.run("trust").code == 0
+    answer = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--json")
+    (own,) = [one for one in answer.document["options"] if one["tier"] == "cluster"]
+    assert any("; 10 jobs waited there within the last hour" in reason for reason in own["reasons"])
 
 
 @pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])

@@ -53,7 +53,57 @@ for step in range(9):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
 """
+# Evaluations before training; what is left of a pass, or may differ in the next, is computed each time.
+EVALUATIONS = """
+import collections, sys
+import torch
+
+calls = collections.Counter()
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.kept = torch.nn.Linear(8, 8), []
+    def forward(self, x, how="plain", cache=None):
+        calls[how] += 1
+        y = self.inner(x)
+        if how == "keeps":
+            self.kept.append(y)
+        return {"plain": {"loss": y.sum(), "out": (y, None)}, "alias": x, "cpu": y.cpu()}.get(how, y)
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def passes(how, *more, sizes=(4,), number=40):
+    with torch.no_grad():
+        for index in range(number):
+            result = model(torch.randn(sizes[index % len(sizes)], 8, device="cuda"), how, *more)
+    return result
+model.eval()
+result = passes("plain")
+assert result["loss"].item() == 0.5 and result["out"][0].shape == (4, 8) and result["out"][1] is None
+assert not result["loss"].requires_grad and result["loss"].is_cuda
+passes("sizes", sizes=(4, 5))
+passes("keeps")
+passes("alias")
+passes("cpu")
+passes("cache", object())
+model.train()
+passes("trains")
+model.eval()
+handle = model.register_forward_hook(lambda *_: None)
+passes("hooked")
+handle.remove()
+for step in range(6):
+    optimizer.zero_grad()
+    model.train()(torch.randn(4, 8, device="cuda"), "step").sum().backward()
+    optimizer.step()
+    model.eval()
+    passes("later", number=1)
+    if step == 1 and sys.argv[1:]:
+        assert dict(calls) == {"plain": 10, "sizes": 20, "keeps": 40, "alias": 40, "cpu": 40, "cache": 40,
+                               "trains": 40, "hooked": 40, "step": 2, "later": 2}, dict(calls)
+"""
 CASES = {
+    "evaluations": (None, ()),
     "traps": (None, ()),
     "GPT with accumulation": ("nanogpt", ("--gradient-accumulation-steps", "7", "--dropout", "0.1")),
     "accumulation over a data set": ("gradient_accumulation", ()),
@@ -76,17 +126,18 @@ def recording(job: Job, python: Path) -> dict[str, Any]:
 def recordings(tmp_path_factory, warm_folder):
     """By case, with shortcuts and without."""
     python = warm_folder / "bin" / "python"
-    traps = tmp_path_factory.mktemp("shortcuts") / "traps.py"
-    traps.write_text(TRAPS)
+    folder = tmp_path_factory.mktemp("shortcuts")
+    for name, text in (("traps", TRAPS), ("evaluations", EVALUATIONS)):
+        (folder / f"{name}.py").write_text(text)
 
-    def both(case: tuple[str | None, tuple[str, ...]]) -> list[dict[str, Any]]:
-        script, arguments = case
-        path = traps if script is None else SCRIPTS / f"{script}.py"
+    def both(name: str) -> list[dict[str, Any]]:
+        script, arguments = CASES[name]
+        path = folder / f"{name}.py" if script is None else SCRIPTS / f"{script}.py"
         job = Job(script=str(path), arguments=arguments, backend="fake", gpu=PretendedGpu())
         return [recording(job, python), recording(replace(job, shortcuts=False), python)]
 
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(CASES, pool.map(both, CASES.values()), strict=True))
+        return dict(zip(CASES, pool.map(both, CASES), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -94,6 +145,14 @@ def test_a_profile_is_the_same_without_shortcuts(name, recordings):
     short, whole = recordings[name]
     assert short["status"] == "ok"
     assert short == whole
+
+
+def test_a_pass_like_the_ten_before_it_is_not_computed_before_training(tmp_path, warm_folder):
+    script = tmp_path / "evaluations.py"
+    script.write_text(EVALUATIONS)
+    job = Job(script=str(script), arguments=("count",), backend="fake", gpu=PretendedGpu())
+    found = recording(job, warm_folder / "bin" / "python")
+    assert (found["status"], found.get("message")) == ("ok", None)
 
 
 def test_sparse_gradients_are_seen_where_there_are_some(recordings):

@@ -63,9 +63,9 @@ def test_quantiles_are_in_order(jobs):
     fitted = fit(job_log(jobs))
     assert all(0 <= one.p50_s <= one.p90_s for one in fitted.bins)
     waits = Waits()
-    for job, expected in replay(jobs, waits):
+    for job, expected, backlog in replay(jobs, waits):
         if expected is not None:
-            foreseen = waits.reading(job.submit_s).of(expected)
+            foreseen = waits.reading(job.submit_s, backlog).of(expected)
             assert (np.diff(foreseen) >= -1e-12).all()
             assert foreseen[0] >= 0
 
@@ -191,8 +191,8 @@ def test_nothing_is_known_before_it_happened(jobs):
     """A job that starts after all others were submitted changes no earlier expectation."""
     last_s = max(job.submit_s for job in jobs)
     late = make_job(-1, wait_s=last_s - make_job(-1).submit_s + 1, user="late")
-    with_late = [item for item in replay([late, *jobs], Waits()) if item[0] is not late]
-    assert with_late == list(replay(jobs, Waits()))
+    with_late = [item.grid for item in replay([late, *jobs], Waits()) if item.job is not late]
+    assert with_late == [item.grid for item in replay(jobs, Waits())]
 
 
 @given(LOGS)

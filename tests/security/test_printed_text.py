@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from advisor.cli.answer import show
 from advisor.cli.listening import note, warn
 from advisor.cli.options import ViewOptions
+from advisor.core.files import as_text
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.price_checks import Doubt, DoubtfulPrice
@@ -52,7 +53,7 @@ from tests.builders import make_price
 from tests.cpu_time import at_most
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
 from tests.unit.report.printed import of, on_screen, table
-from tests.unit.report.test_queue import fitted
+from tests.unit.report.test_queue import fitted, wait_of
 from tests.unit.store.test_ledger import make_run
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
@@ -118,7 +119,9 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     yield lambda: print_document(history_document(series, UNTIL), output)
     yield lambda: print_document(history_document(series, UNTIL, plot=True), Format.TABLE)
     yield lambda: print_document(fit_document(fitted(wait)), output)
-    yield lambda: print_document(wait_document(wait, text, [quoted(text)]), output)
+    yield lambda: print_document(
+        wait_document(wait_of(wait, size_unit=text, warnings=[quoted(text)])), output
+    )
     yield lambda: print_document(sources_document([state], [text]), output)
     yield lambda: print_document(findings_document([finding]), output)
     yield lambda: print_document(runs_document([run]), output)
@@ -181,11 +184,11 @@ def test_messages_are_text(text):
 
 @given(texts)
 def test_programs_read_back_what_was_there(text):
-    """Before: as now, but for a raw DEL; JSON stays free of replacements."""
+    """Before: as now, but for a raw DEL; of halves of characters JSON has the code, as elsewhere."""
     document = to_json({"name": text})
     assert document.isascii()
     assert_is_text(document)
-    assert json.loads(document)["name"] == text
+    assert json.loads(document)["name"] == as_text(text)
 
 
 @given(texts)

@@ -108,7 +108,7 @@ class HybridMode(TorchDispatchMode):
             kwargs = {**kwargs, "device": CUDA}
         if not has_fake and device != CUDA:
             self.recorder.making.add_operator()
-            return _real(func, args, kwargs)
+            return _real(func, args, kwargs, self.assumptions)
         try:
             # FakeTensorMode and the recorder keep account of one thread; loaders of weights have several.
             with self._lock:
@@ -275,7 +275,7 @@ def _has_fake(values: Iterable[object]) -> bool:
     return False
 
 
-def _real(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+def _real(func: OpOverload, args: Args, kwargs: Kwargs, assumptions: dict[str, None]) -> object:
     # Pinned memory needs a CUDA context; an ordinary tensor serves as well here.
     if func is aten._pin_memory.default:
         return args[0]
@@ -283,7 +283,7 @@ def _real(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         return False
     if kwargs.get("pin_memory"):
         kwargs = {**kwargs, "pin_memory": False}
-    result = untouched.answer(func, args, kwargs)
+    result = untouched.answer(func, args, kwargs, assumptions)
     if result is None:
         return func(*args, **kwargs)
     return None if result == () else result

@@ -4,14 +4,15 @@ Most scripts make a model on the CPU, cast it, copy it or load weights into it, 
 GPU, where values do not matter. Written out, the weights of 7 billion parameters are 28 GB. So large empty
 tensors are pages of a mapping that nobody touched, and an operator that gives zeros for them gives such a
 tensor again. The first real write makes one an ordinary tensor. Into weights neither random numbers nor
-those of a file are written: nothing that is recorded follows from them.
+those of a file are written, nor what arithmetic makes of them: nothing that is recorded follows from them. If
+the script reads one of these all the same, the zeros are an assumption that the trace states.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 _FLAGS = ("MAP_PRIVATE", "MAP_ANONYMOUS", "MAP_NORESERVE")
 # Below it, ordinary zeros are faster and can be resized.
 _SMALL_BYTES = 2**20
-_ZEROS, _WEIGHT = "zeros", "weight"
+# What is right as zeros, the same of a parameter, and what the script would have written something to.
+_ZEROS, _WEIGHT, _UNWRITTEN = "zeros", "weight", "unwritten"
+_ASSUMPTION = "large weights in main memory, which the script reads, are zeros"
 
 aten = torch.ops.aten
 _LIKE = frozenset((aten.empty_like.default, aten.zeros_like.default))
@@ -80,14 +83,28 @@ def _kind(tensor: torch.Tensor) -> str | None:
 
 def become_weight(tensor: torch.Tensor) -> None:
     """A parameter was made of the tensor."""
-    if tensor.nbytes > _SMALL_BYTES and _kind(tensor) is not None:
+    if tensor.nbytes > _SMALL_BYTES and _kind(tensor) == _ZEROS:
         replace(tensor.untyped_storage(), _advisor_untouched=_WEIGHT)
+
+
+def leave_unwritten(tensor: torch.Tensor) -> bool:
+    """Whether values that were to be written may stay away: where nothing else was written."""
+    is_untouched = _kind(tensor) is not None
+    if is_untouched:
+        replace(tensor.untyped_storage(), _advisor_untouched=_UNWRITTEN)
+    return is_untouched
 
 
 def touch(tensor: torch.Tensor) -> None:
     """Somebody may write to the tensor from now on."""
     if _kind(tensor) is not None:
         replace(tensor.untyped_storage(), _advisor_untouched=None)
+
+
+def read(tensors: Iterable[torch.Tensor], assumptions: dict[str, None]) -> None:
+    """The script reads the tensors: state what it finds instead of what it would have written."""
+    if any(_kind(tensor) == _UNWRITTEN for tensor in tensors):
+        assumptions[_ASSUMPTION] = None
 
 
 def clone_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage | None:
@@ -98,10 +115,23 @@ def clone_storage(storage: torch.UntypedStorage) -> torch.UntypedStorage | None:
     return zeros((storage.nbytes(),), (1,), torch.uint8, kind).untyped_storage()
 
 
-def answer(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+def answer(func: OpOverload, args: Args, kwargs: Kwargs, assumptions: dict[str, None]) -> object:
     """The result of an operator on main memory that touches nothing; None if it has to run."""
-    if func._schema.is_mutable:
-        return _written(func, args, kwargs)
+    result = (_written if func._schema.is_mutable else _made)(func, args, kwargs)
+    if result is None and not _is_view(func):
+        read(_tensors((args, tuple(kwargs.values()))), assumptions)
+        if func._schema.is_mutable:
+            for tensor in _targets(func, args, kwargs):
+                touch(tensor)
+    return result
+
+
+def _is_view(func: OpOverload) -> bool:
+    infos = [argument.alias_info for argument in func._schema.returns]
+    return any(info is not None and not info.is_write for info in infos)
+
+
+def _made(func: OpOverload, args: Args, kwargs: Kwargs) -> torch.Tensor | None:
     if func in _OF_SHAPE:
         given = args[func in _NEW]
         size = given.shape if isinstance(given, torch.Tensor) else cast("Sequence[int]", given)
@@ -109,7 +139,7 @@ def answer(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         return _like(func, args, kwargs, _ZEROS) if math.prod(size) * 16 > _SMALL_BYTES else None
     if func in _COPIES:
         kinds = {_kind(tensor) for tensor in _tensors(args)}
-        kind = kinds.pop() if len(kinds) == 1 else None
+        kind = _UNWRITTEN if kinds == {_WEIGHT, _UNWRITTEN} else kinds.pop() if len(kinds) == 1 else None
         return None if kind is None else _like(func, args, kwargs, kind)
     return None
 
@@ -141,14 +171,15 @@ def _written(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
     name, given = func._schema.name, list(_tensors((args, tuple(kwargs.values()))))
     is_alone = len(given) == len(written)
     keeps = name in (_BY_NUMBERS if is_alone else _BY_ZEROS) and all(map(_kind, given))
+    are_unwritten = _UNWRITTEN in map(_kind, given)
     if name == "aten::fill_":
         keeps = is_alone and args[1] == 0
-    elif kinds == {_WEIGHT} and name.endswith("_"):
-        keeps |= is_alone or name.endswith("copy_")
+    elif not keeps and kinds <= {_WEIGHT, _UNWRITTEN} and name.endswith("_"):
+        keeps = are_unwritten = is_alone or name.endswith("copy_")
     if keeps:
+        for tensor in written if are_unwritten else ():
+            leave_unwritten(tensor)
         return args[0] if func._schema.returns else ()
-    for tensor in written:
-        touch(tensor)
     return None
 
 

@@ -289,6 +289,7 @@ class Iterations:
         is_steady: it is past the start and holds as many samples as any span so far.
         warnings: what its reader should know of how it was found.
         nominal_batch: samples of a step after the warm-up, if the script says so.
+        depth: of the module that runs; 0 outside of all.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class Iterations:
         self._steps = None if by_call or session.backend == "cuda" else Steps()
         self._draws = self._steps.draws if self._steps and session.backend == "fake" else None
         self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
-        self._depth = 0
+        self.depth = 0
         self._first_call = 0
         self._num_backward_calls = 0
         self._seen_backward = False
@@ -559,27 +560,26 @@ class Iterations:
     def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
         compiled = self._session.compiled
         compiled.enter(compiled.mode_of(module))
-        if self._depth == 0:
+        if self.depth == 0:
             if self._draws is not None and torch.is_grad_enabled():
                 self._draws.begin()
             self._models[id(module)] = module
             self._first_call = self._session.recorder.next_call
-        self._depth += 1
+        self.depth += 1
 
     def _leave_module(self, module: torch.nn.Module, args: Args, result: object) -> None:  # noqa: ARG002
-        self._depth = max(0, self._depth - 1)
-        session = self._session
-        session.compiled.leave()
-        if self._depth == 0 and self._draws is not None:
+        self.depth = max(0, self.depth - 1)
+        self._session.compiled.leave()
+        if self.depth == 0 and self._draws is not None:
             self._draws.end()
-        if self._depth > 0 or torch.is_grad_enabled():
-            return
+        if not (self.depth or torch.is_grad_enabled()):
+            self.passed(module, self._session.recorder.next_call - self._first_call)
+
+    def passed(self, module: torch.nn.Module, num_calls: int) -> None:
+        """A model was asked without gradients, for so many operators."""
         if self._position is not None:
             self._position.evaluated()
-        if session.loading.is_evaluating:
-            return
-        num_calls = session.recorder.next_call - self._first_call
-        if num_calls > 0:
+        if num_calls > 0 and not self._session.loading.is_evaluating:
             self._rollouts.add()
             self._evaluations.add(module, num_calls)
 

@@ -97,6 +97,11 @@ class MemoryTracker:
         entry = self._live.get(tensor.untyped_storage()._cdata)
         return None if entry is None else entry[0]
 
+    def size(self, tensor: torch.Tensor) -> int:
+        """Bytes of the tensor's storage, as they are counted; 0 of one that is not."""
+        entry = self._live.get(tensor.untyped_storage()._cdata)
+        return 0 if entry is None else entry[1]
+
     def start_span(self) -> None:
         """Begin a new iteration."""
         self._span_start = {serial: size for serial, size, _ in self._alive()}

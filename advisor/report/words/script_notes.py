@@ -228,7 +228,7 @@ def _batches(count: int | None) -> str:
 @in_names.register
 def _(it: about_traces.SizesAssumed) -> str:
     return (
-        "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
+        "values that the profile does not compute are assumed, and time and memory that follow from them: "
         + ", ".join(it.assumptions)
     )
 

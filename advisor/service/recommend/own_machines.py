@@ -192,15 +192,17 @@ def _sizes(cluster: ClusterSettings) -> Iterator[tuple[int, int]]:
 def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
+    from advisor.service.prices.live import now
     from recommender.plans.candidates import LoggedWait
     from recommender.plans.start_waits import nodes_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus
-    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
+    num_waiting = fitted.waiting_now(cluster.queue, now().timestamp())
+    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue, num_waiting=num_waiting)
     doubts = warnings_of(fitted, alike, size)
     wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
-    notes = (_basis(alike, fitted.size_unit), *doubts)
+    notes = (_basis(alike, fitted.size_unit, num_waiting), *doubts)
     if alike.size is not None or num_nodes == 1:
         return LoggedWait(wait_s=wait_s, notes=notes)
     # Jobs of any size are small ones, most of them.
@@ -208,11 +210,12 @@ def _logged_wait(
     return LoggedWait(wait_s=longer, notes=(*notes, nodes_note(longer, num_nodes)))
 
 
-def _basis(alike: WaitBin, size_unit: str) -> Finding:
+def _basis(alike: WaitBin, size_unit: str, num_waiting: int | None) -> Finding:
     return WaitOfLog(
         num_jobs=alike.num_jobs,
         size=alike.size,
         size_unit=size_unit,
         walltime=alike.walltime,
         queue=alike.queue,
+        num_waiting=num_waiting,
     )

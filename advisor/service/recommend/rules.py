@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError
+from advisor.core.errors import InputError, PolicyViolationError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,6 +35,21 @@ def policy_of(settings: PolicySettings, more: Sequence[Path] = ()) -> Policy | N
     from advisor.site_files.policy_files import read_policies
 
     return read_policies([at_home(path) for path in files])
+
+
+def check_guarded(settings: PolicySettings, what: str) -> None:
+    """Whether a job without a limit of its cost or time may be started.
+
+    Args:
+        settings: the files of the policy.
+        what: is to be done instead, as a sentence.
+
+    Raises:
+        PolicyViolationError: the policy demands one.
+    """
+    policy = policy_of(settings)
+    if policy is not None and (rule := policy.guard) is not None:
+        raise PolicyViolationError(f"the policy demands a limit ({rule.text}, {rule.origin}). {what}")
 
 
 def with_objective(job: Job, policy: Policy | None, settings: ChoiceSettings) -> Job:

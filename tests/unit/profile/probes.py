@@ -262,7 +262,7 @@ result = sorted(name for name in ops() if name in ("aten::_foreach_norm", "aten:
     ),
     "initialisation": (
         """
-many, few, bias = torch.zeros(512, 512), torch.full((64, 64), 9.0), torch.zeros(64)
+many, few, bias = torch.zeros(1024, 1024), torch.full((64, 64), 9.0), torch.zeros(64)
 for fill in (nn.init.normal_, nn.init.kaiming_uniform_):
     for weight in (many, few):
         fill(weight)

@@ -78,6 +78,36 @@ made = nn.Parameter(torch.zeros(1024, 1024))
 made.data.fill_(7)
 result = [tensor.sum().item() for tensor in (first, second, third, fourth, moved, shared, made.clone())]
 """,
+    "weights that are read in main memory": """
+import copy, numpy
+def weight(write):
+    made = nn.Parameter(torch.empty(1024, 1024))
+    with torch.no_grad():
+        write(made)
+    return made
+def told(use):
+    session.mode.assumptions.clear()
+    use()
+    return list(session.mode.assumptions)
+plain, small = weight(lambda w: w.zero_().mul_(3)), nn.Linear(256, 256).weight
+writes = [nn.init.normal_, lambda w: w.add_(1), lambda w: w.clamp_(min=2),
+          lambda w: w.copy_(torch.ones(1024, 1024)),
+          lambda w: w.data.uniform_().mul_(2), lambda w: nn.init.orthogonal_(w)]
+drawn = weight(nn.init.normal_)
+data, other = torch.zeros(1024, 1024), torch.empty(1024, 1024)
+data.copy_(drawn.data)
+reads = [lambda: drawn.sum(), lambda: drawn[0].tolist(), lambda: drawn.detach().numpy(), lambda: data.mean(),
+         lambda: other.add_(weight(nn.init.normal_).data.exp()),
+         lambda: copy.deepcopy(weight(nn.init.normal_)).norm(),
+         lambda: numpy.from_dlpack(weight(nn.init.normal_).detach()), lambda: repr(weight(nn.init.normal_)),
+         lambda: torch.cat([weight(nn.init.normal_), plain]).max()]
+unread = [lambda: plain.sum(), lambda: small.std(), lambda: drawn.view(-1).shape,
+          lambda: drawn.bfloat16().cuda(),
+          lambda: nn.Linear(1024, 1024).load_state_dict(nn.Linear(1024, 1024).state_dict())]
+result = [{len(told(weight(w).sum)) for w in writes}, [len(told(use)) for use in reads],
+          [told(use) for use in unread], told(reads[-1]), small.std().item() > 0]
+result[0] = list(result[0])
+""",
     "a parameter of a class of its own": """
 class Packed(nn.Parameter):
     def __new__(cls, data, requires_grad=False, state=None):

@@ -63,6 +63,13 @@ def test_what_is_written_to_main_memory_is_kept(probe):
     assert probe("data in main memory") == [0, million, 3, 2048, million, 1024, 7 * million]
 
 
+def test_zeros_that_are_read_in_place_of_a_weights_values_are_stated(probe):
+    written, read, unread, words, small_is_drawn = probe("weights that are read in main memory")
+    assert (written, read, unread) == ([1], [1] * 9, [[]] * 5)
+    assert words == ["large weights in main memory, which the script reads, are zeros"]
+    assert small_is_drawn
+
+
 def test_a_parameter_keeps_its_own_class_and_what_it_notes(probe):
     assert probe("a parameter of a class of its own") == [
         *("Packed", True, True, "packed", "torch.uint8", False, ["weight"], [2, 8])

@@ -1,13 +1,16 @@
 """Waits as tables, in words and as JSON."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from advisor.core.findings import Finding
 from advisor.core.values import Quantiles
 from advisor.report.logs import basis, check_document, wait_document
 from advisor.report.logs import queue_fit_document as fit_document
 from advisor.report.printing import Format, print_document
+from advisor.service.waits import Wait
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.scoring import QueueCheck, Score, Tails
 from tests.findings import texts
@@ -60,8 +63,44 @@ def fitted(*bins: WaitBin) -> WaitQuantiles:
         offset_p50=0.0,
         offset_p90=0.5,
         levels=(0.5, 0.9),
+        waiting={"gpu": 12},
+        end_s=1e6,
+        backlog_levels=(),
         bins=bins,
     )
+
+
+def wait_of(
+    alike: WaitBin,
+    *,
+    size_unit: str = "gpus",
+    warnings: Sequence[Finding] = (),
+    num_waiting: int | None = None,
+    waited_s: float | None = None,
+) -> Wait:
+    return Wait(
+        alike=alike,
+        size_unit=size_unit,
+        num_waiting=num_waiting,
+        waited_s=waited_s,
+        warnings=tuple(warnings),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({}, "half of the jobs wait up to 2 min, 9 of 10 within 2 h"),
+        ({"waited_s": 3600.0}, "half of the jobs wait up to 2 min longer after 1 h, 9 of 10 within 2 h"),
+        (
+            {"num_waiting": 1200},
+            "half of the jobs wait up to 2 min, 9 of 10 within 2 h with 1,200 jobs waiting before them",
+        ),
+    ],
+)
+def test_the_state_of_a_queue_in_words(state, words, capsys):
+    print_document(wait_document(wait_of(ALIKE, **state)), Format.TABLE)
+    assert capsys.readouterr().out.startswith(f"{words} (1,812 jobs")
 
 
 @pytest.mark.parametrize(
@@ -72,16 +111,10 @@ def test_which_jobs_a_wait_is_from(alike, words):
     assert basis(alike, "gpus") == words
 
 
-def test_a_wait_in_words(capsys):
-    print_document(wait_document(ALIKE, "gpus", ()), Format.TABLE)
-    assert capsys.readouterr().out == (
-        "half of the jobs wait up to 2 min, 9 of 10 within 2 h"
-        " (1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu')\n"
-    )
-
-
 def test_a_wait_as_json(capsys):
-    print_document(wait_document(ANYONE, "nodes", texts("mind this")), Format.JSON)
+    print_document(
+        wait_document(wait_of(ANYONE, size_unit="nodes", warnings=texts("mind this"))), Format.JSON
+    )
     document = read_json(capsys)
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
@@ -89,7 +122,7 @@ def test_a_wait_as_json(capsys):
 
 
 def test_a_wait_as_csv(capsys):
-    print_document(wait_document(ALIKE, "gpus", ()), Format.CSV)
+    print_document(wait_document(wait_of(ALIKE)), Format.CSV)
     header, row = capsys.readouterr().out.splitlines()
     assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
     assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'

@@ -1,7 +1,9 @@
 """Limits, price and the first steps fail apart; what cannot be compared is said once."""
 
 import json
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,19 @@ def test_other_gpus_than_predicted_are_named_once(place, num_nodes, words, folde
     (said,) = heard.notes
     assert words in said
     assert heard.warnings == []
+
+
+def test_an_interval_without_an_end_stops_nothing_and_says_why(folder):
+    """As of several nodes whose network nobody named."""
+    open_ended = replace(EXPECTED, step_s=Interval(p10=0.9, p50=1.0, p90=math.inf))
+    heard = Heard()
+    one = watch(folder, heard, lambda: open_ended)
+    for s in (10.0, 20.0):
+        one.look(s, 1)
+    (said,) = heard.notes
+    assert said.endswith(
+        "slower than predicted: how slow they may be was not known, so nothing follows from it"
+    )
 
 
 def test_nothing_predicted_is_nothing_to_compare():

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ...composite import ONE_KERNEL
 from ...protocol import Warned
 from ...replacing import Original, replace, wrap
+from ..untouched import leave_unwritten
 from .autocast import to_autocast
 
 if TYPE_CHECKING:
@@ -411,15 +412,11 @@ _RANDOM = (
 )  # fmt: skip
 
 
-# Values of a small tensor may be used on the CPU, as those of a policy, and take no time.
-_MOST_DRAWN = 2**16
-
-
 def install_initialisation(session: Session) -> None:
     """Random initial weights are not drawn where they are many.
 
     The values do not matter and drawing them takes seconds. Few are drawn, since a script may compute with
-    them on the CPU; many are zeros there, which memory that nobody wrote to is not always.
+    them on the CPU. Many, in memory to which nobody wrote, stay zeros.
 
     Wrap the random fillers of ``torch.nn.init``.
     """
@@ -427,10 +424,7 @@ def install_initialisation(session: Session) -> None:
     def fill(original: Original, tensor: Any, *args: object, **kwargs: object) -> object:
         if session.is_fake(tensor) or tensor.device.type != "cpu":
             return tensor
-        if tensor.numel() <= _MOST_DRAWN:
-            return original(tensor, *args, **kwargs)
-        with torch.no_grad():
-            return tensor.zero_()
+        return tensor if leave_unwritten(tensor) else original(tensor, *args, **kwargs)
 
     for name in _RANDOM:
         if hasattr(torch.nn.init, name):

@@ -17,7 +17,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from ...replacing import Original, replace, wrap, wrapped
 from ..gpu import plain_device
 from ..sparse import CompressedLayoutError
-from ..untouched import clone_storage, touch
+from ..untouched import clone_storage, read, touch
 from ..values import of as known_values
 from .cuda_device import become
 
@@ -241,7 +241,8 @@ def _is_there(tensor: torch.Tensor, args: Args, kwargs: Kwargs) -> bool:
     return all(device.type == "cuda" for device in devices) and all(dtype is tensor.dtype for dtype in dtypes)
 
 
-_METHODS = ("numpy", "tolist", "__repr__", "__format__", "__array__")
+_METHODS = ("numpy", "tolist", "__repr__", "__format__", "__array__", "__dlpack__")
+_GIVE_MEMORY = ("numpy", "__array__", "__dlpack__")
 
 
 def install_tensor_values(session: Session) -> None:
@@ -263,8 +264,10 @@ def _read(
     session: Session, name: str, original: Original, tensor: torch.Tensor, *args: object, **kwargs: object
 ) -> object:
     if not session.is_fake(tensor):
-        if name in ("numpy", "__array__"):
+        read((tensor,), session.mode.assumptions)
+        if name in _GIVE_MEMORY:
             touch(tensor)
+    if name == "__dlpack__" or not session.is_fake(tensor):
         return original(tensor, *args, **kwargs)
     if name in ("numpy", "__array__"):
         # The real one refuses, too: the script would fail on a GPU.

@@ -126,6 +126,7 @@ LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
         ("limits: {usd_per_job: 0, usd_per_month: 0}", rented(), None),  # nothing is computed yet
         ("prefer: {tier: local}\napproval: [{over_usd_per_job: 0, by: me}]", rented(), None),
         ("objective: {pick: safest}", rented(), None),
+        ("runs: {guard: required}", rented(), None),
     ],
 )  # fmt: skip
 def test_plans(tmp_path, body, plan, detail):

@@ -45,6 +45,7 @@ def test_lists_of_all_layers_are_in_force(tmp_path):
         ("spot.needs_checkpoints", ("false", "true", "false"), "team"),
         ("spot.preemptions_per_h_at_most", ("0.3", "0.2", "0.1"), "project"),
         ("spot.jobs_under", ("1d", "12h", "2d"), "team"),
+        ("runs.guard", ("required", "required", "required"), "org"),
         ("objective.pick", ("safest", "fastest", "cheapest"), "project"),
         ("objective.value_of_time_usd_per_h", ("1", "9", "5"), "project"),
     ],

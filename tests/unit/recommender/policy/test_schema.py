@@ -81,7 +81,7 @@ def test_the_documented_example_is_valid_and_shows_every_key(tmp_path):
     document = yaml.safe_load(block())
     assert is_valid(document)
     assert set(document) == set(PolicyFile.model_fields)
-    for section in ("allow", "limits", "spot", "objective"):
+    for section in ("allow", "limits", "spot", "objective", "runs"):
         assert set(document[section]) == set(section_models()[section].model_fields), section
     for name in ("wait_p50_under", "cheapest", "fastest", "safest", "organisation", "project"):
         assert name in (ROOT / "docs" / "policy.md").read_text()

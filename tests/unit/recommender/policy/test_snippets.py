@@ -42,6 +42,7 @@ GOOD = {
         "currency: USD\nobjective: {pick: safest, value_of_time_usd_per_h: 5}",
         ["objective.pick: safest", "objective.value_of_time_usd_per_h: 5"],
     ),
+    "a guard": ("runs: {guard: required}", ["runs.guard: required"]),
 }  # fmt: skip
 
 # Bodies from line 4 on, the line of the fault, and words that the message must have.
@@ -97,6 +98,7 @@ BAD = {
     "a role that rings": ('approval: [{over_usd_per_job: 1, by: "b\\a"}]', 4, ["without control characters"]),
     "yes in quotes": ("spot: {allowed: 'no'}", 4, ["true or false, without quotes"]),
     "unknown pick": ("objective: {pick: best}", 4, ["cheapest, fastest, best-value, safest"]),
+    "a guard that is not asked for": ("runs: {guard: no}", 4, ["runs.guard: ", "required"]),
     "a lock of nothing": ("lock: [limit]", 4, ["no such key can be locked", "Did you mean 'limits'?"]),
     "a lock with nobody below": ("lock:\n- limits", 5, ["no layer is below a project"]),
     "a key twice": ("limits: {usd_per_job: 1, usd_per_job: 2}", None, ["stands twice", "line 4"]),
