@@ -103,7 +103,7 @@ def no_public_prices():
 def no_steps_on_this_cpu():
     """How fast this machine's CPU is decides no test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("advisor.service.recommend.cpu_steps.MOST_FLOPS", -1.0)
+        patch.setattr("advisor.service.recommend.recommending.MOST_FLOPS", -1.0)
         yield
 
 
