@@ -15,8 +15,14 @@ from advisor.core.findings.about_answers import (
 from advisor.core.values import Job, Listed, Merit, Option, Pick, PickName, Script
 from recommender.outcome.evaluate import Judged
 from recommender.outcome.spot import is_spot
-from recommender.ranking.neighbours import nearest, point_of, with_folded, with_ties
-from recommender.ranking.pareto import frontier, frontier_of_three
+from recommender.ranking.neighbours import (
+    frontier,
+    frontier_of_three,
+    nearest,
+    point_of,
+    with_folded,
+    with_ties,
+)
 from recommender.ranking.value import (
     Worth,
     change_usd,
