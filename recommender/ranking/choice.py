@@ -298,15 +298,13 @@ def _odds(option: Option) -> float:
 
 
 def nearest_rows(options: Iterable[Option], job: Job) -> tuple[Listed, ...]:
-    """Where nothing is feasible: what misses least, own machines, and the best of each other reason."""
+    """Where nothing is feasible: what misses limits least, else the best of each reason; and own machines."""
     removed = sorted(options, key=lambda option: preference(option, worth_for(job)))
     near = [item.option for item in nearest(removed, job)]
-    first: dict[object, Option] = {option.removed_by[:1]: option for option in reversed(near)}
-    for option in removed:
-        first.setdefault(option.removed_by[:1], option)
-    others = [option for option in first.values() if option not in near]
+    # Which software runs nowhere matters to none whom more money or time would help.
+    first = {option.removed_by[:1]: option for option in ([] if near else reversed(removed))}
     of_merit = [(option, Merit.NEAREST) for option in near]
-    return _rows([*of_merit, *_own(removed, job), *((option, Merit.NEAREST) for option in others)])
+    return _rows([*of_merit, *_own(removed, job), *((one, Merit.NEAREST) for one in first.values())])
 
 
 def _in(by_id: dict[str, Option], option: Option) -> Option:

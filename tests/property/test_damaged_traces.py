@@ -132,7 +132,8 @@ def test_the_traces_themselves_can_be_predicted(name, folder):
     output=st.sampled_from(["table", "json", "csv"]),
 )
 def test_one_absurd_value_is_answered_or_told(place, value, output, folder, capsys):
-    (folder / "t.json").write_text(damaged(*place, value))
+    name, path = place
+    (folder / "t.json").write_text(damaged(name, path, value))
     code = exit_code(str(folder / "t.json"), *GPUS, "--format", output)
     printed = capsys.readouterr().out
     assert code in (0, 2)

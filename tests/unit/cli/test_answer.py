@@ -271,6 +271,17 @@ def test_each_limit_has_its_nearest(capsys):
     assert text.count(";") == 1
 
 
+def test_what_runs_nowhere_is_no_row_where_money_or_time_would_do():
+    late, old = removed(CHEAP, RemovedByDeadline), removed(FAST, RemovedBySoftware)
+    alone = removed(MIDDLE, RemovedByMemory)
+    assert [row.option for row in nearest_rows([old, late, alone], make_job(deadline_s=HOUR_S))] == [late]
+    # Where neither would, each reason has one.
+    rows = [row.option for row in nearest_rows([old, alone], make_job())]
+    assert len(rows) == 2
+    assert old in rows
+    assert alone in rows
+
+
 def test_both_limits_may_be_missed_at_once(capsys):
     options = [removed(CHEAP, RemovedByBudget, RemovedByDeadline)]
     text = ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)

@@ -119,3 +119,10 @@ def test_work_counts_flops_and_bytes_of_all_operators():
     )
     assert [(step.work, step.calls) for step in twice.steps] == [(1, 1), (2, 2)]
     assert twice.flops == 1.5 * sum(op.flops * op.count for op in twice.ops)
+
+
+@pytest.mark.parametrize(("counts", "is_said"), [([[300], [301]], False), ([[300], [320]], True)])
+def test_a_difference_that_rounds_to_nothing_is_no_warning(counts, is_said):
+    facts = {"step_operators": recording()["operators"], "step_counts": counts, "typical_step": 0}
+    trace = trace_of(recording() | facts, "t.py", [])
+    assert any(isinstance(note, StepsDiffer) for note in trace.warnings) == is_said

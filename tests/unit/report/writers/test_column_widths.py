@@ -36,6 +36,19 @@ def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left()
     assert widths("two words", "two words", available=8, whole="0") == [7, 1]
 
 
+def test_a_column_gives_what_saves_lines_in_another() -> None:
+    where, first = "1 x RTX-PRO-6000-Server on-demand", "DDP and checkpoints"
+    kept = [False, False]
+    # Level, they would have 30 and 15, and both would break.
+    assert column_widths([["Where", where, "1 x T4"], ["First", "nothing", first]], 45, kept_whole=kept) in (
+        [26, 19],
+        [33, 12],
+    )
+    # What breaks in more rows has its room.
+    assert column_widths([["", where, where, ""], ["", "", "", first]], 45, kept_whole=kept)[0] == 33
+    assert column_widths([["", where, "", ""], ["", "", first, first]], 45, kept_whole=kept)[1] == 19
+
+
 WORDS = st.lists(st.text("ab-", min_size=1, max_size=9), max_size=4).map(" ".join)
 TABLES = st.integers(1, 5).flatmap(
     lambda n: st.tuples(
